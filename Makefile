@@ -1,0 +1,50 @@
+# Every target sets up what it needs; `make` alone tells what there is.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench fmt docs clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make the virtual environment and fetch Kafka's jars
+
+demo: $(STAMP) ## Replicate 100 products between two embedded clusters and prove that both sides are equal
+	@$(BIN)/heliograph demo
+
+test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "broker or spark"
+
+check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
+	@$(BIN)/ruff format --check -q src tests bench
+	@$(BIN)/ruff check -q src tests bench
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "not broker and not spark"
+
+bench: $(STAMP) ## Measure Java MirrorMaker 2 and Heliograph in one run on the same clusters
+	@$(BIN)/python bench/run.py $(ARGS)
+
+fmt: $(STAMP) ## Format and sort imports
+	@$(BIN)/ruff format -q src tests bench
+	@$(BIN)/ruff check -q --fix --select I src tests bench
+
+docs: $(STAMP) ## Write the generated reference pages again
+	@$(BIN)/python -m heliograph.config.reference docs/reference/configuration.md
+
+clean: ## Remove the virtual environment and caches of this folder
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+
+$(STAMP): requirements.txt requirements-dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11." >&2; exit 1; }
+	@echo "Setting up $(VENV) with $(PYTHON) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/heliograph kafka fetch --tools
+	@touch $@

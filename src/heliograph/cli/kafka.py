@@ -1,0 +1,130 @@
+"""`heliograph kafka start|stop|list`: real Apache Kafka on this machine, for trying things out."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from heliograph.cli.machine import read_config_file
+from heliograph.config.properties import as_map, parse_properties
+from heliograph.embedded.cluster import find_cluster, forget_cluster, list_clusters, start_cluster
+from heliograph.embedded.jars import DEFAULT_VERSION, broker_jars, connect_jars, ensure_jars
+from heliograph.errors import ConfigError, EmbeddedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@click.group()
+def kafka() -> None:
+    """Start, stop and list Kafka clusters on this machine."""
+
+
+@kafka.command()
+@click.argument("name")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    required=True,
+    help="Port of the first broker; the others follow.",
+)
+@click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True, help="How many brokers.")
+@click.option("--version", default=DEFAULT_VERSION, show_default=True, help="Version of Apache Kafka.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the cluster's data; kept over restarts.")
+@click.option("--config", "configs", multiple=True, metavar="FILE|K=V", help="Broker settings; may be given again.")
+def start(name: str, port: int, brokers: int, version: str, data: Path | None, configs: tuple[str, ...]) -> None:
+    """Start the cluster NAME."""
+    with fetch_progress() as on_progress:
+        cluster = start_cluster(
+            name,
+            port=port,
+            brokers=brokers,
+            version=version,
+            data=data,
+            config=_broker_config(configs),
+            on_progress=on_progress,
+        )
+    click.echo(f"{name}: Apache Kafka {version} is running at {cluster.bootstrap} (data in {cluster.folder})")
+
+
+@kafka.command()
+@click.argument("name")
+@click.option("--delete", is_flag=True, help="Delete its data too.")
+def stop(name: str, delete: bool) -> None:
+    """Stop the cluster NAME."""
+    cluster = find_cluster(name)
+    if cluster is None:
+        raise EmbeddedError(f"There is no cluster '{name}'; 'heliograph kafka list' shows those there are.")
+    was_running = bool(cluster.running)
+    cluster.stop(remove_data=delete)
+    if delete:
+        forget_cluster(name)
+    click.echo(f"{name}: stopped" if was_running else f"{name}: was not running")
+
+
+@kafka.command(name="list")
+def list_() -> None:
+    """List the clusters started on this machine."""
+    clusters = list_clusters()
+    if not clusters:
+        click.echo("No cluster; start one with: heliograph kafka start NAME --port 9092")
+    for cluster in clusters:
+        state = f"{len(cluster.running)} of {len(cluster.brokers)} brokers running"
+        click.echo(f"{cluster.name}  {cluster.version}  {cluster.bootstrap}  {state}  {cluster.folder}")
+
+
+@kafka.command()
+@click.option("--version", default=DEFAULT_VERSION, show_default=True, help="Version of Apache Kafka.")
+@click.option("--tools", is_flag=True, help="Java MirrorMaker 2 and Kafka's tools too, for tests and the benchmark.")
+def fetch(version: str, tools: bool) -> None:
+    """Fetch Kafka's jars now, so that the first start does not have to."""
+    for jars in [broker_jars(version), *([connect_jars(version)] if tools else [])]:
+        with fetch_progress() as on_progress:
+            folder = ensure_jars(jars, on_progress)
+        click.echo(f"{jars.name}: {folder}")
+
+
+@contextmanager
+def fetch_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar while jars are fetched; on a terminal only, and only if there is something to fetch."""
+    if not sys.stderr.isatty():
+        told: list[int] = []
+
+        def tell(_done: int, _found: int) -> None:
+            if not told:
+                told.append(1)
+                click.echo("Fetching Apache Kafka's jars (once) ...", err=True)
+
+        yield tell
+        return
+    columns = (
+        TextColumn("Fetching Apache Kafka's jars"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, transient=True) as progress:
+        task = progress.add_task("jars", total=None, visible=False)
+
+        def show(done: int, found: int) -> None:
+            progress.update(task, visible=True, completed=done, total=max(found, 1))
+
+        yield show
+
+
+def _broker_config(configs: tuple[str, ...]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for given in configs:
+        name, equals, value = given.partition("=")
+        if equals:
+            settings[name.strip()] = value.strip()
+        elif Path(given).is_file():
+            settings |= as_map(parse_properties(read_config_file(Path(given))))
+        else:
+            raise ConfigError(f"--config {given}: neither a file nor key=value.")
+    return settings

@@ -1,0 +1,38 @@
+"""`heliograph`: the group of all commands, and the one place where an error becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from heliograph import __version__
+from heliograph.cli.demo import demo
+from heliograph.cli.kafka import kafka
+from heliograph.cli.run import run
+from heliograph.errors import ConfigError, HeliographError
+
+EXIT_CONFIG = 2  # what the user wrote
+EXIT_START = 3  # what the world did not let us begin, as in connect-mirror-maker.sh
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="heliograph")
+def cli() -> None:
+    """Kafka MirrorMaker 2 in Python, on Spark."""
+
+
+cli.add_command(run)
+cli.add_command(kafka)
+cli.add_command(demo)
+
+
+def main() -> None:
+    """Run a command; errors raised on purpose are told without a stack trace."""
+    try:
+        cli()
+    except HeliographError as error:
+        problems = error.problems if isinstance(error, ConfigError) else (str(error),)
+        for problem in problems:
+            click.echo(f"error: {problem}", err=True)
+        sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_START)

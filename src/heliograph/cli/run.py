@@ -1,0 +1,170 @@
+"""`heliograph run FILE`: replicate every enabled flow of an MM2 dedicated-mode file, until stopped or once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.screen import Screen, format_bytes, make_screen
+from heliograph.config import keys
+from heliograph.config.dedicated import MirrorMakerConfig, load
+from heliograph.engine.engine import SparkEngine
+from heliograph.engine.session import SparkDriver, SparkSettings
+from heliograph.errors import ConfigError, EngineError
+from heliograph.mirror.topics import TopicRules
+from heliograph.worker.clusters import cluster_spec
+from heliograph.worker.source_flow import SourceFlow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+log = logging.getLogger("heliograph")
+
+EXIT_PARTITIONS_FAILED = 1
+EXIT_START = 3
+_POLL_S = 0.5
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--clusters",
+    "targets",
+    metavar="TARGET",
+    multiple=True,
+    help="Only flows into this cluster; may be given again.",
+)
+@click.option("--once", is_flag=True, help="Copy up to the end offsets seen at the start, then exit.")
+@click.option("--master", metavar="M", help="Spark master; by default local, with as many slots as the flows can use.")
+@click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be given again.")
+@click.option("--verbose", is_flag=True, help="Log more.")
+@click.pass_context
+def run(
+    context: click.Context,
+    file: Path,
+    targets: tuple[str, ...],
+    once: bool,
+    master: str | None,
+    confs: tuple[str, ...],
+    verbose: bool,
+) -> None:
+    """Replicate between the clusters of FILE, an MM2 properties file as for connect-mirror-maker.sh."""
+    config = load(read_config_file(file), MachineLookup(), [alias for given in targets for alias in given.split(",")])
+    _check_values(config)
+    spark = _spark_settings(config, master, confs)
+    screen = make_screen(verbose=verbose)
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    stopping = _stop_on_signals()
+    driver = SparkDriver(spark)
+    first = config.settings(config.flows[0])
+    engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
+    flows = [SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once) for flow in config.flows]
+    log.info("Replicating %s; Spark's log is %s", ", ".join(map(str, config.flows)), spark.log_file)
+    try:
+        for flow in flows:
+            flow.start()
+        _watch(flows, screen, stopping, driver)
+    finally:
+        screen.close()
+        _end(engine, flows)
+    context.exit(_summary(flows))
+
+
+def _check_values(config: MirrorMakerConfig) -> None:
+    """What can be found wrong without a cluster is told before Spark is started."""
+    problems: list[str] = []
+    for flow in config.flows:
+        try:
+            TopicRules.of(config.settings(flow))
+        except ConfigError as error:
+            problems += [f"{flow}: {problem}" for problem in error.problems]
+        for alias, role in ((flow.source, "consumer"), (flow.target, "producer")):
+            try:
+                cluster_spec(config, alias, role, flow)
+            except ConfigError as error:
+                problems += error.problems
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
+    pairs = {}
+    for conf in confs:
+        name, equals, value = conf.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise ConfigError(f"--conf {name}: write it as spark.name=value.")
+        pairs[name] = value
+    return SparkSettings(master or f"local[{_local_slots(config)}]", pairs)
+
+
+def _local_slots(config: MirrorMakerConfig) -> int:
+    """Slots of a local Spark: the same number for every flow, its cores or the largest `tasks.max`."""
+    cores = os.cpu_count() or 1
+    wanted = [config.settings(flow)[keys.TASKS_MAX] for flow in config.flows]
+    return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
+
+
+def _stop_on_signals() -> threading.Event:
+    stopping = threading.Event()
+
+    def stop(number: int, _frame: object) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)  # asked twice: leave at once; what was not committed is copied again
+        stopping.set()
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    return stopping
+
+
+def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver) -> None:
+    """Show the flows until they end, one fails to begin, or a signal comes."""
+    while not stopping.wait(_POLL_S) and any(not flow.join(0) for flow in flows):
+        screen.show([flow.status for flow in flows])
+        if driver.error is not None:
+            raise EngineError(str(driver.error))
+        if any(flow.error for flow in flows):
+            return
+    screen.show([flow.status for flow in flows])
+
+
+def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:
+    started = time.monotonic()
+    for flow in flows:
+        flow.stop()
+    for flow in flows:
+        flow.join(60)
+    engine.close()
+    log.debug("stopped in %.1f s", time.monotonic() - started)
+
+
+def _summary(flows: list[SourceFlow]) -> int:
+    code = 0
+    for flow in flows:
+        if flow.error is not None:
+            click.echo(f"error: {flow.flow}: {flow.error}", err=True)
+            code = EXIT_START
+            continue
+        records, size = flow.status.totals
+        topics = len(flow.status.rows())
+        words = (
+            f"{flow.flow}: {flow.status.state.lower()}, {records:,} records, {format_bytes(size)}, {topics} topic(s)"
+        )
+        click.echo(words)
+        if flow.status.lost_offsets:
+            click.echo(
+                f"{flow.flow}: {flow.status.lost_offsets:,} offsets were gone from the source before they were copied"
+            )
+        for failure in flow.status.failures:
+            click.echo(f"error: {failure}", err=True)
+            code = code or EXIT_PARTITIONS_FAILED
+    return code

@@ -1,0 +1,139 @@
+"""What `run` shows: a live table on a terminal, plain log lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.logging import RichHandler
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heliograph.worker.status import FlowStatus, TopicRow
+
+log = logging.getLogger("heliograph")
+
+_LOG_INTERVAL_S = 10.0
+_MOST_ROWS = 30
+
+
+class Screen(Protocol):
+    """Shows the flows' states."""
+
+    def show(self, statuses: Sequence[FlowStatus]) -> None:
+        """Show the newest state; called about twice a second."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+
+def make_screen(*, verbose: bool) -> Screen:
+    """A table where someone looks, lines where a machine reads."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    level = logging.DEBUG if verbose else logging.INFO
+    log.setLevel(level)
+    log.propagate = False
+    if sys.stdout.isatty():
+        console = Console()
+        log.handlers = [RichHandler(console=console, show_path=False, markup=False)]
+        return LiveTable(console)
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.handlers = [handler]
+    return LogLines()
+
+
+def format_bytes(size: float) -> str:
+    """`12.3 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1000
+    raise AssertionError
+
+
+def _latency(row: TopicRow) -> str:
+    return "-" if row.latency_ms is None else f"{row.latency_ms:,.0f} ms"
+
+
+class LiveTable:
+    """A rich table that is drawn again in place."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, refresh_per_second=4)
+        self._live.start()
+
+    def show(self, statuses: Sequence[FlowStatus]) -> None:
+        """Draw all topics of all flows."""
+        self._live.update(self._table(statuses))
+
+    def close(self) -> None:
+        """Leave the last table on the screen."""
+        self._live.stop()
+
+    def _table(self, statuses: Sequence[FlowStatus]) -> Table:
+        table = Table(box=None, header_style="bold")
+        for name in ("flow", "topic"):
+            table.add_column(name)
+        for name in ("partitions", "records/s", "MB/s", "records", "lag", "latency"):
+            table.add_column(name, justify="right")
+        rows = [row for status in statuses for row in status.rows()]
+        for row in sorted(rows, key=lambda r: -r.records_per_s)[:_MOST_ROWS]:
+            failed = f" ({row.failed_partitions} failed)" if row.failed_partitions else ""
+            table.add_row(
+                row.flow,
+                row.topic,
+                f"{row.partitions}{failed}",
+                f"{row.records_per_s:,.0f}",
+                f"{row.bytes_per_s / 1e6:,.1f}",
+                f"{row.records:,}",
+                f"{row.lag:,}",
+                _latency(row),
+            )
+        if len(rows) > _MOST_ROWS:
+            table.add_row("", f"and {len(rows) - _MOST_ROWS} more topics")
+        for status in statuses:
+            if not status.rows():
+                table.add_row(str(status.flow), status.state.lower())
+            if status.trouble:
+                table.add_row(str(status.flow), f"[yellow]{status.trouble}")
+        return table
+
+
+class LogLines:
+    """A line per active topic every ten seconds."""
+
+    def __init__(self) -> None:
+        self._next_at = time.monotonic() + _LOG_INTERVAL_S
+        self._shown: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def show(self, statuses: Sequence[FlowStatus]) -> None:
+        """Log what has moved since the last time."""
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + _LOG_INTERVAL_S
+        for status in statuses:
+            for row in status.rows():
+                if self._shown.get((row.flow, row.topic)) != (row.records, row.lag):
+                    self._shown[row.flow, row.topic] = (row.records, row.lag)
+                    log.info("%s", describe_row(row))
+            if status.trouble:
+                log.warning("%s: %s", status.flow, status.trouble)
+
+    def close(self) -> None:
+        """Nothing to leave."""
+
+
+def describe_row(row: TopicRow) -> str:
+    """One topic in one line."""
+    return (
+        f"{row.flow} {row.topic}: {row.partitions} partitions, {row.records:,} records ({row.records_per_s:,.0f}/s,"
+        f" {row.bytes_per_s / 1e6:,.1f} MB/s), lag {row.lag:,}, latency {_latency(row)}"
+    )

@@ -1,0 +1,104 @@
+"""Java `.properties` text to entries, by the rules of `java.util.Properties.load`.
+
+Why our own: MM2 users bring files with line continuations, `:` and blank separators, `!` comments and `\\uXXXX`
+escapes, and error messages must name the line. Invariants: entries keep their order; the last of two equal keys wins
+in `as_map`; `line` is where the logical line begins.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BLANKS = " \t\f"
+_SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NATURAL_LINE = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One `key=value` and the line it begins on."""
+
+    key: str
+    value: str
+    line: int
+
+
+def parse_properties(text: str) -> list[Entry]:
+    """Every entry of the text, in order."""
+    return [_parse_entry(logical, line) for logical, line in _logical_lines(text)]
+
+
+def as_map(entries: list[Entry]) -> dict[str, str]:
+    """The entries as Java would hold them: the last of equal keys wins."""
+    return {entry.key: entry.value for entry in entries}
+
+
+def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
+    pending, started = "", 0
+    for number, raw in enumerate(_NATURAL_LINE.split(text), start=1):
+        line = raw.lstrip(_BLANKS)
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        started = started if pending else number
+        if _ends_in_open_backslash(line):
+            # A NUL keeps "pending" truthy even where the first piece is empty; it is cut off again below.
+            pending += line[:-1] if pending else "\0" + line[:-1]
+            continue
+        yield (pending + line).removeprefix("\0"), started
+        pending = ""
+    if pending:
+        yield pending.removeprefix("\0"), started
+
+
+def _ends_in_open_backslash(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _parse_entry(logical: str, line: int) -> Entry:
+    end = _key_end(logical)
+    rest = logical[end:].lstrip(_BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANKS)
+    return Entry(_unescape(logical[:end], line), _unescape(rest, line), line)
+
+
+def _key_end(logical: str) -> int:
+    at = 0
+    while at < len(logical):
+        if logical[at] == "\\":
+            at += 2
+        elif logical[at] in "=:" + _BLANKS:
+            return at
+        else:
+            at += 1
+    return len(logical)
+
+
+def _unescape(text: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char != "\\":
+            out.append(char)
+            at += 1
+        elif text[at + 1 : at + 2] == "u":
+            digits = text[at + 2 : at + 6]
+            if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+                raise ConfigError(f"line {line}: \\u must be followed by four hexadecimal digits.")
+            out.append(chr(int(digits, 16)))
+            at += 6
+        else:
+            following = text[at + 1 : at + 2]
+            out.append(_SIMPLE_ESCAPES.get(following, following))
+            at += 2
+    return "".join(out)

@@ -1,0 +1,124 @@
+"""Apache Kafka's jars from Maven artifacts, fetched once into the user's cache by the Ivy that ships inside PySpark.
+
+Ivy knows where the artifacts are; no host is named here. `HELIOGRAPH_KAFKA_LIBS` points at an existing Kafka `libs`
+folder instead. A folder counts as complete only when its marker file is there, so an interrupted download is simply
+repeated.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heliograph.embedded.java import java_command
+from heliograph.embedded.places import LIBS_VARIABLE, cache_folder
+from heliograph.errors import EmbeddedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_VERSION = "4.3.1"
+_MARKER = ".complete"
+_LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Artifacts that together run a program."""
+
+    name: str
+    artifacts: tuple[tuple[str, str, str], ...]
+
+
+def broker_jars(version: str = DEFAULT_VERSION) -> JarSet:
+    """What a KRaft broker needs."""
+    if not version.startswith("4."):
+        raise EmbeddedError(f"Kafka {version} is not supported by the embedded cluster; versions 4.x are.")
+    return JarSet(f"kafka-{version}", (("org.apache.kafka", "kafka_2.13", version), _LOG_BINDING))
+
+
+def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
+    """What Java MirrorMaker 2 and Kafka's own tools need: for comparison and for tests of compatibility."""
+    kafka = "org.apache.kafka"
+    names = ("kafka_2.13", "connect-mirror", "connect-runtime", "kafka-tools")
+    return JarSet(f"connect-{version}", (*((kafka, name, version) for name in names), _LOG_BINDING))
+
+
+def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _done, _all: None) -> Path:
+    """The folder with the jars; fetches them if they are not there. `on_progress` gets (fetched, found)."""
+    own = os.environ.get(LIBS_VARIABLE)
+    if own:
+        return _existing(Path(own))
+    folder = cache_folder() / "jars" / jars.name
+    if (folder / _MARKER).exists():
+        return folder
+    _fetch(jars, folder, on_progress)
+    return folder
+
+
+def _existing(folder: Path) -> Path:
+    if not any(folder.glob("kafka-clients-*.jar")):
+        raise EmbeddedError(f"{LIBS_VARIABLE}={folder}: there is no kafka-clients jar in this folder.")
+    return folder
+
+
+def _fetch(jars: JarSet, folder: Path, on_progress: Callable[[int, int], None]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f"{jars.name}-", dir=folder.parent))
+    try:
+        (work / "ivy.xml").write_text(_ivy_file(jars))
+        _run_ivy(jars, work, on_progress)
+        (work / "libs" / _MARKER).touch()
+        shutil.rmtree(folder, ignore_errors=True)
+        (work / "libs").rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _run_ivy(jars: JarSet, work: Path, on_progress: Callable[[int, int], None]) -> None:
+    command = [java_command(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
+    command += ["-cache", str(cache_folder() / "ivy"), "-ivy", str(work / "ivy.xml"), "-confs", "default"]
+    command += ["-retrieve", f"{work}/libs/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
+    found = fetched = 0
+    tail: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+        assert ivy.stdout is not None
+        for line in ivy.stdout:
+            found += line.strip().startswith("found ")
+            fetched += "[SUCCESSFUL ]" in line
+            tail = [*tail[-200:], line]
+            on_progress(fetched, found)
+    output = "".join(tail)
+    if ivy.returncode != 0 or "UNRESOLVED DEPENDENCIES" in output or not any((work / "libs").glob("*.jar")):
+        first = next((line.strip() for line in tail if "not found" in line or "Exception" in line), "no reason given")
+        raise EmbeddedError(
+            f"The jars of {jars.name} could not be fetched ({first}). Check the connection to the Maven repository,"
+            f" or point {LIBS_VARIABLE} at the libs folder of a Kafka you have."
+        )
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else None
+    jar = next(folder.glob("ivy-*.jar"), None) if folder else None
+    if jar is None:
+        raise EmbeddedError("PySpark's jars folder has no Ivy to fetch Kafka with; reinstall pyspark.")
+    return jar
+
+
+def _ivy_file(jars: JarSet) -> str:
+    rows = "\n".join(
+        f'    <dependency org="{org}" name="{name}" rev="{version}" conf="default->default"/>'
+        for org, name, version in jars.artifacts
+    )
+    return (
+        '<ivy-module version="2.0">\n  <info organisation="heliograph" module="embedded"/>\n'
+        '  <configurations><conf name="default"/></configurations>\n'
+        f"  <dependencies>\n{rows}\n  </dependencies>\n</ivy-module>\n"
+    )

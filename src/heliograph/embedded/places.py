@@ -1,0 +1,17 @@
+"""Folders Heliograph keeps outside of the project: downloaded jars and the embedded clusters' data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CACHE_VARIABLE = "HELIOGRAPH_CACHE"
+LIBS_VARIABLE = "HELIOGRAPH_KAFKA_LIBS"
+
+
+def cache_folder() -> Path:
+    """`$HELIOGRAPH_CACHE`, or `heliograph` in the user's cache folder."""
+    own = os.environ.get(CACHE_VARIABLE)
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heliograph"

@@ -1,0 +1,1 @@
+"""Spark runs the tasks: session, task specification, copy loop, leases."""

@@ -1,0 +1,39 @@
+"""What Spark calls in its Python worker: unpack the spec, run the copy loop, hand the outcome back as JSON.
+
+Errors come back as values: a Spark stack trace helps nobody. Only a worker that dies makes the Spark job fail.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import TYPE_CHECKING
+
+from heliograph.engine.copy_loop import run_copy
+from heliograph.engine.lease import LeaseClient
+from heliograph.errors import HeliographError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from heliograph.engine.spec import TaskSpec
+
+
+def run_copy_task(specs: Iterator[TaskSpec]) -> Iterator[str]:
+    """The function of a Spark partition: one spec in, one outcome out."""
+    for spec in specs:
+        yield json.dumps(_outcome(spec))
+
+
+def _outcome(spec: TaskSpec) -> dict[str, object]:
+    if spec.lease is None:
+        return {"error": "the task has no lease."}
+    lease = LeaseClient(spec.lease, spec.task_id, spec.attempt)
+    try:
+        return {"report": run_copy(spec, lease), "stopped": lease.stop_reason}
+    except HeliographError as error:
+        return {"error": str(error)}
+    except Exception as error:  # noqa: BLE001  (the boundary of a task: whatever it is, the driver must be told)
+        return {"error": f"unexpected {type(error).__name__}: {error}", "trace": traceback.format_exc()}
+    finally:
+        lease.close()

@@ -1,0 +1,139 @@
+"""Runs copy tasks as Spark jobs of one long-lived task each, and keeps their leases.
+
+`SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported
+exactly once through `on_end`; a Python worker that was killed ends the Spark job with an error, and that is how we
+learn of it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from heliograph.engine.copy_task import run_copy_task
+from heliograph.engine.lease import LeaseServer, encode_assignment
+from heliograph.engine.report import TaskReport
+from heliograph.engine.spec import LeaseSpec, PartitionSpec, TaskSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.engine.session import SparkDriver
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """How a task ended: with a last report, or with the reason it failed."""
+
+    spec: TaskSpec
+    report: TaskReport | None = None
+    error: str | None = None
+    trace: str | None = None
+
+
+class RunningTask:
+    """The driver's view of one task."""
+
+    def __init__(self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None]) -> None:
+        self.spec = spec
+        self.on_report = on_report
+        self.stop_reason: str | None = None
+        self.assignment: tuple[PartitionSpec, ...] | None = None
+
+
+class SparkEngine:
+    """Starts tasks, answers their reports, tells how they ended."""
+
+    def __init__(self, driver: SparkDriver, *, lease_timeout_ms: int) -> None:
+        self._driver = driver
+        self._lease_timeout_ms = lease_timeout_ms
+        self._lock = threading.Lock()
+        self._tasks: dict[tuple[str, int], RunningTask] = {}
+        self._leases: LeaseServer | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at the same time."""
+        return self._driver.slots
+
+    def start(
+        self,
+        spec: TaskSpec,
+        on_report: Callable[[TaskSpec, TaskReport], None],
+        on_end: Callable[[TaskEnd], None],
+    ) -> RunningTask:
+        """Start a task in the background; `on_end` is called once, from another thread."""
+        leases = self._lease_server()
+        leased = replace(spec, lease=LeaseSpec(leases.address, leases.token, self._lease_timeout_ms))
+        task = RunningTask(leased, on_report)
+        key = (spec.task_id, spec.attempt)
+        with self._lock:
+            self._tasks[key] = task
+
+        def run() -> None:
+            end = self._run(leased)
+            with self._lock:
+                self._tasks.pop(key, None)
+            on_end(end)
+
+        threading.Thread(target=run, name=f"task-{spec.task_id}", daemon=True).start()
+        return task
+
+    def stop(self, task: RunningTask, reason: str) -> None:
+        """Ask a task to flush, commit and end; it hears it with its next report."""
+        task.stop_reason = reason
+
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+        """Give a running task another set of partitions."""
+        with self._lock:
+            task.assignment = partitions
+
+    def close(self) -> None:
+        """Take all leases back and stop Spark."""
+        if self._leases is not None:
+            self._leases.close()
+        self._driver.stop()
+
+    def _run(self, spec: TaskSpec) -> TaskEnd:
+        try:
+            context = self._driver.context()
+            context.setJobGroup(
+                f"heliograph-{spec.task_id}", f"{spec.flow} task {spec.task_id}", interruptOnCancel=True
+            )
+            outcome = json.loads(context.parallelize([spec], 1).mapPartitions(run_copy_task).collect()[0])
+        except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
+            return TaskEnd(spec, error=f"Spark lost the task: {_first_line(error)}")
+        if "error" in outcome:
+            return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"))
+        return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
+
+    def _lease_server(self) -> LeaseServer:
+        with self._lock:
+            if self._leases is None:
+                host = (
+                    "127.0.0.1"
+                    if self._driver.settings.is_local
+                    else self._driver.context().getConf().get("spark.driver.host")
+                )
+                self._leases = LeaseServer(host, self._answer)
+            return self._leases
+
+    def _answer(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
+        with self._lock:
+            task = self._tasks.get((task_id, attempt))
+        if task is None:
+            return {"stop": "the driver does not know this task any more"}
+        task.on_report(task.spec, report)
+        if task.stop_reason is not None:
+            return {"stop": task.stop_reason}
+        with self._lock:
+            assignment, task.assignment = task.assignment, None
+        return {"go": True} if assignment is None else {"go": True, "assignment": encode_assignment(assignment)}
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "Python worker exited" in line or "Caused by" in line or "SparkException" in line]
+    return (told or lines or [type(error).__name__])[0][:300]

@@ -1,0 +1,173 @@
+"""The lease between the driver and its tasks: one TCP connection per task, one JSON line each way about once a second.
+
+A task says where it stands; the answer says go on, go on with these partitions, or stop. A task that hears nothing
+for the lease's time ends itself, so a partition never has two writers for longer than that. Where the driver's port
+refuses the connection the driver is gone, and the task ends at once: a restarted process must not meet the tasks of
+its predecessor.
+
+The first line carries a token that only the driver and the task's payload know.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import queue
+import secrets
+import socket
+import socketserver
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from heliograph.engine.report import TaskReport
+from heliograph.engine.spec import LeaseSpec, PartitionSpec
+from heliograph.errors import LeaseLostError
+from heliograph.model import Address, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAX_LINE_BYTES = 64 << 20
+_RECONNECT_PAUSE_S = 0.2
+
+
+class Answer(Protocol):
+    """What the driver decides about a task when it reports."""
+
+    def __call__(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
+        """The answer line: `{"go": true}`, with `assignment` where it changed, or `{"stop": reason}`."""
+
+
+def encode_assignment(partitions: tuple[PartitionSpec, ...]) -> list[list[Any]]:
+    """Partitions as plain values."""
+    return [[p.tp.topic, p.tp.partition, p.remote_topic, p.position, p.stop_offset] for p in partitions]
+
+
+def decode_assignment(rows: list[list[Any]]) -> tuple[PartitionSpec, ...]:
+    """The partitions an answer carries."""
+    return tuple(PartitionSpec(TopicPartition(t, p), remote, position, stop) for t, p, remote, position, stop in rows)
+
+
+class LeaseServer:
+    """The driver's end: listens, checks tokens, asks `answer` what to say."""
+
+    def __init__(self, host: str, answer: Answer, on_connection_lost: Callable[[str, int], None] | None = None) -> None:
+        self.token = secrets.token_hex(32)
+        outer = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                outer._serve(self.rfile, self.wfile)
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+            allow_reuse_address = True
+
+        self._answer = answer
+        self._on_connection_lost = on_connection_lost
+        self._server = Server((host, 0), Handler)
+        self.address = Address(host, int(self._server.server_address[1]))
+        self._thread = threading.Thread(target=self._server.serve_forever, name="leases", daemon=True)
+        self._thread.start()
+
+    def _serve(self, lines: Any, out: Any) -> None:
+        hello = _read_line(lines)
+        if hello is None or not hmac.compare_digest(str(hello.get("token", "")), self.token):
+            return
+        task_id, attempt = str(hello["task"]), int(hello["attempt"])
+        while (line := _read_line(lines)) is not None:
+            answer = self._answer(task_id, attempt, TaskReport.from_json(line))
+            out.write(json.dumps(answer).encode() + b"\n")
+        if self._on_connection_lost is not None:
+            self._on_connection_lost(task_id, attempt)
+
+    def close(self) -> None:
+        """Stop listening; tasks that are still there end themselves."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _read_line(lines: Any) -> dict[str, Any] | None:
+    try:
+        line = lines.readline(_MAX_LINE_BYTES)
+    except OSError:
+        return None
+    return dict(json.loads(line)) if line.endswith(b"\n") else None
+
+
+class LeaseClient:
+    """The task's end: a thread that reports and listens, so that the copy loop never waits for the driver."""
+
+    def __init__(self, spec: LeaseSpec, task_id: str, attempt: int) -> None:
+        self._spec = spec
+        self._hello = {"token": spec.token, "task": task_id, "attempt": attempt}
+        self._reports: queue.SimpleQueue[TaskReport | None] = queue.SimpleQueue()
+        self._assignments: queue.SimpleQueue[tuple[PartitionSpec, ...]] = queue.SimpleQueue()
+        self._unsent: TaskReport | None = None
+        self._stop_reason: str | None = None
+        self._lost: str | None = None
+        self._heard_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+        self._thread.start()
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the driver wants the task to end, or None."""
+        return self._stop_reason
+
+    def report(self, report: TaskReport) -> None:
+        """Queue a report for the driver."""
+        self._reports.put(report)
+
+    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
+        """The newest assignment that has not been taken yet."""
+        newest = None
+        while not self._assignments.empty():
+            newest = self._assignments.get()
+        return newest
+
+    def check(self) -> None:
+        """Raise where the lease has ended without a word."""
+        if self._lost is not None:
+            raise LeaseLostError(self._lost)
+        silent_s = time.monotonic() - self._heard_at
+        if silent_s * 1000 > self._spec.timeout_ms:
+            raise LeaseLostError(f"the driver has been silent for {silent_s:.0f} s; the task ends itself.")
+
+    def close(self) -> None:
+        """End the thread."""
+        self._reports.put(None)
+        self._thread.join(timeout=2)
+
+    def _run(self) -> None:
+        while self._lost is None:
+            try:
+                with socket.create_connection(self._spec.address, timeout=self._spec.timeout_ms / 2000) as sock:
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self._talk(sock)
+                    return
+            except ConnectionRefusedError:
+                self._lost = "the driver is gone; the task ends itself."
+            except OSError:
+                time.sleep(_RECONNECT_PAUSE_S)
+
+    def _talk(self, sock: socket.socket) -> None:
+        """Report and listen until `close`; raises OSError where the connection breaks; keeps what was not answered."""
+        sock.sendall(json.dumps(self._hello).encode() + b"\n")
+        with sock.makefile("rb") as lines:
+            while (report := self._unsent or self._reports.get()) is not None:
+                self._unsent = report
+                sock.sendall(json.dumps(report.to_json()).encode() + b"\n")
+                answer = _read_line(lines)
+                if answer is None:
+                    raise ConnectionResetError
+                self._unsent = None
+                self._hear(answer)
+
+    def _hear(self, answer: dict[str, Any]) -> None:
+        self._heard_at = time.monotonic()
+        if "assignment" in answer:
+            self._assignments.put(decode_assignment(answer["assignment"]))
+        if "stop" in answer:
+            self._stop_reason = str(answer["stop"])

@@ -1,0 +1,125 @@
+"""Starts Spark for long-lived copy tasks: small, quiet, quick.
+
+The JVM only schedules; data never passes through it. So it gets a small heap, the first-tier compiler and no web page
+unless asked for, and everything it writes goes to a file. Only the classic RDD API is used: it needs neither pandas
+nor Arrow on the executors.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heliograph.embedded.java import java_home
+from heliograph.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LOG_CONFIG = """\
+status = OFF
+rootLogger.level = WARN
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+"""
+_DEFAULTS = {
+    "spark.app.name": "heliograph",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "512m",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": "1",  # a lost task is started again by us, from its newest committed offsets
+    "spark.scheduler.mode": "FAIR",
+    "spark.hadoop.hadoop.security.groups.cache.background.reload": "false",
+}
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:-UsePerfData"
+
+
+@dataclass(slots=True)
+class SparkSettings:
+    """How Spark is started: its master, and the user's `--conf` pairs, which win over ours."""
+
+    master: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log_file: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / f"heliograph-spark-{os.getpid()}.log")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether executors are on this machine, inside the driver's JVM."""
+        return self.master.startswith("local")
+
+
+class SparkDriver:
+    """A Spark context that is being started in the background."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self._context: Any = None
+        self.error: EngineError | None = None
+        self._thread = threading.Thread(target=self._start, name="spark-start", daemon=True)
+        self._thread.start()
+
+    def context(self) -> Any:
+        """The context, once it is there; raises EngineError where Spark did not start."""
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+        return self._context
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at the same time."""
+        return int(self.context().defaultParallelism)
+
+    def stop(self) -> None:
+        """Stop Spark."""
+        self._thread.join()
+        if self._context is not None:
+            self._context.stop()
+
+    def _start(self) -> None:
+        try:
+            self._context = _start_context(self.settings)
+        except Exception as error:  # noqa: BLE001  (handed to whoever asks for the context)
+            self.error = EngineError(f"Spark could not be started: {error} (its log: {self.settings.log_file})")
+
+
+def _start_context(settings: SparkSettings) -> Any:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (half a second that other commands need not wait for)
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if settings.is_local else "")
+    if not os.environ["SPARK_LOCAL_IP"]:
+        del os.environ["SPARK_LOCAL_IP"]
+    log_config = settings.log_file.with_suffix(".log4j2.properties")
+    log_config.write_text(_LOG_CONFIG.format(log=settings.log_file))
+    conf = SparkConf().setMaster(settings.master)
+    java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{log_config}"
+    for name, value in {**_DEFAULTS, "spark.driver.extraJavaOptions": java_options, **settings.conf}.items():
+        conf.set(name, value)
+    with settings.log_file.open("ab") as log:
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+    context = SparkContext(conf=conf, gateway=gateway)
+    if not settings.is_local:
+        context.addPyFile(_package_archive())
+    return context
+
+
+def _package_archive() -> str:
+    """This package as a zip, for executors that do not have it installed (its dependencies they must have)."""
+    import shutil  # noqa: PLC0415
+
+    package = Path(__file__).resolve().parent.parent
+    folder = tempfile.mkdtemp(prefix="heliograph-")
+    return shutil.make_archive(f"{folder}/heliograph", "zip", package.parent, package.name)

@@ -1,0 +1,68 @@
+"""What crosses to an executor: frozen values, no open resource. Sockets open inside the task.
+
+Secrets travel here, in the task's payload, never in Spark's configuration; they do not show in a repr.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from heliograph.kafka.fetcher import FetchLimits
+from heliograph.kafka.security import Security  # noqa: TC001  (a field's type stays importable)
+from heliograph.model import Address, Flow, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """How to reach one cluster."""
+
+    alias: str
+    bootstrap: tuple[Address, ...]
+    security: Security
+    request_timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """One partition to copy: from `position` (None: no progress yet) and, for `--once`, up to `stop_offset`."""
+
+    tp: TopicPartition
+    remote_topic: str
+    position: int | None = None
+    stop_offset: int | None = None
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition of the same number on the target."""
+        return TopicPartition(self.remote_topic, self.tp.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSpec:
+    """Where a task reports, and how long it may go on unheard."""
+
+    address: Address
+    token: str = field(repr=False)
+    timeout_ms: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """Everything a copy task needs."""
+
+    task_id: str
+    attempt: int
+    flow: Flow
+    source: ClusterSpec
+    target: ClusterSpec
+    partitions: tuple[PartitionSpec, ...]
+    connector: str
+    offsets_topic: str
+    offsets_partition_count: int
+    lease: LeaseSpec | None = None
+    commit_interval_ms: int = 1_000
+    buffer_bytes: int = 64 << 20
+    offset_reset: str = "earliest"
+    limits: FetchLimits = field(default_factory=FetchLimits)
+    max_in_flight: int = 5
+    max_request_bytes: int = 4 << 20

@@ -1,0 +1,89 @@
+"""Every error Heliograph raises on purpose. Each carries one sentence that names the thing and what to do.
+
+    HeliographError
+    ├── ConfigError            the user's file or options; carries all problems found, not only the first
+    ├── ClusterError           a Kafka cluster cannot be used
+    │   ├── UnreachableError   no broker answered within the stated time
+    │   ├── AuthenticationError the broker refused the credentials or the certificate
+    │   └── BrokerError        a broker answered with an error code
+    ├── BatchError             a record batch that must not be forwarded as it is (topic, partition, offset)
+    │   ├── CorruptBatchError  its bytes do not hold together
+    │   └── UnsupportedBatchError it needs a conversion this version does not do
+    ├── TaskError              a copy task cannot go on and must be started again
+    │   └── LeaseLostError     the driver is gone or has taken the task back
+    ├── EngineError            Spark cannot be started or used
+    └── EmbeddedError          the Kafka that Heliograph starts itself
+
+Invariant: `str(error)` is fit for a user's eyes and never contains a secret.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class HeliographError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class ConfigError(HeliographError):
+    """One or more problems in what the user wrote; all of them are reported together."""
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class ClusterError(HeliographError):
+    """A Kafka cluster cannot be used."""
+
+
+class UnreachableError(ClusterError):
+    """No broker of the cluster answered in time."""
+
+
+class AuthenticationError(ClusterError):
+    """The broker refused who we say we are, or we refused the broker's certificate."""
+
+
+class BrokerError(ClusterError):
+    """A broker answered with an error code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class BatchError(HeliographError):
+    """A record batch that must not be forwarded as it is."""
+
+    def __init__(self, reason: str, *, offset: int) -> None:
+        super().__init__(reason)
+        self.offset = offset
+
+
+class CorruptBatchError(BatchError):
+    """The batch's bytes do not hold together; forwarding it would hide the damage."""
+
+
+class UnsupportedBatchError(BatchError):
+    """The batch is sound, but needs a conversion this version does not do."""
+
+
+class TaskError(HeliographError):
+    """A copy task cannot go on; it is started again from its committed offsets."""
+
+
+class LeaseLostError(TaskError):
+    """The task's driver is gone or has given the task to someone else."""
+
+
+class EngineError(HeliographError):
+    """Spark cannot be started or used."""
+
+
+class EmbeddedError(HeliographError):
+    """The Kafka that Heliograph starts itself cannot be fetched, started or stopped."""

@@ -1,0 +1,420 @@
+"""The driver's dealings with a cluster: topics, configs, offsets and whole small topics, over connections that block.
+
+Requests are kafka-python's schemas on our own connection, so that authentication, errors and time-outs are those of
+the data path. Every error leaves here as a ClusterError whose sentence names the cluster. Not thread-safe: each loop
+has its own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+)
+from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.record import MemoryRecords
+
+from heliograph.errors import (
+    AuthenticationError,
+    BrokerError,
+    ClusterError,
+    HeliographError,
+    UnreachableError,
+)
+from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
+from heliograph.kafka.error_codes import describe
+from heliograph.model import Address, ConfigEntry, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from heliograph.kafka.security import Security
+    from heliograph.mirror.topics import AddPartitions, CreateTopic
+
+_TOPIC_RESOURCE = 2
+_SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 4, 5
+_TOPICS_PER_REQUEST = 200
+_NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 41, 36, 37
+_RETRY_PAUSE_S = 0.2
+_RETRIABLE_TRIES = 50
+_LOG_CHUNK_BYTES = 1 << 20
+
+
+class ClusterView(NamedTuple):
+    """What the last metadata said."""
+
+    brokers: dict[int, Address]
+    controller_id: int
+    partition_counts: dict[str, int]
+    leaders: dict[TopicPartition, int]
+
+
+class Admin:
+    """Asks and changes one cluster."""
+
+    def __init__(
+        self,
+        alias: str,
+        bootstrap: tuple[Address, ...],
+        security: Security,
+        client_id: str,
+        *,
+        timeout_s: float,
+    ) -> None:
+        self.alias = alias
+        self._bootstrap = bootstrap
+        self._security = security
+        self._client_id = client_id
+        self._timeout_s = timeout_s
+        self._connections: dict[Address, Connection] = {}
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.sock.close()
+        self._connections.clear()
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def wait_until_reachable(self, timeout_s: float) -> None:
+        """Try the bootstrap servers until one answers; raises what the last one said, and the time-out."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                self.view([])
+            except AuthenticationError:
+                raise
+            except ClusterError as error:
+                if time.monotonic() > deadline:
+                    servers = ",".join(map(str, self._bootstrap))
+                    raise UnreachableError(
+                        f"The cluster '{self.alias}' did not answer within {timeout_s:.0f} s at {servers}: {error}."
+                        f" Check {self.alias}.bootstrap.servers and {self.alias}.security.protocol."
+                    ) from None
+                time.sleep(_RETRY_PAUSE_S)
+            else:
+                return
+
+    def view(self, topics: Iterable[str] | None = None) -> ClusterView:
+        """Brokers, and the partitions of the given topics (None: of all)."""
+        names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+
+        def build(version: int) -> Any:
+            return MetadataRequest(version=version, topics=names, allow_auto_topic_creation=False)
+
+        answer = self._ask_any(MetadataRequest, MetadataResponse, build, newest=8)
+        leaders = {
+            TopicPartition(topic.name, partition.partition_index): partition.leader_id
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+        counts = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+        brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
+        return ClusterView(brokers, answer.controller_id, counts, leaders)
+
+    def topic_configs(self, topics: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
+        """Every config of every topic, defaults included."""
+        names = list(topics)
+        found: dict[str, tuple[ConfigEntry, ...]] = {}
+        for at in range(0, len(names), _TOPICS_PER_REQUEST):
+            chunk = names[at : at + _TOPICS_PER_REQUEST]
+
+            def build(version: int, chunk: list[str] = chunk) -> Any:
+                resource = DescribeConfigsRequest.DescribeConfigsResource
+                return DescribeConfigsRequest(
+                    version=version,
+                    resources=[
+                        resource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+                        for name in chunk
+                    ],
+                    include_synonyms=False,
+                    include_documentation=False,
+                )
+
+            answer = self._ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
+            for described in answer.results:
+                if described.error_code:
+                    raise self._refusal(f"describe the configs of topic {described.resource_name}", described)
+                found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
+        return found
+
+    def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The high watermark of each partition."""
+        return self._list_offsets(list(tps), timestamp=-1)
+
+    def _list_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for _try in range(_RETRIABLE_TRIES):
+            missing = [tp for tp in tps if tp not in found]
+            if not missing:
+                return found
+            view = self.view({tp.topic for tp in missing})
+            by_leader: dict[int, list[TopicPartition]] = {}
+            for tp in missing:
+                by_leader.setdefault(view.leaders.get(tp, -1), []).append(tp)
+            by_leader.pop(-1, None)
+            for leader, theirs in by_leader.items():
+                answer = self._ask_offsets(view.brokers[leader], theirs, timestamp)
+                for topic in answer.topics:
+                    for data in topic.partitions:
+                        if not data.error_code:
+                            found[TopicPartition(topic.name, data.partition_index)] = data.offset
+            if len(found) < len(tps):
+                time.sleep(_RETRY_PAUSE_S)
+        lost = ", ".join(str(tp) for tp in tps if tp not in found)
+        raise ClusterError(f"The cluster '{self.alias}' does not tell the end offsets of {lost}: no leader answered.")
+
+    def _ask_offsets(self, broker: Address, tps: list[TopicPartition], timestamp: int) -> Any:
+        def build(version: int) -> Any:
+            topic_class = ListOffsetsRequest.ListOffsetsTopic
+            partition_class = topic_class.ListOffsetsPartition
+            by_topic: dict[str, list[Any]] = {}
+            for tp in tps:
+                by_topic.setdefault(tp.topic, []).append(
+                    partition_class(partition_index=tp.partition, current_leader_epoch=-1, timestamp=timestamp)
+                )
+            topics = [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+            return ListOffsetsRequest(version=version, replica_id=-1, isolation_level=0, topics=topics)
+
+        return self._ask_at(broker, ListOffsetsRequest, ListOffsetsResponse, build, newest=5, oldest=1)
+
+    def read_topic(self, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Key and value of every record of a (small) topic up to its end now, partition by partition."""
+        tps = [tp for tp in self.view([topic]).leaders if tp.topic == topic]
+        starts, ends = self._list_offsets(tps, timestamp=-2), self._list_offsets(tps, timestamp=-1)
+        for tp in tps:
+            yield from self._read_partition(tp, starts[tp], ends[tp])
+
+    def _read_partition(
+        self, tp: TopicPartition, position: int, end: int
+    ) -> Iterator[tuple[bytes | None, bytes | None]]:
+        while position < end:
+            view = self.view([tp.topic])
+            leader = view.leaders.get(tp, -1)
+            data = self._fetch(view.brokers[leader], tp, position) if leader in view.brokers else None
+            if data is None:
+                time.sleep(_RETRY_PAUSE_S)
+                continue
+            batches = MemoryRecords(data)
+            moved = position
+            while (batch := batches.next_batch()) is not None:
+                for record in batch:
+                    if record.offset >= position:
+                        yield record.key, record.value
+                moved = max(moved, batch.base_offset + batch.last_offset_delta + 1)
+            if moved == position:
+                return  # only markers or compacted-away records are left before the end
+            position = moved
+
+    def _fetch(self, broker: Address, tp: TopicPartition, position: int) -> bytes | None:
+        def build(version: int) -> Any:
+            topic_class = FetchRequest.FetchTopic
+            partition = topic_class.FetchPartition(
+                partition=tp.partition,
+                current_leader_epoch=-1,
+                fetch_offset=position,
+                last_fetched_epoch=-1,
+                log_start_offset=-1,
+                partition_max_bytes=_LOG_CHUNK_BYTES,
+            )
+            return FetchRequest(
+                version=version,
+                replica_id=-1,
+                max_wait_ms=100,
+                min_bytes=1,
+                max_bytes=_LOG_CHUNK_BYTES,
+                isolation_level=1,
+                session_id=0,
+                session_epoch=-1,
+                forgotten_topics_data=[],
+                rack_id="",
+                topics=[topic_class(topic=tp.topic, partitions=[partition])],
+            )
+
+        answer = self._ask_at(broker, FetchRequest, FetchResponse, build, newest=11, oldest=4)
+        data = answer.responses[0].partitions[0]
+        if data.error_code:
+            if describe(data.error_code).endswith("AUTHORIZATION_FAILED"):
+                raise BrokerError(
+                    f"'{self.alias}' does not let us read {tp.topic}; the principal needs READ on it.",
+                    data.error_code,
+                )
+            return None
+        return bytes(data.records) if data.records else None
+
+    # --- changing -----------------------------------------------------------------------------------------------------
+
+    def create_topics(self, topics: Iterable[CreateTopic]) -> dict[str, str]:
+        """Create topics; returns the reason for each that could not be. One that exists already is no failure."""
+        wanted = list(topics)
+        failures: dict[str, str] = {}
+        for at in range(0, len(wanted), _TOPICS_PER_REQUEST):
+            chunk = wanted[at : at + _TOPICS_PER_REQUEST]
+
+            def build(version: int, chunk: list[CreateTopic] = chunk) -> Any:
+                topic_class = CreateTopicsRequest.CreatableTopic
+                config_class = topic_class.CreatableTopicConfig
+                return CreateTopicsRequest(
+                    version=version,
+                    topics=[
+                        topic_class(
+                            name=topic.name,
+                            num_partitions=topic.partition_count,
+                            replication_factor=topic.replication_factor,
+                            assignments=[],
+                            configs=[config_class(name=name, value=value) for name, value in topic.configs],
+                        )
+                        for topic in chunk
+                    ],
+                    timeout_ms=int(self._timeout_s * 1000),
+                    validate_only=False,
+                )
+
+            answer = self._ask_controller(
+                CreateTopicsRequest,
+                CreateTopicsResponse,
+                build,
+                newest=5,
+                codes=lambda a: [t.error_code for t in a.topics],
+            )
+            failures |= {t.name: _reason(t) for t in answer.topics if t.error_code not in (0, _TOPIC_EXISTS)}
+        return failures
+
+    def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, str]:
+        """Grow topics; returns the reason for each that could not be."""
+        wanted = list(topics)
+        if not wanted:
+            return {}
+
+        def build(version: int) -> Any:
+            topic_class = CreatePartitionsRequest.CreatePartitionsTopic
+            return CreatePartitionsRequest(
+                version=version,
+                topics=[
+                    topic_class(name=topic.name, count=topic.partition_count, assignments=None) for topic in wanted
+                ],
+                timeout_ms=int(self._timeout_s * 1000),
+                validate_only=False,
+            )
+
+        answer = self._ask_controller(
+            CreatePartitionsRequest,
+            CreatePartitionsResponse,
+            build,
+            newest=1,
+            codes=lambda a: [result.error_code for result in a.results],
+        )
+        return {r.name: _reason(r) for r in answer.results if r.error_code not in (0, _INVALID_PARTITIONS)}
+
+    def wait_for_leaders(self, partition_counts: dict[str, int]) -> None:
+        """Wait until every partition of the topics has a leader, as new topics do within moments."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            view = self.view(partition_counts)
+            lacking = [
+                TopicPartition(topic, number)
+                for topic, count in partition_counts.items()
+                for number in range(count)
+                if view.leaders.get(TopicPartition(topic, number), -1) < 0
+            ]
+            if not lacking:
+                return
+            if time.monotonic() > deadline:
+                raise ClusterError(f"The cluster '{self.alias}' has no leader for {lacking[0]}.")
+            time.sleep(0.02)
+
+    # --- transport ----------------------------------------------------------------------------------------------------
+
+    def _ask_controller(
+        self,
+        request_class: Any,
+        response_class: Any,
+        build: Any,
+        *,
+        newest: int,
+        codes: Any,
+    ) -> Any:
+        for _try in range(_RETRIABLE_TRIES):
+            view = self.view([])
+            broker = view.brokers.get(view.controller_id) or next(iter(view.brokers.values()))
+            answer = self._ask_at(broker, request_class, response_class, build, newest=newest)
+            if _NOT_CONTROLLER not in codes(answer):
+                return answer
+            time.sleep(_RETRY_PAUSE_S)
+        raise ClusterError(f"The cluster '{self.alias}' has no controller that answers.")
+
+    def _ask_any(
+        self,
+        request_class: Any,
+        response_class: Any,
+        build: Any,
+        *,
+        newest: int,
+        oldest: int = 0,
+    ) -> Any:
+        """Ask whoever answers: open connections first, then the bootstrap servers."""
+        last: HeliographError | None = None
+        for address in dict.fromkeys((*self._connections, *self._bootstrap)):
+            try:
+                return self._ask_at(address, request_class, response_class, build, newest=newest, oldest=oldest)
+            except AuthenticationError:
+                raise
+            except ClusterError as error:
+                last = error
+        raise last or ClusterError(f"The cluster '{self.alias}' has no bootstrap servers.")
+
+    def _ask_at(
+        self,
+        address: Address,
+        request_class: Any,
+        response_class: Any,
+        build: Any,
+        *,
+        newest: int,
+        oldest: int = 0,
+    ) -> Any:
+        for is_fresh in (False, True):
+            connection = None if is_fresh else self._connections.get(address)
+            if connection is None:
+                connection = self._open(address)
+            try:
+                request = build(connection.version_of(request_class, newest, oldest))
+                return ask(connection, request, response_class, timeout_s=self._timeout_s)
+            except (OSError, ConnectionLost) as error:
+                connection.sock.close()
+                self._connections.pop(address, None)
+                if is_fresh:
+                    raise UnreachableError(f"{address} stopped answering: {error}") from None
+        raise AssertionError("unreachable")
+
+    def _open(self, address: Address) -> Connection:
+        connection = open_connection(address, self._security, self._client_id, min(10.0, self._timeout_s))
+        self._connections[address] = connection
+        return connection
+
+    def _refusal(self, doing: str, answer: Any) -> BrokerError:
+        return BrokerError(f"The cluster '{self.alias}' refused to {doing}: {_reason(answer)}.", answer.error_code)
+
+
+def _reason(answer: Any) -> str:
+    words = (getattr(answer, "error_message", None) or "").rstrip(".")
+    return f"{describe(answer.error_code)} ({words})" if words else describe(answer.error_code)
+
+
+def _config_entry(config: Any) -> ConfigEntry:
+    return ConfigEntry(
+        name=config.name,
+        value=config.value,
+        is_default=config.config_source == _SOURCE_DEFAULT,
+        is_read_only=config.read_only,
+        is_sensitive=config.is_sensitive,
+        is_static_broker_config=config.config_source == _SOURCE_STATIC_BROKER,
+    )

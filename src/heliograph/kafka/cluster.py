@@ -1,0 +1,217 @@
+"""One cluster as a copy task sees it: who leads which partition, and a connection to each broker that matters.
+
+Metadata is asked for at the start, when a broker says it is the wrong one, and every `_MAX_AGE_S`. Connections are
+made on first use and again, with back-off, after they are lost. Nothing here blocks after `bootstrap`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from heliograph.errors import ClusterError, HeliographError, UnreachableError
+from heliograph.kafka.backoff import Backoff
+from heliograph.model import Address, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from heliograph.kafka.buffers import Buffer
+    from heliograph.kafka.connection import Connection
+    from heliograph.kafka.network import Network
+    from heliograph.kafka.security import Security
+
+_MAX_AGE_S = 60.0
+_NEWEST_METADATA = 8  # the last version before topic ids; tells leader epochs
+_OLDEST_METADATA = 1
+
+
+@dataclass(slots=True)
+class Node:
+    """A broker, and what we know of our connection to it."""
+
+    address: Address
+    connection: Connection | None = None
+    is_connecting: bool = False
+    retry_at: float = 0.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+class Cluster:
+    """Leaders and connections of one cluster, on one `Network`."""
+
+    def __init__(
+        self,
+        alias: str,
+        bootstrap: tuple[Address, ...],
+        security: Security,
+        network: Network,
+        request_timeout_s: float,
+    ) -> None:
+        self.alias = alias
+        self.leaders: dict[TopicPartition, int] = {}
+        self.leader_epochs: dict[TopicPartition, int] = {}
+        self.trouble: str | None = None
+        self._bootstrap = bootstrap
+        self._security = security
+        self._network = network
+        self._request_timeout_s = request_timeout_s
+        self._topics: set[str] = set()
+        self._nodes: dict[int, Node] = {-1 - i: Node(address) for i, address in enumerate(bootstrap)}
+        self._metadata_wanted = True
+        self._metadata_in_flight = False
+        self._metadata_at = 0.0
+        self._next_metadata_at = 0.0
+        self._metadata_backoff = Backoff(first_s=0.1, most_s=2.0)
+        self.on_metadata: Callable[[], None] = lambda: None
+
+    @property
+    def request_deadline(self) -> float:
+        """When a request sent now counts as lost."""
+        return time.monotonic() + self._request_timeout_s
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether metadata is wanted or under way, or a connection being made."""
+        return (
+            self._metadata_wanted
+            or self._metadata_in_flight
+            or any(node.is_connecting for node in self._nodes.values())
+        )
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Follow these topics' leaders too."""
+        if not self._topics.issuperset(topics):
+            self._topics.update(topics)
+            self.want_metadata()
+
+    def want_metadata(self) -> None:
+        """Ask for metadata as soon as allowed."""
+        self._metadata_wanted = True
+
+    def connection_to_leader(self, tp: TopicPartition) -> Connection | None:
+        """The ready connection to a partition's leader; None starts what is missing (metadata or a connection)."""
+        leader = self.leaders.get(tp)
+        if leader is None:
+            self.want_metadata()
+            return None
+        return self.connection_to(leader)
+
+    def connection_to(self, node_id: int) -> Connection | None:
+        """The ready connection to a broker; None starts one."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            self.want_metadata()
+            return None
+        if node.connection is None:
+            self._start_connecting(node)
+        return node.connection
+
+    def any_connection(self) -> Connection | None:
+        """A ready connection to whichever broker; None starts one, another at each call."""
+        for node in self._nodes.values():
+            if node.connection is not None:
+                return node.connection
+        now = time.monotonic()
+        waiting = [node for node in self._nodes.values() if not node.is_connecting and node.retry_at <= now]
+        if waiting and not any(node.is_connecting for node in self._nodes.values()):
+            self._start_connecting(min(waiting, key=lambda node: node.retry_at))
+        return None
+
+    def _start_connecting(self, node: Node) -> None:
+        if node.is_connecting or node.retry_at > time.monotonic():
+            return
+        node.is_connecting = True
+
+        def opened(connection: Connection) -> None:
+            node.connection, node.is_connecting = connection, False
+            node.backoff.reset()
+            self.trouble = None
+
+        def lost(why: HeliographError | str) -> None:
+            node.connection, node.is_connecting = None, False
+            node.retry_at = time.monotonic() + node.backoff.next_pause_s()
+            self.trouble = f"cluster '{self.alias}': {why}"
+            self.want_metadata()
+
+        self._network.connect(node.address, self._security, opened, lost)
+
+    def maintain(self, now: float) -> None:
+        """Ask for metadata where it is wanted or old."""
+        is_old = now - self._metadata_at > _MAX_AGE_S
+        if self._metadata_in_flight or now < self._next_metadata_at or not (self._metadata_wanted or is_old):
+            return
+        connection = self.any_connection()
+        if connection is None:
+            return
+        version = connection.version_of(MetadataRequest, _NEWEST_METADATA, _OLDEST_METADATA)
+        topics = [MetadataRequest.MetadataRequestTopic(name=name, version=version) for name in sorted(self._topics)]
+        request = MetadataRequest(version=version, topics=topics, allow_auto_topic_creation=False)
+        self._metadata_in_flight, self._metadata_wanted = True, False
+        self._next_metadata_at = now + self._metadata_backoff.next_pause_s()
+        connection.request(request, MetadataResponse, self._learn, self._metadata_lost, self.request_deadline)
+        self._network.flush(connection)
+
+    def _metadata_lost(self, _why: str) -> None:
+        self._metadata_in_flight, self._metadata_wanted = False, True
+
+    def _learn(self, answer: Any, _buffer: Buffer) -> None:
+        self._metadata_in_flight = False
+        self._metadata_at = time.monotonic()
+        self._learn_brokers({broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers})
+        complete = True
+        for topic in answer.topics:
+            if topic.error_code or not topic.partitions:
+                complete = False
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.name, partition.partition_index)
+                if partition.leader_id < 0:
+                    complete = False
+                    self.leaders.pop(tp, None)
+                else:
+                    self.leaders[tp] = partition.leader_id
+                    self.leader_epochs[tp] = partition.leader_epoch
+        if complete:
+            self._metadata_backoff.reset()
+        else:
+            self.want_metadata()
+        self.on_metadata()
+
+    def _learn_brokers(self, addresses: dict[int, Address]) -> None:
+        for node_id, address in addresses.items():
+            node = self._nodes.get(node_id)
+            if node is None or node.address != address:
+                self._nodes[node_id] = Node(address)
+                if node is not None and node.connection is not None:
+                    self._network.drop(node.connection, "the broker has moved")
+        for gone in [node_id for node_id in self._nodes if node_id >= 0 and node_id not in addresses]:
+            connection = self._nodes.pop(gone).connection
+            if connection is not None:
+                self._network.drop(connection, "the broker has left the cluster")
+
+    def bootstrap(self, timeout_s: float) -> None:
+        """Run the network until metadata has come; raises what the last try said."""
+        deadline = time.monotonic() + timeout_s
+        while self._metadata_at == 0.0:
+            now = time.monotonic()
+            if now > deadline:
+                raise UnreachableError(
+                    self.trouble or f"cluster '{self.alias}' did not answer within {timeout_s:.0f} s"
+                )
+            self.maintain(now)
+            self._network.poll(0.05)
+
+
+def parse_bootstrap(servers: tuple[str, ...], key: str) -> tuple[Address, ...]:
+    """`host:port` entries to addresses; raises a ClusterError that names the entry."""
+    addresses = []
+    for server in servers:
+        host, colon, port = server.rpartition(":")
+        host = host.rpartition("//")[2].strip("[]")
+        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ClusterError(f"{key}: '{server}' is not host:port.")
+        addresses.append(Address(host, int(port)))
+    return tuple(addresses)

@@ -1,0 +1,339 @@
+"""One connection to one broker: opened and authenticated blocking, then used without blocking.
+
+Requests are pipelined; a broker answers in order, so answers are matched by position and checked by correlation id.
+The body of an answer is read straight into one buffer (`recv_into`), and a request leaves as a list of buffers
+(`sendmsg`): no byte of a batch is copied in Python. Why not kafka-python's transport: it reads in 4 KiB pieces
+(measured: 3 s CPU per GB against 1.3 s).
+
+Invariant: after `ConnectionLost` every pending request has been handed back through `abandon`, exactly once.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+from heliograph.errors import AuthenticationError, BrokerError, UnreachableError
+from heliograph.kafka.buffers import Buffer
+from heliograph.kafka.security import Security, make_ssl_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from heliograph.kafka.buffers import BufferPool
+    from heliograph.model import Address
+
+_SIZE = struct.Struct(">i")
+_CORRELATION = struct.Struct(">i")
+_MAX_FRAME_BYTES = 512 << 20
+_MAX_HANDSHAKE_BYTES = 1 << 20  # what is no Kafka broker must not make us allocate by its first four bytes
+_MAX_IOVECS = 512
+
+
+class ConnectionLost(Exception):  # noqa: N818  (an event of the loop, not an error for people)
+    """The socket is closed or broken, or an answer took too long."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A request whose answer is awaited."""
+
+    correlation_id: int
+    decode: Callable[[memoryview, int], Any]
+    version: int
+    is_flexible: bool
+    on_response: Callable[[Any, Buffer], None]
+    on_lost: Callable[[str], None]
+    deadline: float
+    pooled: bool
+
+
+class Connection:
+    """A ready connection. Not thread-safe: it belongs to one loop."""
+
+    def __init__(
+        self, sock: socket.socket, address: Address, client_id: str, versions: dict[int, tuple[int, int]]
+    ) -> None:
+        self.sock = sock
+        self.address = address
+        self.client_id = client_id
+        self.pending: deque[Pending] = deque()
+        self._versions = versions
+        self._outbox: deque[memoryview] = deque()
+        self._correlation_id = 0
+        self._size_view = memoryview(bytearray(4))
+        self._filled = 0
+        self._body: Buffer | None = None
+        self._body_size = 0
+
+    def version_of(self, request_class: Any, newest: int, oldest: int = 0) -> int:
+        """The newest version of an API that both sides know."""
+        low, high = self._versions.get(request_class.API_KEY, (-1, -1))
+        version = min(high, newest)
+        if version < max(low, oldest):
+            raise BrokerError(
+                f"the broker {self.address} does not speak {request_class.__name__} {oldest} to {newest}", 35
+            )
+        return version
+
+    def next_correlation_id(self) -> int:
+        """A number for the next request."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return self._correlation_id
+
+    def send(self, parts: list[Any], pending: Pending) -> None:
+        """Queue a framed request; it leaves with `flush`."""
+        self.pending.append(pending)
+        self._outbox.extend(memoryview(part) for part in parts if len(part))
+
+    def request(
+        self,
+        request: Any,
+        response_class: Any,
+        on_response: Callable[[Any, Buffer], None],
+        on_lost: Callable[[str], None],
+        deadline: float,
+        *,
+        decode: Callable[[memoryview, int], Any] | None = None,
+        pooled: bool = False,
+    ) -> None:
+        """Queue a request built from kafka-python's schemas."""
+        correlation_id = self.next_correlation_id()
+        request.with_header(correlation_id, self.client_id)
+        encoded = request.encode(header=True, framed=True)
+        self.send(
+            [encoded],
+            Pending(
+                correlation_id,
+                decode or _schema_decoder(response_class),
+                request.API_VERSION,
+                response_class.flexible_version_q(request.API_VERSION),
+                on_response,
+                on_lost,
+                deadline,
+                pooled,
+            ),
+        )
+
+    @property
+    def wants_write(self) -> bool:
+        """Whether bytes wait to be sent."""
+        return bool(self._outbox)
+
+    def flush(self) -> None:
+        """Send as much as the socket takes."""
+        try:
+            while self._outbox:
+                sent = self._send_some()
+                self._drop_sent(sent)
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            return
+        except OSError as error:
+            raise ConnectionLost(_words(error)) from None
+
+    def _send_some(self) -> int:
+        if isinstance(self.sock, ssl.SSLSocket):
+            return self.sock.send(self._outbox[0])
+        if len(self._outbox) <= _MAX_IOVECS:
+            return self.sock.sendmsg(self._outbox)
+        return self.sock.sendmsg([self._outbox[i] for i in range(_MAX_IOVECS)])
+
+    def _drop_sent(self, sent: int) -> None:
+        while sent:
+            first = self._outbox[0]
+            if len(first) > sent:
+                self._outbox[0] = first[sent:]
+                return
+            sent -= len(first)
+            self._outbox.popleft()
+
+    def receive(self, pool: BufferPool) -> Iterator[tuple[Pending, Any, Buffer]]:
+        """The whole answers that have arrived, decoded; each buffer is held once for the caller."""
+        try:
+            while True:
+                if self._body is None:
+                    if not self._fill(self._size_view, 4):
+                        return
+                    self._begin_body(pool)
+                assert self._body is not None
+                if not self._fill(self._body.view, self._body_size):
+                    return
+                buffer, self._body, self._filled = self._body, None, 0
+                yield self._decode(buffer)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return
+        except OSError as error:
+            raise ConnectionLost(_words(error)) from None
+
+    def _fill(self, view: memoryview, wanted: int) -> bool:
+        while self._filled < wanted:
+            received = self.sock.recv_into(view[self._filled : wanted])
+            if received == 0:
+                raise ConnectionLost("the broker closed the connection")
+            self._filled += received
+        return True
+
+    def _begin_body(self, pool: BufferPool) -> None:
+        (size,) = _SIZE.unpack(self._size_view)
+        if not self.pending or not 4 <= size <= _MAX_FRAME_BYTES:
+            raise ConnectionLost(f"the broker sent an answer of {size} bytes that nobody asked for")
+        self._body = pool.take(size) if self.pending[0].pooled else Buffer(size, None)
+        self._body.hold()
+        self._body_size, self._filled = size, 0
+
+    def _decode(self, buffer: Buffer) -> tuple[Pending, Any, Buffer]:
+        pending = self.pending.popleft()
+        (correlation_id,) = _CORRELATION.unpack_from(buffer.view)
+        if correlation_id != pending.correlation_id:
+            self.pending.appendleft(pending)
+            raise ConnectionLost("the broker answered another request than the one asked")
+        start = 5 if pending.is_flexible else 4
+        return pending, pending.decode(buffer.view[start : self._body_size], pending.version), buffer
+
+    def abandon(self, why: str) -> None:
+        """Close, and tell everyone who waits."""
+        self.sock.close()
+        self._outbox.clear()
+        if self._body is not None:
+            self._body.release()
+            self._body = None
+        while self.pending:
+            self.pending.popleft().on_lost(why)
+
+
+def _schema_decoder(response_class: Any) -> Callable[[memoryview, int], Any]:
+    return lambda view, version: response_class.decode(view, version=version)
+
+
+def _words(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
+
+
+def open_connection(address: Address, security: Security, client_id: str, timeout_s: float) -> Connection:
+    """Connect, wrap in TLS, ask for API versions, authenticate; blocking, each step within `timeout_s`."""
+    try:
+        sock = socket.create_connection((address.host, address.port), timeout=timeout_s)
+    except OSError as error:
+        raise UnreachableError(f"{address} cannot be reached: {_words(error)}") from None
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock = _wrap(sock, address, security)
+        connection = _handshake(sock, address, security, client_id)
+    except BaseException:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return connection
+
+
+def _wrap(sock: socket.socket, address: Address, security: Security) -> socket.socket:
+    if not security.uses_tls:
+        return sock
+    context = make_ssl_context(security)
+    try:
+        return context.wrap_socket(sock, server_hostname=address.host)
+    except ssl.SSLCertVerificationError as error:
+        raise AuthenticationError(
+            f"{address}: the broker's certificate is not trusted: {error.verify_message}"
+        ) from None
+    except OSError as error:
+        raise AuthenticationError(f"{address}: no TLS connection could be made: {_words(error)}") from None
+
+
+def _handshake(sock: socket.socket, address: Address, security: Security, client_id: str) -> Connection:
+    connection = Connection(sock, address, client_id, {})
+    try:
+        connection = Connection(sock, address, client_id, _api_versions(connection))
+        if security.uses_sasl:
+            _authenticate(connection, security)
+    except (OSError, ConnectionLost) as error:
+        hint = "" if security.uses_tls else "; does the listener want TLS or SASL?"
+        raise UnreachableError(f"{address} closed the connection before it answered ({error}){hint}") from None
+    return connection
+
+
+def _api_versions(connection: Connection) -> dict[int, tuple[int, int]]:
+    answer = None
+    for version in (3, 0):  # a broker that does not know version 3 says so in an answer of version 0
+        request = ApiVersionsRequest(version=version, client_software_name="heliograph", client_software_version="0")
+        answer = _ask(connection, request, ApiVersionsResponse, flexible_header=False)
+        if answer.error_code == 0:
+            break
+    if answer is None or answer.error_code:
+        raise BrokerError(f"{connection.address} did not tell its API versions", answer.error_code if answer else -1)
+    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+
+def _authenticate(connection: Connection, security: Security) -> None:
+    handshake = _ask(connection, SaslHandshakeRequest(version=1, mechanism=security.mechanism), SaslHandshakeResponse)
+    if handshake.error_code:
+        offered = ", ".join(handshake.mechanisms)
+        raise AuthenticationError(
+            f"{connection.address} does not take sasl.mechanism={security.mechanism}; it takes {offered}."
+        )
+    mechanism = get_sasl_mechanism(security.mechanism)(
+        sasl_plain_username=security.username,
+        sasl_plain_password=security.password,
+        sasl_mechanism=security.mechanism,
+    )
+    while not mechanism.is_done():
+        request = SaslAuthenticateRequest(version=0, auth_bytes=mechanism.auth_bytes())
+        answer = _ask(connection, request, SaslAuthenticateResponse)
+        if answer.error_code:
+            reason = answer.error_message or "authentication failed"
+            raise AuthenticationError(f"{connection.address} refused the user '{security.username}': {reason}")
+        mechanism.receive(answer.auth_bytes)
+    if not mechanism.is_authenticated():
+        raise AuthenticationError(f"{connection.address} did not accept the user '{security.username}'.")
+
+
+def ask(connection: Connection, request: Any, response_class: Any, *, timeout_s: float) -> Any:
+    """One request and its answer on a connection that nobody else uses; blocks for up to `timeout_s` per step."""
+    connection.sock.settimeout(timeout_s)
+    return _ask(connection, request, response_class, max_bytes=_MAX_FRAME_BYTES)
+
+
+def _ask(
+    connection: Connection,
+    request: Any,
+    response_class: Any,
+    *,
+    flexible_header: bool = True,
+    max_bytes: int = _MAX_HANDSHAKE_BYTES,
+) -> Any:
+    request.with_header(connection.next_correlation_id(), connection.client_id)
+    connection.sock.sendall(request.encode(header=True, framed=True))
+    (size,) = _SIZE.unpack(_read_exactly(connection.sock, 4))
+    if not 4 <= size <= max_bytes:
+        raise ConnectionLost("the answer is not Kafka's")
+    body = memoryview(_read_exactly(connection.sock, size))
+    version = request.API_VERSION
+    if response_class is ApiVersionsResponse and size >= 6 and bytes(body[4:6]) == b"\x00\x23":
+        version = 0  # UNSUPPORTED_VERSION is always told in the oldest format
+    flexible = flexible_header and response_class.flexible_version_q(version)
+    return response_class.decode(body[5 if flexible else 4 :], version=version)
+
+
+def _read_exactly(sock: socket.socket, size: int) -> bytearray:
+    data = bytearray(size)
+    view, filled = memoryview(data), 0
+    while filled < size:
+        received = sock.recv_into(view[filled:])
+        if received == 0:
+            raise ConnectionLost("end of stream")
+        filled += received
+    return data

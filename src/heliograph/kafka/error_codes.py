@@ -1,0 +1,50 @@
+"""What a broker's error code means for a copy: one classifier, the reason beside each branch."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from kafka.errors import InvalidMetadataError, for_code
+
+
+class Verdict(Enum):
+    """What to do with a partition after an answer."""
+
+    OK = "ok"
+    RETRY = "retry"
+    RETRY_WITH_METADATA = "retry after asking for metadata"
+    DUPLICATE = "already there"
+    OUT_OF_ORDER = "out of order"
+    OUT_OF_RANGE = "out of range"
+    FAIL_PARTITION = "fail the partition"
+    FAIL_TASK = "fail the task"
+
+
+_SPECIAL = {
+    0: Verdict.OK,
+    1: Verdict.OUT_OF_RANGE,
+    2: Verdict.RETRY,  # CORRUPT_MESSAGE: our CRC was right when we sent it, so the wire or the disk is at fault
+    -1: Verdict.RETRY,  # UNKNOWN_SERVER_ERROR: the broker's log knows more; it may pass
+    45: Verdict.OUT_OF_ORDER,
+    46: Verdict.DUPLICATE,
+    47: Verdict.FAIL_TASK,  # INVALID_PRODUCER_EPOCH: someone has taken our place
+    49: Verdict.FAIL_TASK,  # INVALID_PRODUCER_ID_MAPPING
+    59: Verdict.FAIL_TASK,  # UNKNOWN_PRODUCER_ID: the broker forgot us; begin again as a new producer
+    90: Verdict.FAIL_TASK,  # PRODUCER_FENCED
+}
+
+
+def verdict_of(code: int) -> Verdict:
+    """The meaning of a partition's error code in a fetch, offsets or produce answer."""
+    special = _SPECIAL.get(code)
+    if special is not None:
+        return special
+    error = for_code(code)
+    if issubclass(error, InvalidMetadataError):
+        return Verdict.RETRY_WITH_METADATA
+    return Verdict.RETRY if error.retriable else Verdict.FAIL_PARTITION
+
+
+def describe(code: int) -> str:
+    """Kafka's name of an error code, as in `TOPIC_AUTHORIZATION_FAILED`."""
+    return str(getattr(for_code(code), "message", f"error {code}"))

@@ -1,0 +1,150 @@
+"""The event loop under a copy task: one selector, all connections to both clusters, one thread.
+
+Opening a connection blocks (TCP, TLS, SASL), so it happens on a helper thread; the loop goes on serving the other
+brokers and is woken when the connection is ready. Everything else happens on the loop's thread, without a lock.
+"""
+
+from __future__ import annotations
+
+import queue
+import selectors
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from heliograph.errors import HeliographError
+from heliograph.kafka.connection import Connection, ConnectionLost, open_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.kafka.buffers import BufferPool
+    from heliograph.kafka.security import Security
+    from heliograph.model import Address
+
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Network:
+    """Connections of one loop."""
+
+    def __init__(self, pool: BufferPool, client_id: str, connect_timeout_s: float) -> None:
+        self._pool = pool
+        self._client_id = client_id
+        self._connect_timeout_s = connect_timeout_s
+        self._selector = selectors.DefaultSelector()
+        self._waker, self._wakee = socket.socketpair()
+        self._waker.setblocking(False)
+        self._wakee.setblocking(False)
+        self._selector.register(self._wakee, _READ, None)
+        self._opened: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._openers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="connect")
+        self._lost_callbacks: dict[Connection, Callable[[str], None]] = {}
+        self._writing: set[Connection] = set()
+
+    def connect(
+        self,
+        address: Address,
+        security: Security,
+        on_open: Callable[[Connection], None],
+        on_lost: Callable[[HeliographError | str], None],
+    ) -> None:
+        """Open a connection in the background; exactly one of the callbacks follows, on the loop's thread."""
+
+        def opener() -> None:
+            try:
+                connection = open_connection(address, security, self._client_id, self._connect_timeout_s)
+            except HeliographError as error:
+                failure = error
+                self._opened.put(lambda: on_lost(failure))
+            except Exception as error:  # noqa: BLE001  (a helper thread must answer, whatever went wrong)
+                words = f"{address}: {error}"
+                self._opened.put(lambda: on_lost(words))
+            else:
+                self._opened.put(lambda: self._adopt(connection, on_open, on_lost))
+            self._wake()
+
+        self._openers.submit(opener)
+
+    def _adopt(
+        self,
+        connection: Connection,
+        on_open: Callable[[Connection], None],
+        on_lost: Callable[[HeliographError | str], None],
+    ) -> None:
+        self._selector.register(connection.sock, _READ, connection)
+        self._lost_callbacks[connection] = on_lost
+        on_open(connection)
+
+    def _wake(self) -> None:
+        try:
+            self._waker.send(b"\0")
+        except (BlockingIOError, OSError):
+            return  # a full pipe wakes the loop as well; a closed one has no loop to wake
+
+    def poll(self, timeout_s: float) -> None:
+        """Wait for something to happen, read what has come, and call back."""
+        for key, _events in self._selector.select(timeout_s):
+            if key.data is None:
+                self._run_opened()
+            elif key.data in self._lost_callbacks:
+                self._serve(key.data)
+
+    def _run_opened(self) -> None:
+        with suppress(BlockingIOError):
+            self._wakee.recv(4096)
+        while not self._opened.empty():
+            self._opened.get()()
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            for pending, answer, buffer in connection.receive(self._pool):
+                pending.on_response(answer, buffer)
+                buffer.release()
+            self.flush(connection)
+        except ConnectionLost as lost:
+            self.drop(connection, str(lost))
+
+    def flush(self, connection: Connection) -> None:
+        """Send what is queued; what the socket does not take now is sent by the loop."""
+        try:
+            connection.flush()
+        except ConnectionLost as lost:
+            self.drop(connection, str(lost))
+            return
+        if connection.wants_write != (connection in self._writing):
+            if connection.wants_write:
+                self._writing.add(connection)
+                self._selector.modify(connection.sock, _READ | _WRITE, connection)
+            else:
+                self._writing.discard(connection)
+                self._selector.modify(connection.sock, _READ, connection)
+
+    def drop(self, connection: Connection, why: str) -> None:
+        """Close a connection and tell its owner and everyone who waits for an answer."""
+        on_lost = self._lost_callbacks.pop(connection, None)
+        if on_lost is None:
+            return
+        self._writing.discard(connection)
+        self._selector.unregister(connection.sock)
+        connection.abandon(why)
+        on_lost(why)
+
+    def drop_overdue(self, now: float | None = None) -> None:
+        """Drop connections whose oldest request is past its deadline: a stopped broker answers nothing, ever."""
+        moment = time.monotonic() if now is None else now
+        for connection in list(self._lost_callbacks):
+            if connection.pending and connection.pending[0].deadline < moment:
+                self.drop(connection, f"{connection.address} did not answer in time")
+
+    def close(self) -> None:
+        """Close everything, without callbacks."""
+        self._openers.shutdown(wait=False, cancel_futures=True)
+        for connection in self._lost_callbacks:
+            connection.sock.close()
+        self._lost_callbacks.clear()
+        self._selector.close()
+        self._waker.close()
+        self._wakee.close()

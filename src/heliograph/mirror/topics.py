@@ -1,0 +1,115 @@
+"""Which topics a flow replicates, and what must be created on the target for that. Plans are data for `worker`.
+
+Rule (MM2): `(filter accepts OR heartbeats) AND NOT internal AND NOT cycle`. Invariants: a plan never deletes a topic
+and never shrinks one; planning again after applying a plan gives an empty plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.mirror.filters import NameFilter, config_property_exclude, topic_filter
+from heliograph.mirror.policy import ReplicationPolicy, is_cycle, is_heartbeats_topic, make_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from heliograph.config.types import Settings
+    from heliograph.model import ConfigEntry, TopicState
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """A remote topic that is missing on the target."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """A remote topic with fewer partitions than its source."""
+
+    name: str
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """The settings of a flow that decide about topics."""
+
+    source: str
+    target: str
+    policy: ReplicationPolicy
+    names: NameFilter
+    config_properties: NameFilter
+    replication_factor: int
+    use_source_defaults: bool
+    replicate_heartbeats: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> TopicRules:
+        """The rules a flow's settings spell; raises ConfigError for a pattern that cannot be read."""
+        return cls(
+            source=settings[keys.SOURCE_ALIAS],
+            target=settings[keys.TARGET_ALIAS],
+            policy=make_policy(settings),
+            names=topic_filter(settings),
+            config_properties=config_property_exclude(settings),
+            replication_factor=settings[keys.REPLICATION_FACTOR],
+            use_source_defaults=settings[keys.USE_DEFAULTS_FROM] == "source",
+            replicate_heartbeats=settings[keys.HEARTBEATS_REPLICATION],
+        )
+
+    def remote_topic(self, topic: str) -> str:
+        """Name of the copy on the target."""
+        return self.policy.format_remote_topic(self.source, topic)
+
+    def why_not(self, topic: str) -> str | None:
+        """The reason a topic is not replicated, or None where it is."""
+        if self.policy.is_internal_topic(topic):
+            return "it is an internal topic"
+        if is_cycle(self.policy, topic, self.source, self.target):
+            return f"it came from '{self.target}' or this flow before; copying it would go in circles"
+        if self.replicate_heartbeats and is_heartbeats_topic(self.policy, topic):
+            return None
+        if self.names.is_excluded(topic):
+            return "topics.exclude matches it"
+        if not self.names.is_included(topic):
+            return "no pattern in topics matches it"
+        return None
+
+    def replicates(self, topic: str) -> bool:
+        """Whether the flow copies the topic."""
+        return self.why_not(topic) is None
+
+    def copied_configs(self, entries: Iterable[ConfigEntry]) -> tuple[tuple[str, str], ...]:
+        """Configs a new remote topic gets from its source."""
+        return tuple(
+            (entry.name, entry.value)
+            for entry in entries
+            if entry.value is not None
+            and (not entry.is_default or self.use_source_defaults)
+            and not (entry.is_read_only or entry.is_sensitive or entry.is_static_broker_config)
+            and self.config_properties.accepts(entry.name)
+        )
+
+
+def plan_topics(
+    rules: TopicRules, source: Iterable[TopicState], target: Mapping[str, int]
+) -> tuple[CreateTopic | AddPartitions, ...]:
+    """What the target lacks: `source` are the topics to replicate, `target` maps existing ones to partition counts."""
+    actions: list[CreateTopic | AddPartitions] = []
+    for topic in source:
+        name = rules.remote_topic(topic.name)
+        existing = target.get(name)
+        if existing is None:
+            configs = rules.copied_configs(topic.configs)
+            actions.append(CreateTopic(name, topic.partition_count, rules.replication_factor, configs))
+        elif existing < topic.partition_count:
+            actions.append(AddPartitions(name, topic.partition_count))
+    return tuple(actions)

@@ -1,0 +1,69 @@
+"""Names and values shared by every layer; plain, frozen, without behaviour that needs the outside world.
+
+Vocabulary: *source* and *target* are clusters; *upstream* and *downstream* are offsets on them; a *flow* is one
+ordered pair of clusters, written `A->B`; a *remote topic* is the copy on the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic, written `topic-partition` as Kafka does."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Flow(NamedTuple):
+    """Replication from one cluster to another, by their aliases."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}"
+
+
+class Address(NamedTuple):
+    """Where a broker or a driver listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One config of a topic as a broker describes it."""
+
+    name: str
+    value: str | None
+    is_default: bool = False
+    is_read_only: bool = False
+    is_sensitive: bool = False
+    is_static_broker_config: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic as seen on a cluster."""
+
+    name: str
+    partition_count: int
+    configs: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """Progress of one source partition: the offset of the last record that is safe on the target."""
+
+    tp: TopicPartition
+    offset: int

@@ -1,0 +1,68 @@
+"""Progress of a source partition as Connect keeps it in `mm2-offsets.A.internal`, byte for byte.
+
+Connect looks offsets up by the key's *bytes* and Java's HashMap gives the members their order, so the order below is
+part of the format: with another one, Java MM2 would start from the beginning. The value is the offset of the last
+replicated record; replication goes on at +1. Keys go to partitions by Kafka's default partitioner (murmur2), or
+compaction could not work.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from heliograph.model import SourceOffset, TopicPartition
+
+
+def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
+    """`["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t"}]`."""
+    return _json([connector, {"cluster": source, "partition": tp.partition, "topic": tp.topic}])
+
+
+def encode_value(offset: int) -> bytes:
+    """`{"offset":1234}`."""
+    return _json({"offset": offset})
+
+
+def decode(
+    connector: str, source: str, key: bytes | None, value: bytes | None
+) -> tuple[TopicPartition, SourceOffset | None] | None:
+    """The partition and its progress (None: forgotten), or None for a record that is not ours or cannot be read."""
+    try:
+        name, partition = json.loads(key or b"")
+        tp = TopicPartition(partition["topic"], partition["partition"])
+        if name != connector or partition["cluster"] != source or not _is_valid(tp):
+            return None
+        offset = None if value is None else json.loads(value)["offset"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return tp, None if offset is None else SourceOffset(tp, int(offset))
+
+
+def _is_valid(tp: TopicPartition) -> bool:
+    return isinstance(tp.topic, str) and isinstance(tp.partition, int) and tp.partition >= 0
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def partition_for_key(key: bytes, partition_count: int) -> int:
+    """Kafka's default partitioner."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's 32-bit murmur2, unsigned."""
+    multiplier, mask = 0x5BD1E995, 0xFFFFFFFF
+    length = len(data)
+    hashed = (0x9747B28C ^ length) & mask
+    for at in range(0, length - length % 4, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * multiplier & mask
+        word = (word ^ (word >> 24)) * multiplier & mask
+        hashed = (hashed * multiplier & mask) ^ word
+    tail = data[length - length % 4 :]
+    if tail:
+        hashed = (hashed ^ int.from_bytes(tail, "little")) * multiplier & mask
+    hashed = (hashed ^ (hashed >> 13)) * multiplier & mask
+    return hashed ^ (hashed >> 15)

@@ -1,0 +1,26 @@
+"""Where each partition of a flow goes on: the newest record per key in `mm2-offsets.A.internal`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heliograph.wire.connect_offsets import decode
+
+if TYPE_CHECKING:
+    from heliograph.kafka.admin import Admin
+    from heliograph.model import TopicPartition
+
+
+def read_offsets(target: Admin, topic: str, connector: str, source: str) -> dict[TopicPartition, int]:
+    """The last replicated offset of each partition; those forgotten by a null value are left out."""
+    offsets: dict[TopicPartition, int] = {}
+    for key, value in target.read_topic(topic):
+        decoded = decode(connector, source, key, value)
+        if decoded is None:
+            continue
+        tp, progress = decoded
+        if progress is None:
+            offsets.pop(tp, None)
+        else:
+            offsets[tp] = progress.offset
+    return offsets

@@ -1,0 +1,294 @@
+"""The loop of one flow's source connector: keep its topics in step, its tasks running, its status told.
+
+One thread per flow. Tasks run elsewhere and speak through a queue: an ended task is started again with back-off, from
+the offsets committed on the target. A new topic or partition is given to a running task; the others notice nothing.
+
+Invariant: a partition is in at most one running task, and a task is started again only after its predecessor has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.engine.spec import PartitionSpec, TaskSpec
+from heliograph.errors import ClusterError, HeliographError
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.fetcher import FetchLimits
+from heliograph.mirror.assignment import assign, task_count
+from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME
+from heliograph.worker.clusters import cluster_spec, make_admin
+from heliograph.worker.offset_store import read_offsets
+from heliograph.worker.status import FlowStatus
+from heliograph.worker.topic_sync import Replicated, TopicSync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+    from heliograph.engine.report import TaskReport
+    from heliograph.model import Flow, TopicPartition
+
+log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 40.0
+
+
+@dataclass(slots=True)
+class _Task:
+    """One slot of the connector: what it copies, and what runs it."""
+
+    number: int
+    tps: frozenset[TopicPartition]
+    running: RunningTask | None = None
+    attempt: int = 0
+    started_at: float = 0.0
+    restart_at: float | None = None
+    is_done: bool = False
+    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.5, most_s=30.0))
+
+
+class SourceFlow:
+    """Replicates one flow until stopped, or once."""
+
+    def __init__(
+        self,
+        config: MirrorMakerConfig,
+        flow: Flow,
+        engine: SparkEngine,
+        *,
+        flow_count: int,
+        once: bool = False,
+    ) -> None:
+        self.flow = flow
+        self.status = FlowStatus(flow)
+        self.error: HeliographError | None = None
+        self._config = config
+        self._settings = config.settings(flow)
+        self._engine = engine
+        self._flow_count = flow_count
+        self._once = once
+        self._source = make_admin(config, flow.source, flow)
+        self._target = make_admin(config, flow.target, flow)
+        self._topics = TopicSync(self._settings, self._source, self._target)
+        self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
+        self._tasks: list[_Task] = []
+        self._replicated = Replicated((), {})
+        self._stop_offsets: dict[TopicPartition, int] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"flow-{flow}", daemon=True)
+
+    def start(self) -> None:
+        """Begin, in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the flow to flush, commit and end."""
+        self._stopping.set()
+        self._events.put(None)
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; False where it has not come."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    # --- the loop -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._begin()
+            while not self._is_over():
+                self._wait_and_serve()
+            self._end()
+        except HeliographError as error:
+            self.error = error
+            self.status.state = "FAILED"
+            self._abandon()
+        finally:
+            self._source.close()
+            self._target.close()
+
+    def _begin(self) -> None:
+        timeout_s = self._settings[keys.CONNECT_TIMEOUT_MS] / 1000
+        self._source.wait_until_reachable(timeout_s)
+        self._target.wait_until_reachable(timeout_s)
+        self._offsets_topic = self._topics.ensure_offsets_topic()
+        self._replicated = self._topics.sync()
+        if self._once:
+            self._stop_offsets = self._source.end_offsets(self._replicated.partitions)
+        if not self._replicated.partitions:
+            log.warning("%s: no topic on '%s' matches; nothing to copy yet.", self.flow, self.flow.source)
+        self._assign()
+        self.status.state = "RUNNING"
+        self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+
+    def _is_over(self) -> bool:
+        return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
+
+    def _wait_and_serve(self) -> None:
+        due = [task.restart_at for task in self._tasks if task.restart_at is not None]
+        if self._settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
+            due.append(self._next_refresh_at)
+        timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
+        try:
+            end = self._events.get(timeout=timeout_s)
+        except queue.Empty:
+            end = None
+        if end is not None:
+            self._task_ended(end)
+        if not self._stopping.is_set():
+            self._try_control(self._restart_due_tasks)
+            if time.monotonic() >= self._next_refresh_at and not self._once:
+                self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+                self._try_control(self._refresh)
+
+    def _try_control(self, step: Callable[[], None]) -> None:
+        """Do a step; a cluster that does not answer is told, and the step comes again: copying goes on meanwhile."""
+        try:
+            step()
+            self.status.trouble = None
+        except ClusterError as error:
+            self.status.trouble = str(error)
+            log.warning("%s: %s (will be tried again)", self.flow, error)
+
+    def _refresh(self) -> None:
+        before = self._replicated
+        self._replicated = self._topics.sync()
+        if self._replicated.partitions != before.partitions:
+            self._assign()
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    def _assign(self) -> None:
+        """Give every partition to a task; start tasks that are new, tell those whose share has changed."""
+        if not self._replicated.partitions and not self._tasks:
+            return
+        share = max(1, self._engine.slots // self._flow_count)
+        tasks_max = self._settings[keys.TASKS_MAX]
+        if tasks_max > share:
+            log.info("%s: tasks.max=%d, but Spark has %d slots for this flow", self.flow, tasks_max, share)
+        count = task_count(len(self._replicated.partitions), min(tasks_max, share) if tasks_max else 0, share)
+        count = max(count, len(self._tasks))
+        shares = assign(self._replicated.partitions, count, [task.tps for task in self._tasks])
+        self._tasks += [_Task(number, frozenset()) for number in range(len(self._tasks), count)]
+        changed = [task for task in self._tasks if task.tps != shares[task.number]]
+        positions = self._positions() if changed else {}
+        for task in changed:
+            task.tps = shares[task.number]
+            if task.running is not None:
+                self._engine.assign(task.running, self._partition_specs(task, positions))
+            elif task.restart_at is None:
+                self._start(task, positions)
+
+    def _start(self, task: _Task, positions: dict[TopicPartition, int]) -> None:
+        task.attempt += 1
+        task.restart_at = None
+        task.started_at = time.monotonic()
+        spec = self._task_spec(task, positions)
+        log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
+        task.running = self._engine.start(spec, self._on_report, self._events.put)
+
+    def _restart_due_tasks(self) -> None:
+        now = time.monotonic()
+        due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
+        if due:
+            positions = self._positions()
+            for task in due:
+                self._start(task, positions)
+
+    def _on_report(self, _spec: TaskSpec, report: TaskReport) -> None:
+        self.status.take(report)
+        for event in report.events:
+            log.error("%s", event)
+
+    def _task_ended(self, end: TaskEnd) -> None:
+        task = next(t for t in self._tasks if t.running is not None and t.running.spec.task_id == end.spec.task_id)
+        task.running = None
+        if end.report is not None:
+            self._on_report(end.spec, end.report)
+        self.status.task_ended(tuple(task.tps))
+        if self._stopping.is_set() or (self._once and end.error is None):
+            task.is_done = True
+            if end.error is not None:
+                log.error("%s: task %d did not stop cleanly: %s", self.flow, task.number, end.error)
+            return
+        if time.monotonic() - task.started_at > task.backoff.most_s:
+            task.backoff.reset()
+        pause_s = task.backoff.next_pause_s()
+        task.restart_at = time.monotonic() + pause_s
+        reason = end.error or "it ended without being asked to"
+        if end.trace:
+            log.debug("%s", end.trace)
+        log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
+
+    def _positions(self) -> dict[TopicPartition, int]:
+        return read_offsets(self._target, self._offsets_topic.name, SOURCE_CONNECTOR_NAME, self.flow.source)
+
+    def _partition_specs(self, task: _Task, offsets: dict[TopicPartition, int]) -> tuple[PartitionSpec, ...]:
+        return tuple(
+            PartitionSpec(
+                tp,
+                self._replicated.remote_topics[tp.topic],
+                offsets[tp] + 1 if tp in offsets else None,
+                self._stop_offsets.get(tp) if self._once else None,
+            )
+            for tp in sorted(task.tps)
+        )
+
+    def _task_spec(self, task: _Task, positions: dict[TopicPartition, int]) -> TaskSpec:
+        consumer = self._config.client(self.flow.source, "consumer", self.flow)
+        producer = self._config.client(self.flow.target, "producer", self.flow)
+        return TaskSpec(
+            task_id=f"{self.flow}-{task.number}",
+            attempt=task.attempt,
+            flow=self.flow,
+            source=cluster_spec(self._config, self.flow.source, "consumer", self.flow),
+            target=cluster_spec(self._config, self.flow.target, "producer", self.flow),
+            partitions=self._partition_specs(task, positions),
+            connector=SOURCE_CONNECTOR_NAME,
+            offsets_topic=self._offsets_topic.name,
+            offsets_partition_count=self._offsets_topic.partition_count,
+            commit_interval_ms=self._settings[keys.OFFSET_FLUSH_INTERVAL_MS],
+            buffer_bytes=self._settings[keys.TASK_BUFFER_BYTES],
+            offset_reset=consumer[keys.AUTO_OFFSET_RESET],
+            limits=FetchLimits(
+                max_wait_ms=consumer[keys.FETCH_MAX_WAIT_MS],
+                min_bytes=consumer[keys.FETCH_MIN_BYTES],
+                max_bytes=min(consumer[keys.FETCH_MAX_BYTES], self._settings[keys.TASK_BUFFER_BYTES]),
+                partition_max_bytes=consumer[keys.MAX_PARTITION_FETCH_BYTES],
+            ),
+            max_in_flight=producer[keys.MAX_IN_FLIGHT],
+            max_request_bytes=producer[keys.MAX_REQUEST_SIZE],
+        )
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        self.status.state = "STOPPING"
+        self._abandon()
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while any(task.running for task in self._tasks):
+            try:
+                end = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                log.error(
+                    "%s: a task did not stop within %.0f s; its last offsets may be copied again.",
+                    self.flow,
+                    _STOP_TIMEOUT_S,
+                )
+                break
+            if end is not None:
+                self._task_ended(end)
+        self.status.state = "FAILED" if self.status.failures else "DONE" if self._once else "STOPPED"
+
+    def _abandon(self) -> None:
+        self._stopping.set()
+        for task in self._tasks:
+            if task.running is not None:
+                self._engine.stop(task.running, "heliograph is stopping")

@@ -1,0 +1,142 @@
+"""What the driver knows about a flow, for the screen and the log: the newest report of each partition, and rates."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heliograph.engine.report import PartitionReport, TaskReport
+    from heliograph.model import Flow, TopicPartition
+
+_RATE_WINDOW_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One topic of a flow on the screen."""
+
+    flow: str
+    topic: str
+    partitions: int
+    failed_partitions: int
+    records: int
+    bytes: int
+    records_per_s: float
+    bytes_per_s: float
+    lag: int
+    latency_ms: float | None
+
+
+@dataclass(slots=True)
+class _TopicRate:
+    samples: deque[tuple[float, int, int, int, int]] = field(default_factory=deque)
+
+    def add(self, now: float, records: int, size: int, latency_sum: int, latency_count: int) -> None:
+        self.samples.append((now, records, size, latency_sum, latency_count))
+        while len(self.samples) > 2 and self.samples[0][0] < now - _RATE_WINDOW_S:
+            self.samples.popleft()
+
+    def rates(self) -> tuple[float, float, float | None]:
+        if len(self.samples) < 2:
+            return 0.0, 0.0, None
+        first, last = self.samples[0], self.samples[-1]
+        elapsed = max(1e-3, last[0] - first[0])
+        batches = last[4] - first[4]
+        latency = (last[3] - first[3]) / batches if batches else None
+        return (last[1] - first[1]) / elapsed, (last[2] - first[2]) / elapsed, latency
+
+
+class FlowStatus:
+    """Collects reports; safe to read from any thread. Counts survive the restart of a task."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.state = "STARTING"
+        self.trouble: str | None = None
+        self._lock = threading.Lock()
+        self._reports: dict[TopicPartition, PartitionReport] = {}
+        self._finished: dict[TopicPartition, tuple[int, int]] = {}
+        self._rates: dict[str, _TopicRate] = {}
+
+    def take(self, report: TaskReport) -> None:
+        """Note a task's newest report."""
+        with self._lock:
+            for row in report.partitions:
+                self._reports[row.tp] = row
+            self.trouble = "; ".join(report.trouble) or None
+            self._sample()
+
+    def task_ended(self, tps: tuple[TopicPartition, ...]) -> None:
+        """Keep what an ended task had counted: its successor counts from zero."""
+        with self._lock:
+            for tp in tps:
+                row = self._reports.get(tp)
+                if row is not None:
+                    records, size = self._finished.get(tp, (0, 0))
+                    self._finished[tp] = (records + row.records, size + row.bytes)
+                    row.records = row.bytes = 0
+
+    @property
+    def failures(self) -> list[str]:
+        """The sentence of each failed partition."""
+        with self._lock:
+            return [row.failure for row in self._reports.values() if row.failure]
+
+    @property
+    def lost_offsets(self) -> int:
+        """Offsets that were gone from the source before they could be copied."""
+        with self._lock:
+            return sum(row.lost_offsets for row in self._reports.values())
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """Records and bytes copied."""
+        with self._lock:
+            counts = [self._counts(tp) for tp in self._reports]
+        return sum(records for records, _ in counts), sum(size for _, size in counts)
+
+    def rows(self) -> list[TopicRow]:
+        """One row per topic."""
+        with self._lock:
+            by_topic: dict[str, list[PartitionReport]] = {}
+            for row in self._reports.values():
+                by_topic.setdefault(row.topic, []).append(row)
+            return [self._row(topic, rows) for topic, rows in sorted(by_topic.items())]
+
+    def _row(self, topic: str, rows: list[PartitionReport]) -> TopicRow:
+        records_per_s, bytes_per_s, latency_ms = self._rates.get(topic, _TopicRate()).rates()
+        counts = [self._counts(row.tp) for row in rows]
+        return TopicRow(
+            flow=str(self.flow),
+            topic=topic,
+            partitions=len(rows),
+            failed_partitions=sum(row.failure is not None for row in rows),
+            records=sum(records for records, _ in counts),
+            bytes=sum(size for _, size in counts),
+            records_per_s=records_per_s,
+            bytes_per_s=bytes_per_s,
+            lag=sum(row.lag for row in rows),
+            latency_ms=latency_ms,
+        )
+
+    def _counts(self, tp: TopicPartition) -> tuple[int, int]:
+        row = self._reports[tp]
+        records, size = self._finished.get(tp, (0, 0))
+        return records + row.records, size + row.bytes
+
+    def _sample(self) -> None:
+        now = time.monotonic()
+        sums: dict[str, list[int]] = {}
+        for tp, row in self._reports.items():
+            records, size = self._counts(tp)
+            total = sums.setdefault(tp.topic, [0, 0, 0, 0])
+            total[0] += records
+            total[1] += size
+            total[2] += row.latency_sum_ms
+            total[3] += row.latency_count
+        for topic, (records, size, latency_sum, latency_count) in sums.items():
+            self._rates.setdefault(topic, _TopicRate()).add(now, records, size, latency_sum, latency_count)
