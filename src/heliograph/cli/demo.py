@@ -1,7 +1,7 @@
 """`heliograph demo`: the main job in a minute, on two real clusters of its own, with proof at the end.
 
-The story is the active-passive lab's: products are sent to `es-src`, replicated to `es-tgt` as `es-src.products`, and read on both
-sides. Everything it starts it stops, and everything it writes it deletes.
+The story is the active-passive lab's: products are sent to `es-src`, replicated to `es-tgt` as `es-src.products`,
+read on both sides. Everything it starts it stops, and everything it writes it deletes.
 """
 
 from __future__ import annotations

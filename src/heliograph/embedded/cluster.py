@@ -211,7 +211,9 @@ def _mark(name: str, node_id: int) -> str:
 def _is_ours(name: str, broker: Broker) -> bool:
     try:
         process = psutil.Process(broker.pid)
-        return process.status() != psutil.STATUS_ZOMBIE and _mark(name, broker.node_id) in process.cmdline()
+        command = process.cmdline()
+        # A process that is just being executed has no command line for a moment; the pid is the one we noted.
+        return process.status() != psutil.STATUS_ZOMBIE and (not command or _mark(name, broker.node_id) in command)
     except psutil.Error:
         return False
 

@@ -81,11 +81,12 @@ class CopyLoop:
         self._network = Network(pool, f"heliograph-{spec.task_id}", _CONNECT_TIMEOUT_S)
         self._source = self._cluster(spec.source)
         self._target = self._cluster(spec.target)
-        self._fetcher = Fetcher(self._source, self._network, spec.limits, self)
+        self._fetcher = Fetcher(self._source, self._network, spec.limits, self, lanes=spec.lanes)
         self._producer = BatchProducer(
             self._target,
             self._network,
             self,
+            lanes=spec.lanes,
             max_in_flight=spec.max_in_flight,
             max_request_bytes=spec.max_request_bytes,
             request_timeout_ms=spec.target.request_timeout_ms,
@@ -130,7 +131,7 @@ class CopyLoop:
         self._target.maintain(now)
         self._producer.pump(now)
         if fetch and self._producer.is_ready:
-            self._fetcher.pump(now, self._wants, may_fetch=self._has_room())
+            self._fetcher.pump(now, self._wants, self._has_room)
         if now >= self._next_commit_at and self._commit():
             self._next_commit_at = now + self.spec.commit_interval_ms / 1000
             self._producer.pump(now)

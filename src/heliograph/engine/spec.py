@@ -64,5 +64,6 @@ class TaskSpec:
     buffer_bytes: int = 64 << 20
     offset_reset: str = "earliest"
     limits: FetchLimits = field(default_factory=FetchLimits)
+    lanes: int = 1
     max_in_flight: int = 5
     max_request_bytes: int = 4 << 20

@@ -162,15 +162,23 @@ class Admin:
                 by_leader.setdefault(view.leaders.get(tp, -1), []).append(tp)
             by_leader.pop(-1, None)
             for leader, theirs in by_leader.items():
-                answer = self._ask_offsets(view.brokers[leader], theirs, timestamp)
-                for topic in answer.topics:
-                    for data in topic.partitions:
-                        if not data.error_code:
-                            found[TopicPartition(topic.name, data.partition_index)] = data.offset
+                found |= self._offsets_at(view.brokers[leader], theirs, timestamp)
             if len(found) < len(tps):
                 time.sleep(_RETRY_PAUSE_S)
         lost = ", ".join(str(tp) for tp in tps if tp not in found)
         raise ClusterError(f"The cluster '{self.alias}' does not tell the end offsets of {lost}: no leader answered.")
+
+    def end_offsets_at(self, broker: Address, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """The high watermarks of those partitions that this broker leads, in one request."""
+        return self._offsets_at(broker, tps, timestamp=-1)
+
+    def _offsets_at(self, broker: Address, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        return {
+            TopicPartition(topic.name, data.partition_index): data.offset
+            for topic in self._ask_offsets(broker, tps, timestamp).topics
+            for data in topic.partitions
+            if not data.error_code
+        }
 
     def _ask_offsets(self, broker: Address, tps: list[TopicPartition], timestamp: int) -> Any:
         def build(version: int) -> Any:

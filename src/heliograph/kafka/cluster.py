@@ -1,7 +1,10 @@
 """One cluster as a copy task sees it: who leads which partition, and a connection to each broker that matters.
 
-Metadata is asked for at the start, when a broker says it is the wrong one, and every `_MAX_AGE_S`. Connections are
-made on first use and again, with back-off, after they are lost. Nothing here blocks after `bootstrap`.
+A broker works on one request of a connection at a time, so one connection leaves a busy broker's other threads idle,
+and over a long round trip it caps the rate. Therefore a broker can be reached over several *lanes*; a partition stays
+on its lane, which keeps its order. Metadata is asked for at the start, when a broker says it is the wrong one, and
+every `_MAX_AGE_S`. Connections are made on first use and again, with back-off, after they are lost. Nothing here
+blocks.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from heliograph.errors import ClusterError, HeliographError, UnreachableError
+from heliograph.errors import ClusterError
 from heliograph.kafka.backoff import Backoff
 from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from heliograph.errors import HeliographError
     from heliograph.kafka.buffers import Buffer
     from heliograph.kafka.connection import Connection
     from heliograph.kafka.network import Network
@@ -30,14 +34,25 @@ _OLDEST_METADATA = 1
 
 
 @dataclass(slots=True)
-class Node:
-    """A broker, and what we know of our connection to it."""
+class Link:
+    """One lane to a broker: its connection, or when to try again."""
 
-    address: Address
     connection: Connection | None = None
     is_connecting: bool = False
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(slots=True)
+class Node:
+    """A broker, and our lanes to it."""
+
+    address: Address
+    lanes: dict[int, Link] = field(default_factory=dict)
+
+    def link(self, lane: int) -> Link:
+        """The lane, made on first use."""
+        return self.lanes.setdefault(lane, Link())
 
 
 class Cluster:
@@ -66,7 +81,6 @@ class Cluster:
         self._metadata_at = 0.0
         self._next_metadata_at = 0.0
         self._metadata_backoff = Backoff(first_s=0.1, most_s=2.0)
-        self.on_metadata: Callable[[], None] = lambda: None
 
     @property
     def request_deadline(self) -> float:
@@ -76,11 +90,10 @@ class Cluster:
     @property
     def is_unsettled(self) -> bool:
         """Whether metadata is wanted or under way, or a connection being made."""
-        return (
-            self._metadata_wanted
-            or self._metadata_in_flight
-            or any(node.is_connecting for node in self._nodes.values())
-        )
+        return self._metadata_wanted or self._metadata_in_flight or self._is_connecting()
+
+    def _is_connecting(self) -> bool:
+        return any(link.is_connecting for node in self._nodes.values() for link in node.lanes.values())
 
     def watch(self, topics: Iterable[str]) -> None:
         """Follow these topics' leaders too."""
@@ -92,52 +105,47 @@ class Cluster:
         """Ask for metadata as soon as allowed."""
         self._metadata_wanted = True
 
-    def connection_to_leader(self, tp: TopicPartition) -> Connection | None:
-        """The ready connection to a partition's leader; None starts what is missing (metadata or a connection)."""
-        leader = self.leaders.get(tp)
-        if leader is None:
-            self.want_metadata()
-            return None
-        return self.connection_to(leader)
-
-    def connection_to(self, node_id: int) -> Connection | None:
-        """The ready connection to a broker; None starts one."""
+    def connection_to(self, node_id: int, lane: int = 0) -> Connection | None:
+        """The ready connection to a broker on a lane; None starts one."""
         node = self._nodes.get(node_id)
         if node is None:
             self.want_metadata()
             return None
-        if node.connection is None:
-            self._start_connecting(node)
-        return node.connection
+        link = node.link(lane)
+        if link.connection is None:
+            self._start_connecting(node.address, link)
+        return link.connection
 
     def any_connection(self) -> Connection | None:
         """A ready connection to whichever broker; None starts one, another at each call."""
         for node in self._nodes.values():
-            if node.connection is not None:
-                return node.connection
+            for link in node.lanes.values():
+                if link.connection is not None:
+                    return link.connection
         now = time.monotonic()
-        waiting = [node for node in self._nodes.values() if not node.is_connecting and node.retry_at <= now]
-        if waiting and not any(node.is_connecting for node in self._nodes.values()):
-            self._start_connecting(min(waiting, key=lambda node: node.retry_at))
+        waiting = [node for node in self._nodes.values() if node.link(0).retry_at <= now]
+        if waiting and not self._is_connecting():
+            node = min(waiting, key=lambda waiting_node: waiting_node.link(0).retry_at)
+            self._start_connecting(node.address, node.link(0))
         return None
 
-    def _start_connecting(self, node: Node) -> None:
-        if node.is_connecting or node.retry_at > time.monotonic():
+    def _start_connecting(self, address: Address, link: Link) -> None:
+        if link.is_connecting or link.retry_at > time.monotonic():
             return
-        node.is_connecting = True
+        link.is_connecting = True
 
         def opened(connection: Connection) -> None:
-            node.connection, node.is_connecting = connection, False
-            node.backoff.reset()
+            link.connection, link.is_connecting = connection, False
+            link.backoff.reset()
             self.trouble = None
 
         def lost(why: HeliographError | str) -> None:
-            node.connection, node.is_connecting = None, False
-            node.retry_at = time.monotonic() + node.backoff.next_pause_s()
+            link.connection, link.is_connecting = None, False
+            link.retry_at = time.monotonic() + link.backoff.next_pause_s()
             self.trouble = f"cluster '{self.alias}': {why}"
             self.want_metadata()
 
-        self._network.connect(node.address, self._security, opened, lost)
+        self._network.connect(address, self._security, opened, lost)
 
     def maintain(self, now: float) -> None:
         """Ask for metadata where it is wanted or old."""
@@ -178,31 +186,20 @@ class Cluster:
             self._metadata_backoff.reset()
         else:
             self.want_metadata()
-        self.on_metadata()
 
     def _learn_brokers(self, addresses: dict[int, Address]) -> None:
         for node_id, address in addresses.items():
             node = self._nodes.get(node_id)
             if node is None or node.address != address:
                 self._nodes[node_id] = Node(address)
-                if node is not None and node.connection is not None:
-                    self._network.drop(node.connection, "the broker has moved")
+                self._leave(node, "the broker has moved")
         for gone in [node_id for node_id in self._nodes if node_id >= 0 and node_id not in addresses]:
-            connection = self._nodes.pop(gone).connection
-            if connection is not None:
-                self._network.drop(connection, "the broker has left the cluster")
+            self._leave(self._nodes.pop(gone), "the broker has left the cluster")
 
-    def bootstrap(self, timeout_s: float) -> None:
-        """Run the network until metadata has come; raises what the last try said."""
-        deadline = time.monotonic() + timeout_s
-        while self._metadata_at == 0.0:
-            now = time.monotonic()
-            if now > deadline:
-                raise UnreachableError(
-                    self.trouble or f"cluster '{self.alias}' did not answer within {timeout_s:.0f} s"
-                )
-            self.maintain(now)
-            self._network.poll(0.05)
+    def _leave(self, node: Node | None, why: str) -> None:
+        for link in list(node.lanes.values()) if node is not None else ():
+            if link.connection is not None:
+                self._network.drop(link.connection, why)
 
 
 def parse_bootstrap(servers: tuple[str, ...], key: str) -> tuple[Address, ...]:

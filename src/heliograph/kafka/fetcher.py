@@ -1,4 +1,4 @@
-"""Fetches whole batches from the source: one request under way per broker, the next before the last is produced.
+"""Fetches whole batches from the source: one request under way per lane, the next before the last is produced.
 
 A partition's position only moves here, when its records have been handed on, so a lost answer is simply asked for
 again. Requests turn the order of their partitions, because a broker fills an answer from the front and only the first
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _NEWEST_LIST_OFFSETS, _OLDEST_LIST_OFFSETS = 5, 1
 _EARLIEST, _LATEST = -2, -1
+_HELD_BACK_WAIT_MS = 10
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
 
@@ -39,6 +40,7 @@ class FetchPartition:
 
     tp: TopicPartition
     position: int | None
+    lane: int = 0
     needs_ends: bool = True
     high_watermark: int = 0
     log_start: int = 0
@@ -73,21 +75,24 @@ class FetchLimits:
 class Fetcher:
     """Reads the partitions of one task from one cluster."""
 
-    def __init__(self, cluster: Cluster, network: Network, limits: FetchLimits, listener: Listener) -> None:
+    def __init__(
+        self, cluster: Cluster, network: Network, limits: FetchLimits, listener: Listener, *, lanes: int = 1
+    ) -> None:
         self.partitions: dict[TopicPartition, FetchPartition] = {}
         self.in_flight_requests = 0
         self._cluster = cluster
         self._network = network
         self._limits = limits
         self._listener = listener
-        self._busy_nodes: set[int] = set()
+        self._lanes = lanes
+        self._busy: set[tuple[int, int]] = set()
         self._looking_up: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
         self._turn = 0
 
     def add(self, tp: TopicPartition, position: int | None) -> None:
         """Begin to read a partition, at a position or where `decide_position` says."""
-        self.partitions[tp] = FetchPartition(tp, position)
+        self.partitions[tp] = FetchPartition(tp, position, lane=len(self.partitions) % self._lanes)
         self._cluster.watch([tp.topic])
 
     def remove(self, tp: TopicPartition) -> None:
@@ -99,9 +104,9 @@ class Fetcher:
         """Whether a partition waits for its next try or for a first answer."""
         return any(p.needs_ends or p.trouble for p in self.partitions.values())
 
-    def pump(self, now: float, wants: Callable[[FetchPartition], bool], *, may_fetch: bool) -> None:
+    def pump(self, now: float, wants: Callable[[FetchPartition], bool], has_room: Callable[[], bool]) -> None:
         """Send the requests that are due."""
-        by_node: dict[int, list[FetchPartition]] = defaultdict(list)
+        by_lane: dict[tuple[int, int], list[FetchPartition]] = defaultdict(list)
         leaders = self._cluster.leaders
         for partition in self.partitions.values():
             if partition.retry_at > now:
@@ -110,18 +115,23 @@ class Fetcher:
             if node_id is None:
                 self._cluster.want_metadata()
             else:
-                by_node[node_id].append(partition)
-        for node_id, partitions in by_node.items():
+                by_lane[node_id, partition.lane].append(partition)
+        for (node_id, lane), partitions in by_lane.items():
             lacking_ends = [p for p in partitions if p.needs_ends and p.tp not in self._looking_up]
             if lacking_ends:
                 self._ask_for_ends(node_id, lacking_ends)
-            if may_fetch and node_id not in self._busy_nodes:
-                ready = [p for p in partitions if not p.needs_ends and wants(p)]
+            if (node_id, lane) not in self._busy and has_room():
+                placed = [p for p in partitions if not p.needs_ends]
+                ready = [p for p in placed if wants(p)]
                 if ready:
-                    self._fetch(node_id, ready)
+                    # A partition that is held back now may be wanted in a moment: the broker must not hold the lane for
+                    # the idle ones meanwhile.
+                    is_complete = len(ready) == len(placed)
+                    max_wait_ms = self._limits.max_wait_ms if is_complete else _HELD_BACK_WAIT_MS
+                    self._fetch(node_id, lane, ready, min(max_wait_ms, self._limits.max_wait_ms))
 
-    def _fetch(self, node_id: int, ready: list[FetchPartition]) -> None:
-        connection = self._cluster.connection_to(node_id)
+    def _fetch(self, node_id: int, lane: int, ready: list[FetchPartition], max_wait_ms: int) -> None:
+        connection = self._cluster.connection_to(node_id, lane)
         if connection is None:
             return
         self._turn += 1
@@ -142,7 +152,7 @@ class Fetcher:
         request = FetchRequest(
             version=connection.version_of(FetchRequest, MAX_VERSION, MIN_VERSION),
             replica_id=-1,
-            max_wait_ms=self._limits.max_wait_ms,
+            max_wait_ms=max_wait_ms,
             min_bytes=self._limits.min_bytes,
             max_bytes=self._limits.max_bytes,
             isolation_level=0,
@@ -152,15 +162,15 @@ class Fetcher:
             rack_id="",
             topics=[_Topic(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()],
         )
-        self._busy_nodes.add(node_id)
+        self._busy.add((node_id, lane))
         self.in_flight_requests += 1
 
         def fetched(answer: FetchAnswer, buffer: Buffer) -> None:
-            self._done(node_id)
+            self._done(node_id, lane)
             self._take(answer, buffer, asked)
 
         def lost(why: str) -> None:
-            self._done(node_id)
+            self._done(node_id, lane)
             self._retry(list(asked), why)
 
         connection.request(
@@ -174,8 +184,8 @@ class Fetcher:
         )
         self._network.flush(connection)
 
-    def _done(self, node_id: int) -> None:
-        self._busy_nodes.discard(node_id)
+    def _done(self, node_id: int, lane: int) -> None:
+        self._busy.discard((node_id, lane))
         self.in_flight_requests -= 1
 
     def _take(self, answer: FetchAnswer, buffer: Buffer, asked: dict[TopicPartition, int | None]) -> None:

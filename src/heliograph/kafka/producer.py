@@ -2,7 +2,8 @@
 
 Rules that keep order and prevent duplicates:
 A. A batch gets its sequence when it is queued; a retry sends the same bytes, and the broker recognises them.
-B. At most five requests are under way per broker (the broker remembers five batches per producer and partition).
+B. A partition stays on its lane, and at most five requests are under way on a lane (the broker remembers five batches
+   per producer and partition).
 C. After an error a partition sends nothing until every answer it still waits for has come (`draining`); then all
    batches that were not acknowledged go back to the front of the queue, in order.
 D. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
@@ -60,6 +61,7 @@ class TargetPartition:
     """One target partition being written."""
 
     tp: TopicPartition
+    lane: int = 0
     queue: deque[Outgoing] = field(default_factory=deque)
     in_flight: deque[Outgoing] = field(default_factory=deque)
     sequence: int = 0
@@ -100,6 +102,7 @@ class BatchProducer:
         network: Network,
         listener: Listener,
         *,
+        lanes: int = 1,
         max_in_flight: int = 5,
         max_request_bytes: int = 4 << 20,
         request_timeout_ms: int = 30_000,
@@ -109,6 +112,7 @@ class BatchProducer:
         self._cluster = cluster
         self._network = network
         self._listener = listener
+        self._lanes = lanes
         self._max_in_flight = max_in_flight
         self._max_request_bytes = max_request_bytes
         self._request_timeout_ms = request_timeout_ms
@@ -117,7 +121,7 @@ class BatchProducer:
         self._init_in_flight = False
         self._init_retry_at = 0.0
         self._init_backoff = Backoff(first_s=0.1, most_s=2.0)
-        self._requests_by_node: dict[int, int] = {}
+        self._requests_by_lane: dict[tuple[int, int], int] = {}
         self._ready: dict[TopicPartition, None] = {}
 
     @property
@@ -143,7 +147,7 @@ class BatchProducer:
         """The state of a target partition, made on first use."""
         partition = self.partitions.get(tp)
         if partition is None:
-            partition = self.partitions[tp] = TargetPartition(tp)
+            partition = self.partitions[tp] = TargetPartition(tp, lane=len(self.partitions) % self._lanes)
             self._cluster.watch([tp.topic])
         return partition
 
@@ -164,7 +168,7 @@ class BatchProducer:
             return
         if not self._ready:
             return
-        by_node: dict[int, list[TargetPartition]] = {}
+        by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
         leaders = self._cluster.leaders
         for tp in self._ready:
             partition = self.partitions[tp]
@@ -174,22 +178,22 @@ class BatchProducer:
             if node_id is None:
                 self._cluster.want_metadata()
             else:
-                by_node.setdefault(node_id, []).append(partition)
-        for node_id, partitions in by_node.items():
-            connection = self._cluster.connection_to(node_id)
+                by_lane.setdefault((node_id, partition.lane), []).append(partition)
+        for lane, partitions in by_lane.items():
+            connection = self._cluster.connection_to(*lane)
             if connection is not None:
-                self._fill_pipeline(node_id, connection, partitions)
+                self._fill_pipeline(lane, connection, partitions)
 
-    def _fill_pipeline(self, node_id: int, connection: Connection, partitions: list[TargetPartition]) -> None:
+    def _fill_pipeline(self, lane: tuple[int, int], connection: Connection, partitions: list[TargetPartition]) -> None:
         sent_any = False
-        while partitions and self._requests_by_node.get(node_id, 0) < self._max_in_flight:
-            self._send_one(node_id, connection, partitions)
+        while partitions and self._requests_by_lane.get(lane, 0) < self._max_in_flight:
+            self._send_one(lane, connection, partitions)
             sent_any = True
             partitions = [partition for partition in partitions if partition.queue]
         if sent_any:
             self._network.flush(connection)
 
-    def _send_one(self, node_id: int, connection: Connection, partitions: list[TargetPartition]) -> None:
+    def _send_one(self, lane: tuple[int, int], connection: Connection, partitions: list[TargetPartition]) -> None:
         """One request with at most one batch of each partition: the protocol's rule."""
         sent = self._take_heads(partitions)
         topics: dict[str, list[tuple[int, memoryview | bytes]]] = {}
@@ -200,10 +204,10 @@ class BatchProducer:
         parts = produce_request.encode_produce_request(
             version, correlation_id, connection.client_id, self._request_timeout_ms, topics
         )
-        self._requests_by_node[node_id] = self._requests_by_node.get(node_id, 0) + 1
+        self._requests_by_lane[lane] = self._requests_by_lane.get(lane, 0) + 1
 
         def answered(answer: Any, _buffer: Buffer) -> None:
-            self._requests_by_node[node_id] -= 1
+            self._requests_by_lane[lane] -= 1
             for topic in answer.responses:
                 for data in topic.partition_responses:
                     tp = TopicPartition(topic.name, data.index)
@@ -214,7 +218,7 @@ class BatchProducer:
                 self._failed(self.partitions[tp], outgoing, "the broker's answer leaves it out", Verdict.RETRY)
 
         def lost(why: str) -> None:
-            self._requests_by_node[node_id] -= 1
+            self._requests_by_lane[lane] -= 1
             for tp, outgoing in sent.items():
                 self._failed(self.partitions[tp], outgoing, why, Verdict.RETRY_WITH_METADATA)
 

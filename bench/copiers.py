@@ -1,0 +1,105 @@
+"""The programs under test, each started as a user would start it, each with an alias and topics of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.jars import connect_jars, ensure_jars
+from heliograph.embedded.java import java_command
+
+_COMMON = """\
+clusters = {alias}, target
+{alias}.bootstrap.servers = {source}
+target.bootstrap.servers = {target}
+{alias}->target.enabled = true
+{alias}->target.topics = {topics}
+replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+status.storage.replication.factor = 1
+config.storage.replication.factor = 1
+"""
+# The settings of the design's measurements: the best found for Java MM2 on this kind of machine.
+_TUNED = """\
+tasks.max = 4
+target.producer.batch.size = 524288
+target.producer.linger.ms = 20
+{alias}.consumer.max.poll.records = 20000
+"""
+
+
+_LOG_CONFIG = """\
+rootLogger.level = WARN
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+"""
+
+
+@dataclass(frozen=True)
+class Copier:
+    """One program and its settings."""
+
+    name: str
+    alias: str
+    is_java: bool
+    extra: str = ""
+
+    def remote(self, topic: str) -> str:
+        """Name of a topic's copy."""
+        return f"{self.alias}.{topic}"
+
+    @contextmanager
+    def running(
+        self, folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, topics: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """The running program; stopped by SIGTERM at the end, and killed if that does not help."""
+        file = folder / f"{self.alias}.properties"
+        text = _COMMON.format(alias=self.alias, source=source.bootstrap, target=target.bootstrap, topics=topics)
+        file.write_text(text + self.extra.format(alias=self.alias))
+        with (folder / f"{self.alias}.log").open("ab") as log:
+            process = subprocess.Popen(self._command(file), stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _command(self, file: Path) -> list[str]:
+        if not self.is_java:
+            return [sys.executable, "-m", "heliograph", "run", str(file)]
+        libs = ensure_jars(connect_jars())
+        log_config = file.with_suffix(".log4j2.properties")
+        log_config.write_text(_LOG_CONFIG)
+        heap = ["-Xms256M", "-Xmx2G"]  # what connect-mirror-maker.sh sets
+        return [
+            java_command(),
+            *heap,
+            "-server",
+            "-XX:+UseG1GC",
+            f"-Dlog4j2.configurationFile={log_config}",
+            "-cp",
+            f"{libs}/*",
+            "org.apache.kafka.connect.mirror.MirrorMaker",
+            str(file),
+        ]
+
+
+COPIERS = (
+    Copier("Java MM2, defaults", "jd", is_java=True),
+    Copier("Java MM2, tuned", "jt", is_java=True, extra=_TUNED),
+    Copier("Heliograph", "he", is_java=False),
+)

@@ -1,0 +1,218 @@
+"""The copy loop between real brokers: everything arrives unchanged, progress is kept, nothing is lost in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.model import TopicPartition
+from heliograph.wire.batch import split_batches
+from tests.clients import admin_of, make_topic, read, write
+from tests.copying import Copy, HandLease, wait_for
+
+pytestmark = pytest.mark.broker
+
+
+def odd_records(count: int = 200) -> Iterator[dict[str, object]]:
+    """Records of every shape: null keys and values, tombstones, repeated headers, null and empty header values."""
+    for n in range(count):
+        yield {
+            "key": None if n % 5 == 0 else f"key-{n}".encode(),
+            "value": None if n % 7 == 0 else (b"" if n % 11 == 0 else f"value-{n}".encode() * (n % 40)),
+            "headers": [("h", b"1"), ("a", None), ("h", b"2"), ("e", b""), ("ü", b"\x00\xff")][: n % 6],
+            "timestamp": 1_700_000_000_000 + n * 37 % 1000,
+            "partition": n % 2,
+        }
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_part_of_a_record_arrives_unchanged(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, codec: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, odd_records(), **{"compression.type": codec})
+    copy = Copy(source, target, alias, topic)
+    report = copy.once()
+    assert sum(row.records for row in report.partitions) == 200
+    written = read(source, topic, 2)
+    assert read(target, copy.remote, 2) == written
+    assert sum(map(len, written.values())) == 200
+    assert codecs_of(target, copy.remote) == codecs_of(source, topic)
+
+
+def codecs_of(cluster: EmbeddedCluster, topic: str) -> list[int]:
+    admin = admin_of(cluster)
+    codecs = []
+    for p in range(2):
+        leader = admin.view([topic]).brokers[1]
+        data = admin._fetch(leader, TopicPartition(topic, p), 0)
+        assert data is not None
+        batches, error = split_batches(memoryview(bytearray(data)), 0)
+        assert error is None
+        codecs += [batch.view[22] & 7 for batch in batches]
+    admin.close()
+    return codecs
+
+
+def test_a_restart_goes_on_where_the_last_run_stopped(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    for _round in range(3):
+        write(source, topic, odd_records(50))
+        copy.once()
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
+    assert copy.committed() == {TopicPartition(topic, p): 74 for p in range(2)}
+
+
+def test_a_stopped_copy_has_committed_all_it_wrote(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    lease = HandLease()
+    join = copy.background(lease, commit_interval_ms=600_000)
+    write(source, topic, odd_records(100))
+    wait_for(lambda: sum(map(len, read(target, copy.remote, 2).values())) == 100)
+    lease.stop_reason = "test"
+    report = join()
+    assert copy.committed() == {row.tp: row.acked_offset for row in report.partitions}
+    assert {row.acked_offset for row in report.partitions} == {49}
+
+
+def test_a_partition_is_taken_over_while_running(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, odd_records(100))
+    copy = Copy(source, target, alias, topic)
+    both = copy.spec(once=False).partitions
+    lease = HandLease()
+    join = copy.background(lease, partitions=both[:1])
+    wait_for(lambda: len(read(target, copy.remote, 2).get(0, [])) == 50)
+    assert 1 not in read(target, copy.remote, 2)
+    lease.assignment = both
+    wait_for(lambda: read(target, copy.remote, 2) == read(source, topic, 2))
+    lease.stop_reason = "test"
+    join()
+
+
+def test_without_progress_latest_begins_at_the_end(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, odd_records(100))
+    copy = Copy(source, target, alias, topic)
+    lease = HandLease()
+    join = copy.background(lease, offset_reset="latest")
+    wait_for(lambda: lease.reports and all(row.position == 50 for row in lease.reports[-1].partitions))
+    write(source, topic, odd_records(10))
+    wait_for(lambda: sum(map(len, read(target, copy.remote, 2).values())) == 10)
+    lease.stop_reason = "test"
+    join()
+
+
+def test_a_small_buffer_only_makes_it_slower(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, ({"value": bytes([n % 256]) * 50_000, "partition": n % 2} for n in range(200)))
+    copy = Copy(source, target, alias, topic)
+    copy.once(buffer_bytes=1 << 20)
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
+
+
+def failures_of(copy: Copy) -> list[str]:
+    return [row.failure for row in copy.once().partitions if row.failure]
+
+
+def test_a_log_append_time_topic_is_refused_by_name_and_offset(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic, message_timestamp_type="LogAppendTime")
+    write(source, topic, odd_records(10))
+    copy = Copy(source, target, alias, topic)
+    failures = failures_of(copy)
+    assert len(failures) == 2
+    assert f"{alias}->target {topic}-0: the batch at offset 0 cannot be forwarded" in failures[0]
+    assert "LogAppendTime" in failures[0]
+    assert read(target, copy.remote, 2) == {}
+
+
+def test_a_transaction_marker_stops_its_partition_only_after_what_was_before(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, ({"value": b"before", "partition": p} for p in (0, 0, 1)))
+    producer = Producer({"bootstrap.servers": source.bootstrap, "transactional.id": alias})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"in transaction", partition=0)
+    producer.commit_transaction()
+    copy = Copy(source, target, alias, topic)
+    (failure,) = failures_of(copy)
+    assert f"{topic}-0: the batch at offset 3 cannot be forwarded: it is a transaction marker" in failure
+    seen = read(target, copy.remote, 2)
+    assert [r.value for r in seen[0]] == [b"before", b"before", b"in transaction"]
+    assert [r.value for r in seen[1]] == [b"before"]
+    assert copy.committed() == {TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 0}
+
+
+def delete_before(cluster: EmbeddedCluster, topic: str, offset: int) -> None:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    client.delete_records({KafkaTopicPartition(topic, p): offset for p in range(2)})
+    client.close()
+
+
+def test_records_gone_from_the_source_are_told_and_counted(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    for _batch in range(3):
+        write(source, topic, odd_records(20))
+        if _batch == 0:
+            copy.once()
+    delete_before(source, topic, 20)
+    report = copy.once()
+    assert [row.lost_offsets for row in report.partitions] == [10, 10]
+    assert any("offsets 10 to 19 are gone from the source" in event for event in report.events)
+    assert [len(records) for records in read(target, copy.remote, 2).values()] == [20, 20]
+
+
+def test_a_topic_created_again_stops_with_a_sentence(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, odd_records(20))
+    copy = Copy(source, target, alias, topic)
+    copy.once()
+    client = KafkaAdminClient(bootstrap_servers=source.bootstrap)
+    client.delete_topics([topic])
+    client.close()
+    wait_for(lambda: topic not in admin_of(source).view().partition_counts)
+    make_topic(source, topic)
+    failures = failures_of(copy)
+    assert "the source's log ends at offset 0, before our position 10" in failures[0]
+
+
+def test_a_batch_the_target_finds_too_large_names_offset_and_size(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    make_topic(target, f"{alias}.{topic}", max_message_bytes="2000")
+    write(source, topic, [{"value": b"small", "partition": 0}])
+    write(source, topic, [{"value": b"x" * 5000, "partition": 0}, {"value": b"fine", "partition": 1}])
+    copy = Copy(source, target, alias, topic)
+    (failure,) = failures_of(copy)
+    assert f"{topic}-0: the batch at offset 1 was refused" in failure
+    assert "max.message.bytes" in failure
+    seen = read(target, copy.remote, 2)
+    assert [r.value for r in seen[0]] == [b"small"]
+    assert [r.value for r in seen[1]] == [b"fine"]

@@ -1,0 +1,78 @@
+"""Reads and writes topics with confluent-kafka (librdkafka): an implementation that shares nothing with ours."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.security import Security
+from heliograph.mirror.topics import CreateTopic
+from heliograph.model import Address
+
+
+class Seen(NamedTuple):
+    """What a consumer sees of a record, its offset aside."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: tuple[int, int]
+
+
+def admin_of(cluster: EmbeddedCluster) -> Admin:
+    addresses = tuple(Address("127.0.0.1", broker.port) for broker in cluster.brokers)
+    return Admin(cluster.name, addresses, Security(), "test", timeout_s=30)
+
+
+def make_topic(cluster: EmbeddedCluster, topic: str, partitions: int = 2, factor: int = 1, **configs: str) -> None:
+    admin = admin_of(cluster)
+    named = tuple((name.replace("_", "."), value) for name, value in configs.items())
+    assert admin.create_topics([CreateTopic(topic, partitions, factor, named)]) == {}
+    admin.wait_for_leaders({topic: partitions})
+    admin.close()
+
+
+def write(cluster: EmbeddedCluster, topic: str, records: Iterable[dict[str, object]], **config: object) -> None:
+    """Produce records given as keyword arguments of `Producer.produce`."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, **config})
+    failures: list[object] = []
+    for number, record in enumerate(records):
+        while True:
+            try:
+                producer.produce(topic, on_delivery=lambda e, _m: failures.append(e) if e else None, **record)
+                break
+            except BufferError:
+                producer.poll(0.05)
+        if not number % 1000:
+            producer.poll(0)
+    producer.flush()
+    assert failures == []
+
+
+def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object) -> dict[int, list[Seen]]:
+    """Everything in a topic, by partition, in order."""
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "auto.offset.reset": "earliest", **config}
+    )
+    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(partitions)}
+    consumer.assign([TopicPartition(topic, p, low) for p, (low, _high) in ends.items()])
+    wanted = {p for p, (low, high) in ends.items() if high > low}
+    seen: dict[int, list[Seen]] = defaultdict(list)
+    deadline = time.monotonic() + 120
+    while wanted:
+        assert time.monotonic() < deadline, f"{topic}: partitions {wanted} did not reach their end"
+        for message in consumer.consume(10_000, timeout=1.0):
+            assert message.error() is None, message.error()
+            p = message.partition()
+            headers = tuple((name, value) for name, value in message.headers() or ())
+            seen[p].append(Seen(message.key(), message.value(), headers, message.timestamp()))
+            if message.offset() + 1 >= ends[p][1]:
+                wanted.discard(p)
+    consumer.close()
+    return dict(seen)

@@ -1,0 +1,59 @@
+"""Real clusters for the tests that ask for them: started once, stopped at the end, each test with topics of its own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
+
+settings.register_profile("house", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m")
+
+_numbers = itertools.count()
+
+
+def _running(name: str, folder: Path, **options: object) -> Iterator[EmbeddedCluster]:
+    unique = f"test-{os.getpid()}-{name}"
+    cluster = start_cluster(unique, data=folder, **options)  # type: ignore[arg-type]
+    try:
+        yield cluster
+    finally:
+        (find_cluster(unique) or cluster).stop()  # a test may have started a broker again
+        forget_cluster(unique)
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """A cluster of one broker to read from."""
+    yield from _running("source", tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="session")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """A cluster of one broker to write to."""
+    yield from _running("target", tmp_path_factory.mktemp("target"))
+
+
+@pytest.fixture(scope="module")
+def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """A cluster of three brokers, for tests that take one away."""
+    yield from _running("three", tmp_path_factory.mktemp("three"), brokers=3)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic name nobody else uses."""
+    return f"topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def alias() -> str:
+    """A cluster alias nobody else uses: progress and remote topics carry it."""
+    return f"src{next(_numbers)}"

@@ -1,0 +1,130 @@
+"""Runs the copy loop itself against real brokers, without Spark: what a task does, under a test's control."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.engine.copy_loop import CopyLoop
+from heliograph.engine.report import TaskReport
+from heliograph.engine.spec import ClusterSpec, PartitionSpec, TaskSpec
+from heliograph.kafka.security import Security
+from heliograph.mirror.topics import CreateTopic
+from heliograph.model import Address, Flow, TopicPartition
+from heliograph.worker.offset_store import read_offsets
+from tests.clients import admin_of, make_topic
+
+CONNECTOR = "MirrorSourceConnector"
+
+
+class HandLease:
+    """A lease in the test's own hand."""
+
+    def __init__(self, on_report: Callable[[TaskReport], None] = lambda _report: None) -> None:
+        self.stop_reason: str | None = None
+        self.reports: list[TaskReport] = []
+        self.assignment: tuple[PartitionSpec, ...] | None = None
+        self._on_report = on_report
+
+    def report(self, report: TaskReport) -> None:
+        self.reports.append(report)
+        self._on_report(report)
+
+    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
+        assignment, self.assignment = self.assignment, None
+        return assignment
+
+    def check(self) -> None:
+        """The driver is always there."""
+
+
+class Copy:
+    """A flow of one topic between two clusters."""
+
+    def __init__(
+        self, source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str, partitions: int = 2
+    ) -> None:
+        self.source, self.target, self.alias, self.topic, self.partitions = source, target, alias, topic, partitions
+        self.remote = f"{alias}.{topic}"
+        self.offsets_topic = f"mm2-offsets.{alias}.internal"
+        admin = admin_of(target)
+        existing = admin.view([self.remote, self.offsets_topic]).partition_counts
+        admin.close()
+        if self.remote not in existing:
+            make_topic(target, self.remote, partitions, factor=min(3, len(target.brokers)))
+        if self.offsets_topic not in existing:
+            admin = admin_of(target)
+            admin.create_topics([CreateTopic(self.offsets_topic, 25, 1, (("cleanup.policy", "compact"),))])
+            admin.wait_for_leaders({self.offsets_topic: 25})
+            admin.close()
+
+    def committed(self) -> dict[TopicPartition, int]:
+        admin = admin_of(self.target)
+        offsets = read_offsets(admin, self.offsets_topic, CONNECTOR, self.alias)
+        admin.close()
+        return offsets
+
+    def spec(self, *, once: bool = True, **changes: object) -> TaskSpec:
+        admin = admin_of(self.source)
+        tps = [TopicPartition(self.topic, p) for p in range(self.partitions)]
+        ends = admin.end_offsets(tps)
+        admin.close()
+        offsets = self.committed()
+        parts = [
+            PartitionSpec(tp, self.remote, offsets[tp] + 1 if tp in offsets else None, ends[tp] if once else None)
+            for tp in tps
+        ]
+        fields: dict[str, object] = {
+            "task_id": f"{self.alias}-0",
+            "attempt": 1,
+            "flow": Flow(self.alias, "target"),
+            "source": _cluster_spec(self.alias, self.source),
+            "target": _cluster_spec("target", self.target),
+            "partitions": tuple(parts),
+            "connector": CONNECTOR,
+            "offsets_topic": self.offsets_topic,
+            "offsets_partition_count": 25,
+            **changes,
+        }
+        return TaskSpec(**fields)  # type: ignore[arg-type]
+
+    def once(self, **changes: object) -> TaskReport:
+        """Copy what is there now."""
+        return CopyLoop(self.spec(**changes), HandLease()).run()
+
+    def background(self, lease: HandLease, **changes: object) -> Callable[[], TaskReport]:
+        """Copy until the lease says stop; the returned function waits for the end."""
+        outcome: list[TaskReport | BaseException] = []
+        loop = CopyLoop(self.spec(once=False, **changes), lease)
+
+        def run() -> None:
+            try:
+                outcome.append(loop.run())
+            except BaseException as error:  # noqa: BLE001  (handed to the waiting test)
+                outcome.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+
+        def join() -> TaskReport:
+            thread.join(60)
+            assert outcome, "the copy did not end"
+            if isinstance(outcome[0], BaseException):
+                raise outcome[0]
+            return outcome[0]
+
+        return join
+
+
+def _cluster_spec(alias: str, cluster: EmbeddedCluster) -> ClusterSpec:
+    return ClusterSpec(alias, tuple(Address("127.0.0.1", b.port) for b in cluster.brokers), Security(), 10_000)
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 60) -> None:
+    import time
+
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come in time"
+        time.sleep(0.02)

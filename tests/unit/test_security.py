@@ -1,0 +1,50 @@
+"""JAAS lines as people write them, and what is not supported is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.config.types import Settings
+from heliograph.errors import ConfigError
+from heliograph.kafka.security import make_security, parse_jaas
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.mark.parametrize(
+    ("line", "password"),
+    [
+        (f'{PLAIN} username="u" password="p";', "p"),
+        (f"{PLAIN} username=u password=p;", "p"),
+        (f"{PLAIN} username='u' password='p q';", "p q"),
+        (f'{PLAIN} username="u" password="a\\"b;c=d";', 'a"b;c=d'),
+        (f'{PLAIN} password = "x" username = "u" ;', "x"),
+    ],
+)
+def test_credentials_are_found(line: str, password: str) -> None:
+    assert parse_jaas(line) == {"username": "u", "password": password}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "'GSSAPI' is not supported yet"),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "username and password is missing"),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/t.jks"}, "stores of type JKS are not read yet"),
+        ({"security.protocol": "SSL", "ssl.protocol": "TLSv1"}, "'TLSv1' is not supported"),
+    ],
+)
+def test_what_is_not_supported_is_a_sentence(values: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make_security(Settings(values), "A")
+
+
+def test_a_secret_does_not_show() -> None:
+    values = {
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{PLAIN} username="u" password="canary";',
+    }
+    security = make_security(Settings(values), "A")
+    assert security.password == "canary"
+    assert "canary" not in repr(security)

@@ -1,0 +1,96 @@
+"""Which topics are replicated, and what is planned for them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.config.types import Settings
+from heliograph.errors import ConfigError
+from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
+from heliograph.model import ConfigEntry, TopicState
+
+
+def rules(**values: str) -> TopicRules:
+    base = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
+    return TopicRules.of(Settings(base | {key.replace("_", "."): value for key, value in values.items()}))
+
+
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        ("orders", None),
+        ("foo.internal", None),
+        ("_schemas", None),
+        ("a.replica", "topics.exclude matches it"),
+        ("__consumer_offsets", "it is an internal topic"),
+        ("mm2-configs.A.internal", "it is an internal topic"),
+        ("B.orders", "it came from 'B'"),
+        ("heartbeats", None),
+    ],
+)
+def test_defaults_replicate_user_topics_only(topic: str, reason: str | None) -> None:
+    told = rules().why_not(topic)
+    assert told is None if reason is None else told is not None and reason in told
+
+
+def test_patterns_match_the_whole_name_and_exclude_wins() -> None:
+    chosen = rules(topics="ord.*, pay", topics_exclude="orders-old")
+    assert chosen.replicates("orders")
+    assert not chosen.replicates("orders-old")
+    assert not chosen.replicates("payments")
+    assert chosen.replicates("pay")
+
+
+def test_an_empty_list_of_topics_matches_nothing() -> None:
+    assert not rules(topics="").replicates("orders")
+
+
+def test_heartbeats_are_replicated_despite_the_filter_unless_switched_off() -> None:
+    assert rules(topics="x").replicates("heartbeats")
+    assert not rules(topics="x", heartbeats_replication_enabled="false").replicates("heartbeats")
+
+
+@pytest.mark.parametrize("pattern", ["ord(", "[a-z&&[^b]]", r"\p{Alpha}"])
+def test_a_pattern_that_cannot_be_read_names_the_key(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"topics: '.*'"):
+        rules(topics=pattern)
+
+
+def entry(name: str, value: str = "1", **flags: bool) -> ConfigEntry:
+    return ConfigEntry(name, value, **flags)
+
+
+def test_a_new_topic_gets_the_sources_own_configs_only() -> None:
+    configs = (
+        entry("retention.ms"),
+        entry("segment.ms", is_default=True),
+        entry("min.insync.replicas"),
+        entry("x.read", is_read_only=True),
+        entry("x.secret", is_sensitive=True),
+        entry("x.static", is_static_broker_config=True),
+    )
+    (action,) = plan_topics(rules(replication_factor="3"), [TopicState("t", 4, configs)], {})
+    assert action == CreateTopic("A.t", 4, 3, (("retention.ms", "1"),))
+    (action,) = plan_topics(rules(use_defaults_from="source"), [TopicState("t", 4, configs)], {})
+    assert isinstance(action, CreateTopic)
+    assert dict(action.configs) == {"retention.ms": "1", "segment.ms": "1"}
+
+
+def test_partitions_grow_and_never_shrink() -> None:
+    assert plan_topics(rules(), [TopicState("t", 4)], {"A.t": 2}) == (AddPartitions("A.t", 4),)
+    assert plan_topics(rules(), [TopicState("t", 4)], {"A.t": 9}) == ()
+
+
+_counts = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.integers(1, 9))
+
+
+@given(_counts, _counts)
+def test_a_plan_that_was_applied_leaves_nothing_to_plan(source: dict[str, int], target: dict[str, int]) -> None:
+    states = [TopicState(name, count) for name, count in source.items()]
+    existing = {f"A.{name}": count for name, count in target.items()}
+    for action in plan_topics(rules(), states, existing):
+        assert existing.get(action.name, 0) < action.partition_count
+        existing[action.name] = action.partition_count
+    assert plan_topics(rules(), states, existing) == ()
