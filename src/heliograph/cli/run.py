@@ -35,21 +35,17 @@ _POLL_S = 0.5
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--clusters",
-    "targets",
-    metavar="TARGET",
-    multiple=True,
-    help="Only flows into this cluster; may be given again.",
-)
+@click.argument("more", nargs=-1, metavar="")
+@click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
 @click.option("--once", is_flag=True, help="Copy up to the end offsets seen at the start, then exit.")
 @click.option("--master", metavar="M", help="Spark master; by default local, with as many slots as the flows can use.")
-@click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be given again.")
+@click.option("--conf", "confs", metavar="K=V ...", multiple=True, help="Spark settings.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @click.pass_context
 def run(
     context: click.Context,
     file: Path,
+    more: tuple[str, ...],
     targets: tuple[str, ...],
     once: bool,
     master: str | None,
@@ -57,9 +53,10 @@ def run(
     verbose: bool,
 ) -> None:
     """Replicate between the clusters of FILE, an MM2 properties file as for connect-mirror-maker.sh."""
-    config = load(read_config_file(file), MachineLookup(), [alias for given in targets for alias in given.split(",")])
+    more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
+    config = load(read_config_file(file), MachineLookup(), (*targets, *more_targets))
     _check_values(config)
-    spark = _spark_settings(config, master, confs)
+    spark = _spark_settings(config, master, (*confs, *more_confs))
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:
         log.warning("%s", warning)
@@ -76,7 +73,20 @@ def run(
     finally:
         screen.close()
         _end(engine, flows)
-    context.exit(_summary(flows))
+    code = _summary(flows)
+    if code == 0:
+        spark.remove_files()
+    context.exit(code)
+
+
+def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> tuple[list[str], list[str]]:
+    """The further values of `--clusters A B` and `--conf a=1 b=2`, as users of connect-mirror-maker.sh write them."""
+    targets = [word for word in more if "=" not in word]
+    confs = [word for word in more if "=" in word]
+    stray = [*([] if has_targets else targets), *([] if has_confs else confs)]
+    if stray:
+        raise click.UsageError(f"Got unexpected extra argument ({stray[0]})")
+    return targets, confs
 
 
 def _check_values(config: MirrorMakerConfig) -> None:

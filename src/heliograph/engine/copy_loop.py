@@ -1,7 +1,7 @@
 """The copy of one task: fetch, check, re-stamp, produce, acknowledge, commit; one thread, one loop.
 
 Nothing here knows Spark: `copy_task` runs it in a Python worker, tests run it directly. Memory is bounded: a new
-fetch is asked for only while what is fetched and not yet acknowledged leaves room for it in `buffer_bytes`.
+fetch is asked for only while the buffers that hold what is not yet acknowledged leave room for it in `buffer_bytes`.
 
 Invariants:
 A. `acked_offset` moves only over records the target has acknowledged, in order; only it is committed.
@@ -77,8 +77,8 @@ class CopyLoop:
         self.partitions: dict[TopicPartition, CopyPartition] = {}
         self._lease = lease
         answer_bytes = spec.limits.max_bytes + _ANSWER_OVERHEAD_BYTES
-        pool = BufferPool(answer_bytes, spec.buffer_bytes)
-        self._network = Network(pool, f"heliograph-{spec.task_id}", _CONNECT_TIMEOUT_S)
+        self._pool = BufferPool(answer_bytes, spec.buffer_bytes)
+        self._network = Network(self._pool, f"heliograph-{spec.task_id}", _CONNECT_TIMEOUT_S)
         self._source = self._cluster(spec.source)
         self._target = self._cluster(spec.target)
         self._fetcher = Fetcher(self._source, self._network, spec.limits, self, lanes=spec.lanes)
@@ -125,7 +125,9 @@ class CopyLoop:
         return is_once and all(p.is_over for p in self.partitions.values())
 
     def _step(self, *, fetch: bool) -> None:
-        self._network.poll(self._timeout_s(time.monotonic()))
+        deadline = (now := time.monotonic()) + self._timeout_s(now)
+        while not self._network.poll(deadline - now) and (now := time.monotonic()) < deadline:
+            pass
         now = time.monotonic()
         self._source.maintain(now)
         self._target.maintain(now)
@@ -149,8 +151,8 @@ class CopyLoop:
 
     def _has_room(self) -> bool:
         asked = (self._fetcher.in_flight_requests + 1) * self.spec.limits.max_bytes
-        outstanding = self._producer.outstanding_bytes
-        return outstanding + asked <= self.spec.buffer_bytes or not (outstanding or self._fetcher.in_flight_requests)
+        held = self._pool.held_bytes
+        return held + asked <= self.spec.buffer_bytes or not (held or self._fetcher.in_flight_requests)
 
     def _wants(self, fetched: FetchPartition) -> bool:
         return self.partitions[fetched.tp].target.queued_bytes < self._partition_buffer_bytes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING
 
 from heliograph.engine.copy_loop import run_copy
@@ -14,15 +15,18 @@ from heliograph.engine.lease import LeaseClient
 from heliograph.errors import HeliographError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from heliograph.engine.spec import TaskSpec
 
 
-def run_copy_task(specs: Iterator[TaskSpec]) -> Iterator[str]:
-    """The function of a Spark partition: one spec in, one outcome out."""
-    for spec in specs:
-        yield json.dumps(_outcome(spec))
+def task_function(spec: TaskSpec) -> Callable[[Iterable[object]], Iterator[str]]:
+    """The function for a Spark partition. It holds the spec: what is given to `parallelize` would pass through a file."""
+    return partial(_run, spec)
+
+
+def _run(spec: TaskSpec, _rows: Iterable[object]) -> Iterator[str]:
+    yield json.dumps(_outcome(spec))
 
 
 def _outcome(spec: TaskSpec) -> dict[str, object]:

@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from heliograph.engine.copy_task import run_copy_task
+from heliograph.engine.copy_task import task_function
 from heliograph.engine.lease import LeaseServer, encode_assignment
 from heliograph.engine.report import TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec, TaskSpec
@@ -102,7 +102,7 @@ class SparkEngine:
             context.setJobGroup(
                 f"heliograph-{spec.task_id}", f"{spec.flow} task {spec.task_id}", interruptOnCancel=True
             )
-            outcome = json.loads(context.parallelize([spec], 1).mapPartitions(run_copy_task).collect()[0])
+            outcome = json.loads(context.parallelize([0], 1).mapPartitions(task_function(spec)).collect()[0])
         except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
             return TaskEnd(spec, error=f"Spark lost the task: {_first_line(error)}")
         if "error" in outcome:

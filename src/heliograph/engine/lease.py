@@ -18,15 +18,12 @@ import socket
 import socketserver
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from heliograph.engine.report import TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
 from heliograph.model import Address, TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MAX_LINE_BYTES = 64 << 20
 _RECONNECT_PAUSE_S = 0.2
@@ -52,7 +49,7 @@ def decode_assignment(rows: list[list[Any]]) -> tuple[PartitionSpec, ...]:
 class LeaseServer:
     """The driver's end: listens, checks tokens, asks `answer` what to say."""
 
-    def __init__(self, host: str, answer: Answer, on_connection_lost: Callable[[str, int], None] | None = None) -> None:
+    def __init__(self, host: str, answer: Answer) -> None:
         self.token = secrets.token_hex(32)
         outer = self
 
@@ -65,7 +62,6 @@ class LeaseServer:
             allow_reuse_address = True
 
         self._answer = answer
-        self._on_connection_lost = on_connection_lost
         self._server = Server((host, 0), Handler)
         self.address = Address(host, int(self._server.server_address[1]))
         self._thread = threading.Thread(target=self._server.serve_forever, name="leases", daemon=True)
@@ -79,8 +75,6 @@ class LeaseServer:
         while (line := _read_line(lines)) is not None:
             answer = self._answer(task_id, attempt, TaskReport.from_json(line))
             out.write(json.dumps(answer).encode() + b"\n")
-        if self._on_connection_lost is not None:
-            self._on_connection_lost(task_id, attempt)
 
     def close(self) -> None:
         """Stop listening; tasks that are still there end themselves."""

@@ -53,6 +53,16 @@ class SparkSettings:
     log_file: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / f"heliograph-spark-{os.getpid()}.log")
 
     @property
+    def log_config_file(self) -> Path:
+        """Where the JVM reads how to log."""
+        return self.log_file.with_suffix(".log4j2.properties")
+
+    def remove_files(self) -> None:
+        """Delete the log of a run that went well."""
+        self.log_file.unlink(missing_ok=True)
+        self.log_config_file.unlink(missing_ok=True)
+
+    @property
     def is_local(self) -> bool:
         """Whether executors are on this machine, inside the driver's JVM."""
         return self.master.startswith("local")
@@ -102,10 +112,9 @@ def _start_context(settings: SparkSettings) -> Any:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if settings.is_local else "")
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
-    log_config = settings.log_file.with_suffix(".log4j2.properties")
-    log_config.write_text(_LOG_CONFIG.format(log=settings.log_file))
+    settings.log_config_file.write_text(_LOG_CONFIG.format(log=settings.log_file))
     conf = SparkConf().setMaster(settings.master)
-    java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{log_config}"
+    java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{settings.log_config_file}"
     for name, value in {**_DEFAULTS, "spark.driver.extraJavaOptions": java_options, **settings.conf}.items():
         conf.set(name, value)
     with settings.log_file.open("ab") as log:

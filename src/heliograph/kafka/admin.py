@@ -90,8 +90,8 @@ class Admin:
         while True:
             try:
                 self.view([])
-            except AuthenticationError:
-                raise
+            except AuthenticationError as error:
+                raise AuthenticationError(f"The cluster '{self.alias}' and we do not get on: {error}") from None
             except ClusterError as error:
                 if time.monotonic() > deadline:
                     servers = ",".join(map(str, self._bootstrap))

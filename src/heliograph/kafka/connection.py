@@ -190,7 +190,7 @@ class Connection:
         (size,) = _SIZE.unpack(self._size_view)
         if not self.pending or not 4 <= size <= _MAX_FRAME_BYTES:
             raise ConnectionLost(f"the broker sent an answer of {size} bytes that nobody asked for")
-        self._body = pool.take(size) if self.pending[0].pooled else Buffer(size, None)
+        self._body = pool.take(size) if self.pending[0].pooled else Buffer(size)
         self._body.hold()
         self._body_size, self._filled = size, 0
 

@@ -84,13 +84,19 @@ class Network:
         except (BlockingIOError, OSError):
             return  # a full pipe wakes the loop as well; a closed one has no loop to wake
 
-    def poll(self, timeout_s: float) -> None:
-        """Wait for something to happen, read what has come, and call back."""
+    def poll(self, timeout_s: float) -> bool:
+        """Wait for something to happen and read what has come; whether anyone was called back.
+
+        A large answer arrives in many pieces; the loop need not look at its timers and queues for each of them.
+        """
+        has_called = False
         for key, _events in self._selector.select(timeout_s):
             if key.data is None:
                 self._run_opened()
+                has_called = True
             elif key.data in self._lost_callbacks:
-                self._serve(key.data)
+                has_called |= self._serve(key.data)
+        return has_called
 
     def _run_opened(self) -> None:
         with suppress(BlockingIOError):
@@ -98,14 +104,19 @@ class Network:
         while not self._opened.empty():
             self._opened.get()()
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: Connection) -> bool:
+        has_called = False
         try:
             for pending, answer, buffer in connection.receive(self._pool):
                 pending.on_response(answer, buffer)
                 buffer.release()
-            self.flush(connection)
+                has_called = True
+            if connection.wants_write:
+                self.flush(connection)
         except ConnectionLost as lost:
             self.drop(connection, str(lost))
+            return True
+        return has_called
 
     def flush(self, connection: Connection) -> None:
         """Send what is queued; what the socket does not take now is sent by the loop."""

@@ -108,7 +108,6 @@ class BatchProducer:
         request_timeout_ms: int = 30_000,
     ) -> None:
         self.partitions: dict[TopicPartition, TargetPartition] = {}
-        self.outstanding_bytes = 0
         self._cluster = cluster
         self._network = network
         self._listener = listener
@@ -158,7 +157,6 @@ class BatchProducer:
         partition.sequence = next_sequence(partition.sequence, outgoing.record_count)
         partition.queue.append(outgoing)
         partition.queued_bytes += len(view)
-        self.outstanding_bytes += len(view)
         self._ready[partition.tp] = None
 
     def pump(self, now: float) -> None:
@@ -275,9 +273,7 @@ class BatchProducer:
         partition.trouble = None
 
     def _forget(self, partition: TargetPartition, outgoing: Outgoing) -> None:
-        size = len(outgoing.view)
-        partition.queued_bytes -= size
-        self.outstanding_bytes -= size
+        partition.queued_bytes -= len(outgoing.view)
         if outgoing.buffer is not None:
             outgoing.buffer.release()
             outgoing.buffer = None
