@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def task_function(spec: TaskSpec) -> Callable[[Iterable[object]], Iterator[str]]:
-    """The function for a Spark partition. It holds the spec: what is given to `parallelize` would pass through a file."""
+    """The function for a Spark partition. It holds the spec: data for `parallelize` would pass through a file."""
     return partial(_run, spec)
 
 
