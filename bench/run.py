@@ -173,7 +173,7 @@ def _warm_up(bench: Bench) -> None:
     warm = Workload("warm-up", 3_000_000, 500)
     write(bench.source, warm)
     java, ours = COPIERS[1], COPIERS[2]
-    for copier in (java, *(replace(ours, alias=f"w{number}") for number in range(4))):
+    for copier in (java, *(replace(ours, alias=f"w{number}") for number in range(8))):
         bench.measure(warm, copier, latency_s=0)
         bench.drop(bench.target, copier.remote(warm.topic))
     bench.drop(bench.source, warm.topic)

@@ -128,6 +128,18 @@ def test_a_small_buffer_only_makes_it_slower(
     assert read(target, copy.remote, 2) == read(source, topic, 2)
 
 
+def test_several_connections_per_broker_keep_the_order(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(
+        source, topic, ({"value": f"{n}".encode(), "partition": n % 2} for n in range(20_000)), **{"batch.size": 2000}
+    )
+    copy = Copy(source, target, alias, topic)
+    copy.once(lanes=2)
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
+
+
 def failures_of(copy: Copy) -> list[str]:
     return [row.failure for row in copy.once().partitions if row.failure]
 

@@ -557,6 +557,15 @@ TASK_BUFFER_BYTES = _key(
     at_least(1 << 20),
     ours=True,
 )
+CONNECTIONS_PER_BROKER = _key(
+    "heliograph.connections.per.broker",
+    INT,
+    1,
+    SOURCE,
+    "Connections a task opens to each broker for data. More than one helps over long round trips and on busy brokers.",
+    Check(lambda value: 1 <= value <= 16, "between 1 and 16"),
+    ours=True,
+)
 CONNECT_TIMEOUT_MS = _key(
     "heliograph.connect.timeout.ms",
     LONG,

@@ -263,6 +263,7 @@ class SourceFlow:
                 max_bytes=min(consumer[keys.FETCH_MAX_BYTES], self._settings[keys.TASK_BUFFER_BYTES]),
                 partition_max_bytes=consumer[keys.MAX_PARTITION_FETCH_BYTES],
             ),
+            lanes=self._settings[keys.CONNECTIONS_PER_BROKER],
             max_in_flight=producer[keys.MAX_IN_FLIGHT],
             max_request_bytes=producer[keys.MAX_REQUEST_SIZE],
         )
