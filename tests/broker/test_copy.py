@@ -10,6 +10,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.topic_log import fetch_partition
 from heliograph.model import TopicPartition
 from heliograph.wire.batch import split_batches
 from tests.clients import admin_of, make_topic, read, write
@@ -50,9 +51,9 @@ def codecs_of(cluster: EmbeddedCluster, topic: str) -> list[int]:
     codecs = []
     for p in range(2):
         leader = admin.view([topic]).brokers[1]
-        data = admin._fetch(leader, TopicPartition(topic, p), 0)
+        data = fetch_partition(admin, leader, TopicPartition(topic, p), 0)
         assert data is not None
-        batches, error = split_batches(memoryview(bytearray(data)), 0)
+        batches, error = split_batches(memoryview(bytearray(data.records)), 0)
         assert error is None
         codecs += [batch.view[22] & 7 for batch in batches]
     admin.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.kafka.admin import Admin
@@ -57,7 +58,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     certificate = authority.issue_cert("127.0.0.1", "localhost")
     trusted, keystore = folder / "ca.pem", folder / "broker.pem"
     authority.cert_pem.write_to_path(str(trusted))
-    certificate.private_key_and_cert_chain_pem.write_to_path(str(keystore))
+    key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    pkcs8 = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())  # the one format Kafka reads
+    keystore.write_bytes(pkcs8 + b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
     users = 'user_admin="admin" user_token="s3cret-canary"'
     config = {
         "listeners": "SASL_SSL://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",

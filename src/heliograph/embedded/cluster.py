@@ -315,7 +315,8 @@ def _last_words(cluster: EmbeddedCluster, broker: Broker) -> str:
             if (folder / name).exists()
             else []
         )
-        reasons = [line for line in lines if "Exception" in line or "ERROR" in line or "FATAL" in line]
-        if reasons:
-            return f"{reasons[0]} (more in {folder / name})"
+        causes = [line for line in lines if line.startswith("Caused by")]
+        errors = [line for line in lines if "Exception" in line or "ERROR" in line or "FATAL" in line]
+        if causes or errors:
+            return f"{causes[-1] if causes else errors[0]} (more in {folder / name})"
     return f"see {folder}"

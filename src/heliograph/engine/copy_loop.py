@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.engine.offset_commits import OffsetCommits
 from heliograph.engine.report import PartitionReport, TaskReport
+from heliograph.errors import TaskError
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
 from heliograph.kafka.fetcher import Fetcher, FetchPartition
@@ -93,6 +94,7 @@ class CopyLoop:
         )
         self._commits = OffsetCommits(spec, self._producer)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
+        self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
         self._partition_buffer_bytes = max(spec.limits.partition_max_bytes * 2, spec.buffer_bytes // 8)
         self._next_commit_at = 0.0
@@ -122,7 +124,7 @@ class CopyLoop:
         if self._lease.stop_reason is not None:
             return True
         is_once = all(p.spec.stop_offset is not None for p in self.partitions.values())
-        return is_once and all(p.is_over for p in self.partitions.values())
+        return bool(self.partitions) and is_once and all(p.is_over for p in self.partitions.values())
 
     def _step(self, *, fetch: bool) -> None:
         deadline = (now := time.monotonic()) + self._timeout_s(now)
@@ -134,8 +136,9 @@ class CopyLoop:
         self._producer.pump(now)
         if fetch and self._producer.is_ready:
             self._fetcher.pump(now, self._wants, self._has_room)
-        if now >= self._next_commit_at and self._commit():
-            self._next_commit_at = now + self.spec.commit_interval_ms / 1000
+        if now >= self._next_commit_at:
+            is_begun = self._commit()
+            self._next_commit_at = now + (self.spec.commit_interval_ms / 1000 if is_begun else _RETRY_GRANULARITY_S)
             self._producer.pump(now)
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
@@ -155,11 +158,15 @@ class CopyLoop:
         return held + asked <= self.spec.buffer_bytes or not (held or self._fetcher.in_flight_requests)
 
     def _wants(self, fetched: FetchPartition) -> bool:
-        return self.partitions[fetched.tp].target.queued_bytes < self._partition_buffer_bytes
+        target = self.partitions[fetched.tp].target
+        return target.trouble is None and target.queued_bytes < self._partition_buffer_bytes
 
     # --- assignment ---------------------------------------------------------------------------------------------------
 
     def _add(self, spec: PartitionSpec) -> None:
+        if spec.target in self._by_target:
+            # What was sent before it was taken away has used up sequences; only a new producer can begin again.
+            raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
         partition = CopyPartition(spec, self._producer.add(spec.target))
         self.partitions[spec.tp] = partition
         self._by_target[spec.target] = partition
@@ -170,7 +177,7 @@ class CopyLoop:
         for tp in [tp for tp in self.partitions if tp not in by_tp]:
             self._fetcher.remove(tp)
             self._producer.discard(self.partitions[tp].spec.target)
-            del self.partitions[tp]
+            self._departed[tp] = self.partitions.pop(tp)
         for tp, spec in by_tp.items():
             if tp not in self.partitions:
                 self._add(spec)
@@ -188,7 +195,7 @@ class CopyLoop:
                 self._producer.enqueue(partition.target, Outgoing(batch.view, batch.record_count, buffer, batch))
             fetched.position = batches[-1].last_offset + 1
             self._end_if_done(partition, fetched.position)
-        if error is not None:
+        if error is not None and not partition.is_over:
             self._fail(partition, f"the batch at offset {error.offset} cannot be forwarded: {error}")
 
     def decide_position(self, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
@@ -261,7 +268,8 @@ class CopyLoop:
     # --- commit, report, end ------------------------------------------------------------------------------------------
 
     def _commit(self) -> bool:
-        acked = {tp: p.acked_offset for tp, p in self.partitions.items() if p.acked_offset is not None}
+        everyone = self.partitions | self._departed
+        acked = {tp: p.acked_offset for tp, p in everyone.items() if p.acked_offset is not None}
         return self._commits.commit(acked, int(time.time() * 1000))
 
     def _report(self) -> TaskReport:
@@ -292,7 +300,7 @@ class CopyLoop:
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
-            if self._is_copied():
+            if self._commits.is_idle and self._is_copied():
                 self._next_commit_at = 0.0
             self._step(fetch=False)
 

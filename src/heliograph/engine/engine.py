@@ -124,12 +124,15 @@ class SparkEngine:
         with self._lock:
             task = self._tasks.get((task_id, attempt))
         if task is None:
-            return {"stop": "the driver does not know this task any more"}
+            return {"gone": "the driver does not know this task any more; the task ends itself."}
         task.on_report(task.spec, report)
         if task.stop_reason is not None:
             return {"stop": task.stop_reason}
         with self._lock:
-            assignment, task.assignment = task.assignment, None
+            # Sent again until a report shows it: an answer can be lost with its connection.
+            if task.assignment is not None and {p.tp for p in task.assignment} == {row.tp for row in report.partitions}:
+                task.assignment = None
+            assignment = task.assignment
         return {"go": True} if assignment is None else {"go": True, "assignment": encode_assignment(assignment)}
 
 

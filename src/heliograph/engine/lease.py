@@ -33,7 +33,7 @@ class Answer(Protocol):
     """What the driver decides about a task when it reports."""
 
     def __call__(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
-        """The answer line: `{"go": true}`, with `assignment` where it changed, or `{"stop": reason}`."""
+        """The answer line: `{"go": true}`, with `assignment` where it changed; `{"stop": why}`; `{"gone": why}`."""
 
 
 def encode_assignment(partitions: tuple[PartitionSpec, ...]) -> list[list[Any]]:
@@ -163,5 +163,7 @@ class LeaseClient:
         self._heard_at = time.monotonic()
         if "assignment" in answer:
             self._assignments.put(decode_assignment(answer["assignment"]))
+        if "gone" in answer:
+            self._lost = str(answer["gone"])
         if "stop" in answer:
             self._stop_reason = str(answer["stop"])

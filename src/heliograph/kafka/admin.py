@@ -1,4 +1,4 @@
-"""The driver's dealings with a cluster: topics, configs, offsets and whole small topics, over connections that block.
+"""The driver's dealings with a cluster: topics, configs and offsets, over connections that block.
 
 Requests are kafka-python's schemas on our own connection, so that authentication, errors and time-outs are those of
 the data path. Every error leaves here as a ClusterError whose sentence names the cluster. Not thread-safe: each loop
@@ -18,9 +18,8 @@ from kafka.protocol.admin import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
 )
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka.record import MemoryRecords
 
 from heliograph.errors import (
     AuthenticationError,
@@ -34,7 +33,7 @@ from heliograph.kafka.error_codes import describe
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from heliograph.kafka.security import Security
     from heliograph.mirror.topics import AddPartitions, CreateTopic
@@ -45,7 +44,7 @@ _TOPICS_PER_REQUEST = 200
 _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 41, 36, 37
 _RETRY_PAUSE_S = 0.2
 _RETRIABLE_TRIES = 50
-_LOG_CHUNK_BYTES = 1 << 20
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class ClusterView(NamedTuple):
@@ -73,7 +72,7 @@ class Admin:
         self._bootstrap = bootstrap
         self._security = security
         self._client_id = client_id
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._connections: dict[Address, Connection] = {}
 
     def close(self) -> None:
@@ -148,9 +147,12 @@ class Admin:
 
     def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The high watermark of each partition."""
-        return self._list_offsets(list(tps), timestamp=-1)
+        return self.list_offsets(list(tps), timestamp=-1)
 
-    def _list_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+    def list_offsets(
+        self, tps: list[TopicPartition], timestamp: int, isolation: int = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, int]:
+        """Each partition's offset for a timestamp: -2 is the start of its log, -1 its end."""
         found: dict[TopicPartition, int] = {}
         for _try in range(_RETRIABLE_TRIES):
             missing = [tp for tp in tps if tp not in found]
@@ -162,7 +164,7 @@ class Admin:
                 by_leader.setdefault(view.leaders.get(tp, -1), []).append(tp)
             by_leader.pop(-1, None)
             for leader, theirs in by_leader.items():
-                found |= self._offsets_at(view.brokers[leader], theirs, timestamp)
+                found |= self._offsets_at(view.brokers[leader], theirs, timestamp, isolation)
             if len(found) < len(tps):
                 time.sleep(_RETRY_PAUSE_S)
         lost = ", ".join(str(tp) for tp in tps if tp not in found)
@@ -170,17 +172,19 @@ class Admin:
 
     def end_offsets_at(self, broker: Address, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
         """The high watermarks of those partitions that this broker leads, in one request."""
-        return self._offsets_at(broker, tps, timestamp=-1)
+        return self._offsets_at(broker, tps, -1, READ_UNCOMMITTED)
 
-    def _offsets_at(self, broker: Address, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+    def _offsets_at(
+        self, broker: Address, tps: list[TopicPartition], timestamp: int, isolation: int
+    ) -> dict[TopicPartition, int]:
         return {
             TopicPartition(topic.name, data.partition_index): data.offset
-            for topic in self._ask_offsets(broker, tps, timestamp).topics
+            for topic in self._ask_offsets(broker, tps, timestamp, isolation).topics
             for data in topic.partitions
             if not data.error_code
         }
 
-    def _ask_offsets(self, broker: Address, tps: list[TopicPartition], timestamp: int) -> Any:
+    def _ask_offsets(self, broker: Address, tps: list[TopicPartition], timestamp: int, isolation: int) -> Any:
         def build(version: int) -> Any:
             topic_class = ListOffsetsRequest.ListOffsetsTopic
             partition_class = topic_class.ListOffsetsPartition
@@ -190,73 +194,9 @@ class Admin:
                     partition_class(partition_index=tp.partition, current_leader_epoch=-1, timestamp=timestamp)
                 )
             topics = [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-            return ListOffsetsRequest(version=version, replica_id=-1, isolation_level=0, topics=topics)
+            return ListOffsetsRequest(version=version, replica_id=-1, isolation_level=isolation, topics=topics)
 
-        return self._ask_at(broker, ListOffsetsRequest, ListOffsetsResponse, build, newest=5, oldest=1)
-
-    def read_topic(self, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Key and value of every record of a (small) topic up to its end now, partition by partition."""
-        tps = [tp for tp in self.view([topic]).leaders if tp.topic == topic]
-        starts, ends = self._list_offsets(tps, timestamp=-2), self._list_offsets(tps, timestamp=-1)
-        for tp in tps:
-            yield from self._read_partition(tp, starts[tp], ends[tp])
-
-    def _read_partition(
-        self, tp: TopicPartition, position: int, end: int
-    ) -> Iterator[tuple[bytes | None, bytes | None]]:
-        while position < end:
-            view = self.view([tp.topic])
-            leader = view.leaders.get(tp, -1)
-            data = self._fetch(view.brokers[leader], tp, position) if leader in view.brokers else None
-            if data is None:
-                time.sleep(_RETRY_PAUSE_S)
-                continue
-            batches = MemoryRecords(data)
-            moved = position
-            while (batch := batches.next_batch()) is not None:
-                for record in batch:
-                    if record.offset >= position:
-                        yield record.key, record.value
-                moved = max(moved, batch.base_offset + batch.last_offset_delta + 1)
-            if moved == position:
-                return  # only markers or compacted-away records are left before the end
-            position = moved
-
-    def _fetch(self, broker: Address, tp: TopicPartition, position: int) -> bytes | None:
-        def build(version: int) -> Any:
-            topic_class = FetchRequest.FetchTopic
-            partition = topic_class.FetchPartition(
-                partition=tp.partition,
-                current_leader_epoch=-1,
-                fetch_offset=position,
-                last_fetched_epoch=-1,
-                log_start_offset=-1,
-                partition_max_bytes=_LOG_CHUNK_BYTES,
-            )
-            return FetchRequest(
-                version=version,
-                replica_id=-1,
-                max_wait_ms=100,
-                min_bytes=1,
-                max_bytes=_LOG_CHUNK_BYTES,
-                isolation_level=1,
-                session_id=0,
-                session_epoch=-1,
-                forgotten_topics_data=[],
-                rack_id="",
-                topics=[topic_class(topic=tp.topic, partitions=[partition])],
-            )
-
-        answer = self._ask_at(broker, FetchRequest, FetchResponse, build, newest=11, oldest=4)
-        data = answer.responses[0].partitions[0]
-        if data.error_code:
-            if describe(data.error_code).endswith("AUTHORIZATION_FAILED"):
-                raise BrokerError(
-                    f"'{self.alias}' does not let us read {tp.topic}; the principal needs READ on it.",
-                    data.error_code,
-                )
-            return None
-        return bytes(data.records) if data.records else None
+        return self.ask_at(broker, ListOffsetsRequest, ListOffsetsResponse, build, newest=5, oldest=1 + isolation)
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
@@ -282,7 +222,7 @@ class Admin:
                         )
                         for topic in chunk
                     ],
-                    timeout_ms=int(self._timeout_s * 1000),
+                    timeout_ms=int(self.timeout_s * 1000),
                     validate_only=False,
                 )
 
@@ -309,7 +249,7 @@ class Admin:
                 topics=[
                     topic_class(name=topic.name, count=topic.partition_count, assignments=None) for topic in wanted
                 ],
-                timeout_ms=int(self._timeout_s * 1000),
+                timeout_ms=int(self.timeout_s * 1000),
                 validate_only=False,
             )
 
@@ -324,7 +264,7 @@ class Admin:
 
     def wait_for_leaders(self, partition_counts: dict[str, int]) -> None:
         """Wait until every partition of the topics has a leader, as new topics do within moments."""
-        deadline = time.monotonic() + self._timeout_s
+        deadline = time.monotonic() + self.timeout_s
         while True:
             view = self.view(partition_counts)
             lacking = [
@@ -352,8 +292,8 @@ class Admin:
     ) -> Any:
         for _try in range(_RETRIABLE_TRIES):
             view = self.view([])
-            broker = view.brokers.get(view.controller_id) or next(iter(view.brokers.values()))
-            answer = self._ask_at(broker, request_class, response_class, build, newest=newest)
+            broker = view.brokers.get(view.controller_id) or next(iter(view.brokers.values()), self._bootstrap[0])
+            answer = self.ask_at(broker, request_class, response_class, build, newest=newest)
             if _NOT_CONTROLLER not in codes(answer):
                 return answer
             time.sleep(_RETRY_PAUSE_S)
@@ -372,14 +312,14 @@ class Admin:
         last: HeliographError | None = None
         for address in dict.fromkeys((*self._connections, *self._bootstrap)):
             try:
-                return self._ask_at(address, request_class, response_class, build, newest=newest, oldest=oldest)
+                return self.ask_at(address, request_class, response_class, build, newest=newest, oldest=oldest)
             except AuthenticationError:
                 raise
             except ClusterError as error:
                 last = error
         raise last or ClusterError(f"The cluster '{self.alias}' has no bootstrap servers.")
 
-    def _ask_at(
+    def ask_at(
         self,
         address: Address,
         request_class: Any,
@@ -389,13 +329,14 @@ class Admin:
         newest: int,
         oldest: int = 0,
     ) -> Any:
+        """One request to one broker, in a version both know; a connection that has gone stale is opened again once."""
         for is_fresh in (False, True):
             connection = None if is_fresh else self._connections.get(address)
             if connection is None:
                 connection = self._open(address)
             try:
                 request = build(connection.version_of(request_class, newest, oldest))
-                return ask(connection, request, response_class, timeout_s=self._timeout_s)
+                return ask(connection, request, response_class, timeout_s=self.timeout_s)
             except (OSError, ConnectionLost) as error:
                 connection.sock.close()
                 self._connections.pop(address, None)
@@ -404,7 +345,7 @@ class Admin:
         raise AssertionError("unreachable")
 
     def _open(self, address: Address) -> Connection:
-        connection = open_connection(address, self._security, self._client_id, min(10.0, self._timeout_s))
+        connection = open_connection(address, self._security, self._client_id, min(10.0, self.timeout_s))
         self._connections[address] = connection
         return connection
 

@@ -88,7 +88,7 @@ class Fetcher:
         self._busy: set[tuple[int, int]] = set()
         self._looking_up: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
-        self._turn = 0
+        self._turns: dict[tuple[int, int], int] = defaultdict(int)
 
     def add(self, tp: TopicPartition, position: int | None) -> None:
         """Begin to read a partition, at a position or where `decide_position` says."""
@@ -134,8 +134,8 @@ class Fetcher:
         connection = self._cluster.connection_to(node_id, lane)
         if connection is None:
             return
-        self._turn += 1
-        shift = self._turn % len(ready)
+        self._turns[node_id, lane] += 1
+        shift = self._turns[node_id, lane] % len(ready)
         asked = {p.tp: p.position for p in ready[shift:] + ready[:shift]}
         by_topic: dict[str, list[Any]] = {}
         for tp, position in asked.items():
@@ -262,6 +262,8 @@ class Fetcher:
             for data in topic.partitions:
                 tp = TopicPartition(topic.name, data.partition_index)
                 partition = self.partitions.get(tp)
+                if tp not in self._looking_up:
+                    continue  # the other end's answer was an error: both ends are asked for again
                 ends = self._ends[tp]
                 if partition is None:
                     self._forget_lookup(tp)

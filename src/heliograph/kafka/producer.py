@@ -6,7 +6,9 @@ B. A partition stays on its lane, and at most five requests are under way on a l
    per producer and partition).
 C. After an error a partition sends nothing until every answer it still waits for has come (`draining`); then all
    batches that were not acknowledged go back to the front of the queue, in order.
-D. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
+D. A broker that holds no state of a producer takes whatever sequence comes first. So a partition's first batch travels
+   alone until it is acknowledged, and after a change of leader nothing is sent before every awaited answer has come.
+E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
 """
 
 from __future__ import annotations
@@ -67,6 +69,8 @@ class TargetPartition:
     sequence: int = 0
     queued_bytes: int = 0
     awaited: int = 0
+    node_id: int = -1
+    is_known: bool = False
     is_draining: bool = False
     is_failed: bool = False
     retry_at: float = 0.0
@@ -91,6 +95,15 @@ class Listener(Protocol):
 
 def _decode_answer(view: memoryview, version: int) -> Any:
     return ProduceResponse.decode(view, version=version)
+
+
+def _leave_shared_buffers(partition: TargetPartition) -> None:
+    """Copy what waits out of the fetch buffers it shares: a stuck partition must not hold the memory of the others."""
+    for outgoing in partition.queue:
+        if outgoing.buffer is not None:
+            outgoing.view = memoryview(bytearray(outgoing.view))
+            outgoing.buffer.release()
+            outgoing.buffer = None
 
 
 class BatchProducer:
@@ -175,7 +188,9 @@ class BatchProducer:
             node_id = leaders.get(tp)
             if node_id is None:
                 self._cluster.want_metadata()
-            else:
+                partition.trouble = "the target has no leader for it"
+                _leave_shared_buffers(partition)
+            elif not partition.in_flight or (partition.is_known and partition.node_id == node_id):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
         for lane, partitions in by_lane.items():
             connection = self._cluster.connection_to(*lane)
@@ -187,13 +202,13 @@ class BatchProducer:
         while partitions and self._requests_by_lane.get(lane, 0) < self._max_in_flight:
             self._send_one(lane, connection, partitions)
             sent_any = True
-            partitions = [partition for partition in partitions if partition.queue]
+            partitions = [partition for partition in partitions if partition.queue and partition.is_known]
         if sent_any:
             self._network.flush(connection)
 
     def _send_one(self, lane: tuple[int, int], connection: Connection, partitions: list[TargetPartition]) -> None:
         """One request with at most one batch of each partition: the protocol's rule."""
-        sent = self._take_heads(partitions)
+        sent = self._take_heads(partitions, lane[0])
         topics: dict[str, list[tuple[int, memoryview | bytes]]] = {}
         for tp, outgoing in sent.items():
             topics.setdefault(tp.topic, []).append((tp.partition, outgoing.view))
@@ -226,7 +241,7 @@ class BatchProducer:
             parts, Pending(correlation_id, _decode_answer, version, is_flexible, answered, lost, deadline, pooled=False)
         )
 
-    def _take_heads(self, partitions: list[TargetPartition]) -> dict[TopicPartition, Outgoing]:
+    def _take_heads(self, partitions: list[TargetPartition], node_id: int) -> dict[TopicPartition, Outgoing]:
         """The oldest queued batch of each partition, as many as fit into one request."""
         taken: dict[TopicPartition, Outgoing] = {}
         size = 0
@@ -236,6 +251,7 @@ class BatchProducer:
                 break
             partition.queue.popleft()
             partition.in_flight.append(outgoing)
+            partition.node_id = node_id
             partition.awaited += 1
             size += len(outgoing.view)
             tp = partition.tp
@@ -251,6 +267,7 @@ class BatchProducer:
             return
         if code in (_OK, _DUPLICATE_SEQUENCE_NUMBER):
             partition.awaited -= 1
+            partition.is_known = True
             outgoing.is_acked = True
             outgoing.base_offset = base_offset if code == _OK else -1
             self._pop_acked(partition)
@@ -319,11 +336,17 @@ class BatchProducer:
                 self._forget(partition, partition.in_flight.pop())
 
     def _settle(self, partition: TargetPartition) -> None:
-        """Once no answer is awaited, put what was not acknowledged back in front."""
+        """Once no answer is awaited, put everything from the first batch without an acknowledgement on back in front.
+
+        A later one that was acknowledged goes again too: the broker knows it, and progress is told in order.
+        """
         if partition.awaited:
             return
-        partition.queue.extendleft(outgoing for outgoing in reversed(partition.in_flight) if not outgoing.is_acked)
+        for outgoing in partition.in_flight:
+            outgoing.is_acked = False
+        partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
+        _leave_shared_buffers(partition)
         partition.is_draining = False
         partition.retry_at = time.monotonic() + partition.backoff.next_pause_s()
         if partition.queue:

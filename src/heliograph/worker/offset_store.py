@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heliograph.kafka.topic_log import read_topic
 from heliograph.wire.connect_offsets import decode
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def read_offsets(target: Admin, topic: str, connector: str, source: str) -> dict[TopicPartition, int]:
     """The last replicated offset of each partition; those forgotten by a null value are left out."""
     offsets: dict[TopicPartition, int] = {}
-    for key, value in target.read_topic(topic):
+    for key, value in read_topic(target, topic):
         decoded = decode(connector, source, key, value)
         if decoded is None:
             continue

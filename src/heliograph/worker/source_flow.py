@@ -12,16 +12,18 @@ import logging
 import queue
 import threading
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.engine.spec import PartitionSpec, TaskSpec
-from heliograph.errors import ClusterError, HeliographError
+from heliograph.errors import ClusterError, EngineError, HeliographError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.fetcher import FetchLimits
 from heliograph.mirror.assignment import assign, task_count
 from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME
+from heliograph.model import TopicPartition
 from heliograph.worker.clusters import cluster_spec, make_admin
 from heliograph.worker.offset_store import read_offsets
 from heliograph.worker.status import FlowStatus
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from heliograph.config.dedicated import MirrorMakerConfig
     from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
     from heliograph.engine.report import TaskReport
-    from heliograph.model import Flow, TopicPartition
+    from heliograph.model import Flow
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +112,11 @@ class SourceFlow:
             self.error = error
             self.status.state = "FAILED"
             self._abandon()
+        except Exception as error:  # noqa: BLE001  (the boundary of a flow: it must not vanish without a word)
+            log.debug("%s", traceback.format_exc())
+            self.error = EngineError(f"unexpected {type(error).__name__}: {error}")
+            self.status.state = "FAILED"
+            self._abandon()
         finally:
             self._source.close()
             self._target.close()
@@ -158,9 +165,9 @@ class SourceFlow:
             log.warning("%s: %s (will be tried again)", self.flow, error)
 
     def _refresh(self) -> None:
-        before = self._replicated
         self._replicated = self._topics.sync()
-        if self._replicated.partitions != before.partitions:
+        assigned = frozenset[TopicPartition]().union(*(task.tps for task in self._tasks))
+        if assigned != frozenset(self._replicated.partitions):  # also where the last assignment did not come to its end
             self._assign()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -169,7 +176,11 @@ class SourceFlow:
         """Give every partition to a task; start tasks that are new, tell those whose share has changed."""
         if not self._replicated.partitions and not self._tasks:
             return
-        share = max(1, self._engine.slots // self._flow_count)
+        share = self._engine.slots // self._flow_count
+        if share == 0:
+            raise EngineError(
+                f"Spark has {self._engine.slots} slot(s) for {self._flow_count} flows; each needs one. Raise --master."
+            )
         tasks_max = self._settings[keys.TASKS_MAX]
         if tasks_max > share:
             log.info("%s: tasks.max=%d, but Spark has %d slots for this flow", self.flow, tasks_max, share)
