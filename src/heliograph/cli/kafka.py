@@ -64,7 +64,8 @@ def stop(name: str, delete: bool) -> None:
     cluster.stop(remove_data=delete)
     if delete:
         forget_cluster(name)
-    click.echo(f"{name}: stopped" if was_running else f"{name}: was not running")
+    deleted = ", its data deleted" if delete else ""
+    click.echo(f"{name}: {'stopped' if was_running else 'was not running'}{deleted}")
 
 
 @kafka.command(name="list")
@@ -75,7 +76,7 @@ def list_() -> None:
         click.echo("No cluster; start one with: heliograph kafka start NAME --port 9092")
     for cluster in clusters:
         state = f"{len(cluster.running)} of {len(cluster.brokers)} brokers running"
-        click.echo(f"{cluster.name}  {cluster.version}  {cluster.bootstrap}  {state}  {cluster.folder}")
+        click.echo(f"{cluster.name}: Kafka {cluster.version} at {cluster.bootstrap}, {state}, data in {cluster.folder}")
 
 
 @kafka.command()

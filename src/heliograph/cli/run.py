@@ -65,7 +65,9 @@ def run(
     first = config.settings(config.flows[0])
     engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
     flows = [SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once) for flow in config.flows]
-    log.info("Replicating %s; Spark's log is %s", ", ".join(map(str, config.flows)), spark.log_file)
+    log.info(
+        "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
+    )
     try:
         for flow in flows:
             flow.start()
@@ -145,6 +147,8 @@ def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, d
         if any(flow.error for flow in flows):
             return
     screen.show([flow.status for flow in flows])
+    if stopping.is_set():
+        log.info("Stopping: flushing and committing progress ...")
 
 
 def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:

@@ -99,7 +99,10 @@ def load(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> MirrorM
     if not flows:
         raise ConfigError(_no_flow_sentence(clusters, targets))
     config = MirrorMakerConfig(raw, clusters, flows, tuple(audit_names(raw, clusters)), resolver)
-    problems = _missing_bootstrap(config) + _invalid_values(config)
+    problems = _missing_bootstrap(config)
+    if problems:  # a mistyped key may be the reason
+        problems += [warning for warning in config.warnings if "bootstrap" in warning]
+    problems += _invalid_values(config)
     if problems:
         raise ConfigError(problems)
     return config

@@ -43,7 +43,7 @@ class TopicSync:
         existing = self._target.view([wanted.name]).partition_counts.get(wanted.name)
         if existing is None:
             explicit = keys.OFFSET_STORAGE_REPLICATION_FACTOR in self._settings
-            factor = self._possible_factor(wanted.replication_factor, explicit=explicit)
+            factor = self._possible_factor(wanted.name, wanted.replication_factor, explicit=explicit)
             failures = self._target.create_topics([replace(wanted, replication_factor=factor)])
             if failures:
                 raise ClusterError(
@@ -96,16 +96,17 @@ class TopicSync:
 
     def _with_possible_factor(self, action: CreateTopic) -> CreateTopic:
         explicit = keys.REPLICATION_FACTOR in self._settings
-        return replace(action, replication_factor=self._possible_factor(action.replication_factor, explicit=explicit))
+        factor = self._possible_factor("remote topics", action.replication_factor, explicit=explicit)
+        return replace(action, replication_factor=factor)
 
-    def _possible_factor(self, wanted: int, *, explicit: bool) -> int:
+    def _possible_factor(self, what: str, wanted: int, *, explicit: bool) -> int:
         """MM2's default factors fail on a smaller cluster; a default bends, what the user wrote does not."""
         brokers = len(self._target.view([]).brokers)
         if explicit or wanted <= brokers:
             return wanted
         sentence = (
-            f"{self._target.alias}: {brokers} broker(s) cannot hold the default replication factor {wanted};"
-            f" using {brokers}"
+            f"{self._target.alias}: {brokers} broker(s) cannot hold {what} with the default replication factor"
+            f" {wanted}; using {brokers}"
         )
         if sentence not in self._told:
             self._told.add(sentence)
