@@ -143,11 +143,6 @@ def test_all_problems_are_told_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
-def test_a_bad_password_is_not_shown() -> None:
-    row = keys.TABLE["sasl.jaas.config"]
-    assert row.type.name == "PASSWORD"
-
-
 def test_placeholders_of_kafkas_config_providers() -> None:
     files = {"/run/secrets.properties": "user=alice\npassword=p\\=w", "/run/d/token": "abc"}
     text = minimal(
