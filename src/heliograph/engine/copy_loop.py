@@ -279,7 +279,8 @@ class CopyLoop:
             fetched = self._fetcher.partitions.get(tp)
             if fetched is not None:
                 counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
-                counters.trouble = fetched.trouble or partition.target.trouble
+            # Also where nothing more is fetched: what is queued may still wait for the target.
+            counters.trouble = (fetched.trouble if fetched is not None else None) or partition.target.trouble
             counters.acked_offset = partition.acked_offset
             counters.committed_offset = self._commits.committed.get(tp)
             rows.append(counters)

@@ -159,9 +159,9 @@ class SourceFlow:
         """Do a step; a cluster that does not answer is told, and the step comes again: copying goes on meanwhile."""
         try:
             step()
-            self.status.trouble = None
+            self.status.control_trouble = None
         except ClusterError as error:
-            self.status.trouble = str(error)
+            self.status.control_trouble = str(error)
             log.warning("%s: %s (will be tried again)", self.flow, error)
 
     def _refresh(self) -> None:
@@ -213,8 +213,8 @@ class SourceFlow:
             for task in due:
                 self._start(task, positions)
 
-    def _on_report(self, _spec: TaskSpec, report: TaskReport) -> None:
-        self.status.take(report)
+    def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
+        self.status.take(spec.task_id, report)
         for event in report.events:
             log.error("%s", event)
 
@@ -223,7 +223,7 @@ class SourceFlow:
         task.running = None
         if end.report is not None:
             self._on_report(end.spec, end.report)
-        self.status.task_ended(tuple(task.tps))
+        self.status.task_ended(end.spec.task_id, tuple(task.tps))
         if self._stopping.is_set() or (self._once and end.error is None):
             task.is_done = True
             if end.error is not None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heliograph.model import Flow, TopicPartition
 
 _RATE_WINDOW_S = 5.0
+_MOST_TROUBLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +57,35 @@ class FlowStatus:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.state = "STARTING"
-        self.trouble: str | None = None
+        self.control_trouble: str | None = None
+        self._troubles: dict[str, list[str]] = {}
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._finished: dict[TopicPartition, tuple[int, int]] = {}
         self._rates: dict[str, _TopicRate] = {}
 
-    def take(self, report: TaskReport) -> None:
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the flow from going on just now, in words; None where nothing does."""
+        with self._lock:
+            words = [self.control_trouble] if self.control_trouble else []
+            words += [word for task in self._troubles.values() for word in task]
+        more = [f"and {len(words) - _MOST_TROUBLES} more"] if len(words) > _MOST_TROUBLES else []
+        return "; ".join(words[:_MOST_TROUBLES] + more) or None
+
+    def take(self, task_id: str, report: TaskReport) -> None:
         """Note a task's newest report."""
         with self._lock:
             for row in report.partitions:
                 self._reports[row.tp] = row
-            self.trouble = "; ".join(report.trouble) or None
+            stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
+            self._troubles[task_id] = [*report.trouble, *stuck]
             self._sample()
 
-    def task_ended(self, tps: tuple[TopicPartition, ...]) -> None:
+    def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
         """Keep what an ended task had counted: its successor counts from zero."""
         with self._lock:
+            self._troubles.pop(task_id, None)
             for tp in tps:
                 row = self._reports.get(tp)
                 if row is not None:
