@@ -11,7 +11,7 @@ STAMP := $(VENV)/.set-up
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make the virtual environment and fetch Kafka's jars
+setup: $(STAMP) ## Make the virtual environment, compile the kernels, fetch Kafka's jars
 
 demo: $(STAMP) ## Replicate 100 products between two embedded clusters and prove that both sides are equal
 	@$(BIN)/heliograph demo
@@ -38,7 +38,7 @@ docs: $(STAMP) ## Write the generated reference pages again
 	@$(BIN)/python -m heliograph.config.reference docs/reference/configuration.md
 
 clean: ## Remove the virtual environment and caches of this folder
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .kernel_cache dist build
 
 $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11." >&2; exit 1; }
@@ -46,5 +46,6 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c "from heliograph.wire.forward import warm_up; warm_up()"
 	@$(BIN)/heliograph kafka fetch --tools
 	@touch $@

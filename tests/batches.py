@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from heliograph.wire.batch import CONTROL, LOG_APPEND_TIME
-
 
 @dataclass(frozen=True)
 class Record:
@@ -67,4 +65,4 @@ def decode(data: bytes | memoryview) -> list[tuple[int, Record]]:
     return seen
 
 
-__all__ = ["CONTROL", "LOG_APPEND_TIME", "Record", "decode", "encode", "records", "with_attributes"]
+__all__ = ["Record", "decode", "encode", "records", "with_attributes"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 from collections.abc import Iterator
@@ -15,6 +16,11 @@ from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cl
 settings.register_profile("house", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m")
+
+# A kernel's machine code contains functions of other files, whose changes its own cache would not notice.
+_ROOT = Path(__file__).parents[1]
+_kernels = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((_ROOT / "src/heliograph/wire").glob("*.py"))))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
 _numbers = itertools.count()
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.engine.copy_loop import CopyLoop
+from heliograph.engine.offset_store import read_offsets
 from heliograph.engine.report import TaskReport
 from heliograph.engine.spec import ClusterSpec, PartitionSpec, TaskSpec
 from heliograph.kafka.security import Security
 from heliograph.mirror.topics import CreateTopic
-from heliograph.model import Address, Flow, TopicPartition
-from heliograph.worker.offset_store import read_offsets
+from heliograph.model import Address, Flow, SourceOffset, TopicPartition
 from tests.clients import admin_of, make_topic
 
 CONNECTOR = "MirrorSourceConnector"
@@ -60,6 +60,9 @@ class Copy:
             admin.close()
 
     def committed(self) -> dict[TopicPartition, int]:
+        return {tp: progress.offset for tp, progress in self.progress().items()}
+
+    def progress(self) -> dict[TopicPartition, SourceOffset]:
         admin = admin_of(self.target)
         offsets = read_offsets(admin, self.offsets_topic, CONNECTOR, self.alias)
         admin.close()
@@ -70,11 +73,8 @@ class Copy:
         tps = [TopicPartition(self.topic, p) for p in range(self.partitions)]
         ends = admin.end_offsets(tps)
         admin.close()
-        offsets = self.committed()
-        parts = [
-            PartitionSpec(tp, self.remote, offsets[tp] + 1 if tp in offsets else None, ends[tp] if once else None)
-            for tp in tps
-        ]
+        offsets = self.progress()
+        parts = [PartitionSpec(tp, self.remote, offsets.get(tp), ends[tp] if once else None) for tp in tps]
         fields: dict[str, object] = {
             "task_id": f"{self.alias}-0",
             "attempt": 1,

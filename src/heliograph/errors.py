@@ -7,10 +7,10 @@
     │   ├── AuthenticationError the broker refused the credentials or the certificate
     │   └── BrokerError        a broker answered with an error code
     ├── BatchError             a record batch that must not be forwarded as it is (topic, partition, offset)
-    │   ├── CorruptBatchError  its bytes do not hold together
-    │   └── UnsupportedBatchError it needs a conversion this version does not do
+    │   └── CorruptBatchError  its bytes do not hold together
     ├── TaskError              a copy task cannot go on and must be started again
-    │   └── LeaseLostError     the driver is gone or has taken the task back
+    │   ├── LeaseLostError     the driver is gone or has taken the task back
+    │   └── FencedError        another instance writes in our place; starting again would only take it back
     ├── EngineError            Spark cannot be started or used
     └── EmbeddedError          the Kafka that Heliograph starts itself
 
@@ -69,16 +69,16 @@ class CorruptBatchError(BatchError):
     """The batch's bytes do not hold together; forwarding it would hide the damage."""
 
 
-class UnsupportedBatchError(BatchError):
-    """The batch is sound, but needs a conversion this version does not do."""
-
-
 class TaskError(HeliographError):
     """A copy task cannot go on; it is started again from its committed offsets."""
 
 
 class LeaseLostError(TaskError):
     """The task's driver is gone or has given the task to someone else."""
+
+
+class FencedError(TaskError):
+    """Another instance has taken our place as the target's producer; this one must not begin again by itself."""
 
 
 class EngineError(HeliographError):

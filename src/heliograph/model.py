@@ -7,7 +7,10 @@ ordered pair of clusters, written `A->B`; a *remote topic* is the copy on the ta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class TopicPartition(NamedTuple):
@@ -63,7 +66,13 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """Progress of one source partition: the offset of the last record that is safe on the target."""
+    """Progress of one source partition: the offset of the last record that is safe on the target.
+
+    Beside what MM2 notes, ours also says how long the target's log was behind that record (`target_end`), and which
+    topic it was (`topic_id`): the first lets a restart see what was written since, the second that it is another topic.
+    """
 
     tp: TopicPartition
     offset: int
+    target_end: int | None = None
+    topic_id: UUID | None = None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.producer import ProduceLimits
 from heliograph.kafka.topic_log import fetch_partition
-from heliograph.model import TopicPartition
-from heliograph.wire.batch import split_batches
+from heliograph.model import SourceOffset, TopicPartition
+from heliograph.wire.forward import Rules, prepare
 from tests.clients import admin_of, make_topic, read, write
 from tests.copying import Copy, HandLease, wait_for
 
@@ -39,6 +40,7 @@ def test_every_part_of_a_record_arrives_unchanged(
     write(source, topic, odd_records(), **{"compression.type": codec})
     copy = Copy(source, target, alias, topic)
     report = copy.once()
+    assert [row.failure for row in report.partitions] == [None, None]
     assert sum(row.records for row in report.partitions) == 200
     written = read(source, topic, 2)
     assert read(target, copy.remote, 2) == written
@@ -53,9 +55,9 @@ def codecs_of(cluster: EmbeddedCluster, topic: str) -> list[int]:
         leader = admin.view([topic]).brokers[1]
         data = fetch_partition(admin, leader, TopicPartition(topic, p), 0)
         assert data is not None
-        batches, error = split_batches(memoryview(bytearray(data.records)), 0)
+        pieces, _next, error = prepare(memoryview(bytearray(data.records)), 0, (), Rules(merge_below_bytes=0))
         assert error is None
-        codecs += [batch.view[22] & 7 for batch in batches]
+        codecs += [piece.view[22] & 7 for piece in pieces]
     admin.close()
     return codecs
 
@@ -137,44 +139,12 @@ def test_several_connections_per_broker_keep_the_order(
         source, topic, ({"value": f"{n}".encode(), "partition": n % 2} for n in range(20_000)), **{"batch.size": 2000}
     )
     copy = Copy(source, target, alias, topic)
-    copy.once(lanes=2)
+    copy.once(produce_limits=ProduceLimits(lanes=2))
     assert read(target, copy.remote, 2) == read(source, topic, 2)
 
 
 def failures_of(copy: Copy) -> list[str]:
     return [row.failure for row in copy.once().partitions if row.failure]
-
-
-def test_a_log_append_time_topic_is_refused_by_name_and_offset(
-    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
-) -> None:
-    make_topic(source, topic, message_timestamp_type="LogAppendTime")
-    write(source, topic, odd_records(10))
-    copy = Copy(source, target, alias, topic)
-    failures = failures_of(copy)
-    assert len(failures) == 2
-    assert f"{alias}->target {topic}-0: the batch at offset 0 cannot be forwarded" in failures[0]
-    assert "LogAppendTime" in failures[0]
-    assert read(target, copy.remote, 2) == {}
-
-
-def test_a_transaction_marker_stops_its_partition_only_after_what_was_before(
-    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
-) -> None:
-    make_topic(source, topic)
-    write(source, topic, ({"value": b"before", "partition": p} for p in (0, 0, 1)))
-    producer = Producer({"bootstrap.servers": source.bootstrap, "transactional.id": alias})
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce(topic, b"in transaction", partition=0)
-    producer.commit_transaction()
-    copy = Copy(source, target, alias, topic)
-    (failure,) = failures_of(copy)
-    assert f"{topic}-0: the batch at offset 3 cannot be forwarded: it is a transaction marker" in failure
-    seen = read(target, copy.remote, 2)
-    assert [r.value for r in seen[0]] == [b"before", b"before", b"in transaction"]
-    assert [r.value for r in seen[1]] == [b"before"]
-    assert copy.committed() == {TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 0}
 
 
 def delete_before(cluster: EmbeddedCluster, topic: str, offset: int) -> None:
@@ -199,6 +169,20 @@ def test_records_gone_from_the_source_are_told_and_counted(
     assert [len(records) for records in read(target, copy.remote, 2).values()] == [20, 20]
 
 
+def test_records_gone_from_the_source_can_stop_their_partition(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    write(source, topic, odd_records(20))
+    copy.once()
+    write(source, topic, odd_records(40))
+    delete_before(source, topic, 20)
+    failures = [row.failure for row in copy.once(on_truncation="fail").partitions]
+    assert "offsets 10 to 19 are gone from the source" in str(failures[0])
+    assert [len(records) for records in read(target, copy.remote, 2).values()] == [10, 10]
+
+
 def test_a_topic_created_again_stops_with_a_sentence(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
@@ -212,20 +196,21 @@ def test_a_topic_created_again_stops_with_a_sentence(
     wait_for(lambda: topic not in admin_of(source).view().partition_counts)
     make_topic(source, topic)
     failures = failures_of(copy)
-    assert "the source's log ends at offset 0, before our position 10" in failures[0]
+    assert "the topic has another id than before" in failures[0]
+    assert "heliograph.on.recreated=restart" in failures[0]
+    write(source, topic, odd_records(40))
+    report = copy.once(on_recreated="restart")
+    assert any("copying it from its start" in event for event in report.events)
+    assert [len(records) for records in read(target, copy.remote, 2).values()] == [30, 30]
 
 
-def test_a_batch_the_target_finds_too_large_names_offset_and_size(
+def test_a_log_shorter_than_our_position_is_told_where_topics_have_no_ids(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
     make_topic(source, topic)
-    make_topic(target, f"{alias}.{topic}", max_message_bytes="2000")
-    write(source, topic, [{"value": b"small", "partition": 0}])
-    write(source, topic, [{"value": b"x" * 5000, "partition": 0}, {"value": b"fine", "partition": 1}])
+    write(source, topic, odd_records(20))
     copy = Copy(source, target, alias, topic)
-    (failure,) = failures_of(copy)
-    assert f"{topic}-0: the batch at offset 1 was refused" in failure
-    assert "max.message.bytes" in failure
-    seen = read(target, copy.remote, 2)
-    assert [r.value for r in seen[0]] == [b"small"]
-    assert [r.value for r in seen[1]] == [b"fine"]
+    spec = copy.spec()
+    ahead = tuple(replace(p, progress=SourceOffset(p.tp, 99)) for p in spec.partitions)
+    failures = [row.failure for row in copy.once(partitions=ahead).partitions]
+    assert "the source's log ends at offset 10, before our position 100" in str(failures[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.config import keys
+from heliograph.config import client_keys, keys
 from heliograph.config.dedicated import MirrorMakerConfig, load
 from heliograph.errors import ConfigError
 from heliograph.kafka.security import make_security
@@ -95,7 +95,7 @@ def test_event_streams_to_local_loads_as_written() -> None:
 
 def test_strimzi_to_local_loads_as_written() -> None:
     config = read(STRIMZI_TO_LOCAL)
-    assert config.client("source", "consumer", FLOW)[keys.SSL_TRUSTSTORE_LOCATION] == "/home/truststore.jks"
+    assert config.client("source", "consumer", FLOW)[client_keys.SSL_TRUSTSTORE_LOCATION] == "/home/truststore.jks"
     assert config.warnings == ()
 
 
@@ -106,7 +106,7 @@ def test_local_to_event_streams_takes_its_variables_from_the_environment() -> No
         "KAFKA_TARGET_APIKEY": "s3cret",
     }
     config = read(LOCAL_TO_EVENT_STREAMS, FakeLookup(variables))
-    assert config.client("source", "consumer", FLOW)[keys.BOOTSTRAP_SERVERS] == ("k1:9092", "k2:9092")
+    assert config.client("source", "consumer", FLOW)[client_keys.BOOTSTRAP_SERVERS] == ("k1:9092", "k2:9092")
     assert make_security(config.client("target", "producer", FLOW), "target").password == "s3cret"
     assert config.settings(FLOW)[keys.TASKS_MAX] == 10
     assert "s3cret" not in repr(make_security(config.client("target", "producer", FLOW), "target"))
@@ -156,8 +156,8 @@ def test_placeholders_of_kafkas_config_providers() -> None:
     )
     config = read(text, FakeLookup({"REGION": "eu"}, files))
     assert config.client("A", "consumer").values["client.id"] == "alice-eu"
-    assert config.client("A", "consumer")[keys.SSL_KEY_PASSWORD] == "p=w"
-    assert config.client("B", "consumer")[keys.SSL_KEY_PASSWORD] == "abc"
+    assert config.client("A", "consumer")[client_keys.SSL_KEY_PASSWORD] == "p=w"
+    assert config.client("B", "consumer")[client_keys.SSL_KEY_PASSWORD] == "abc"
 
 
 def test_a_path_outside_of_the_allowed_ones_is_refused() -> None:
@@ -175,7 +175,7 @@ def test_a_secret_that_changes_is_seen_by_the_next_client() -> None:
     lookup = FakeLookup({"PW": "old"})
     config = read(minimal("A.ssl.key.password=${PW}"), lookup)
     lookup.variables["PW"] = "new"
-    assert config.client("A", "consumer")[keys.SSL_KEY_PASSWORD] == "new"
+    assert config.client("A", "consumer")[client_keys.SSL_KEY_PASSWORD] == "new"
 
 
 def test_flow_keys_win_over_top_level_keys() -> None:
@@ -199,11 +199,11 @@ def test_client_keys_overlay_from_general_to_particular() -> None:
             "A->B.consumer.fetch.max.bytes=9",
         )
     )
-    assert config.client("A", "consumer", AB)[keys.REQUEST_TIMEOUT_MS] == 2
-    assert config.client("A", "admin", AB)[keys.REQUEST_TIMEOUT_MS] == 1
-    assert config.client("A", "consumer", AB)[keys.SECURITY_PROTOCOL] == "SSL"
-    assert config.client("B", "producer", AB)[keys.SECURITY_PROTOCOL] == "PLAINTEXT"
-    assert config.client("A", "consumer", AB)[keys.FETCH_MAX_BYTES] == 9
+    assert config.client("A", "consumer", AB)[client_keys.REQUEST_TIMEOUT_MS] == 2
+    assert config.client("A", "admin", AB)[client_keys.REQUEST_TIMEOUT_MS] == 1
+    assert config.client("A", "consumer", AB)[client_keys.SECURITY_PROTOCOL] == "SSL"
+    assert config.client("B", "producer", AB)[client_keys.SECURITY_PROTOCOL] == "PLAINTEXT"
+    assert config.client("A", "consumer", AB)[client_keys.FETCH_MAX_BYTES] == 9
 
 
 def test_only_the_flows_into_the_asked_targets_run() -> None:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,7 +14,9 @@ from heliograph.engine.lease import LeaseClient, LeaseServer
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
-from heliograph.model import Address, TopicPartition
+from heliograph.model import Address, SourceOffset, TopicPartition
+
+PROGRESS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5))
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
@@ -70,7 +73,7 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
     client = driver.client()
     driver.answer = {"go": True, "assignment": [["t", 0, "A.t", 7, None]]}
     client.report(TaskReport())
-    assert eventually(client.take_assignment) == (PartitionSpec(TopicPartition("t", 0), "A.t", 7, None),)
+    assert eventually(client.take_assignment) == (PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),)
     assert client.take_assignment() is None
     client.close()
 

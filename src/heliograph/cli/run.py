@@ -20,6 +20,7 @@ from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import ConfigError, EngineError
 from heliograph.mirror.topics import TopicRules
+from heliograph.wire.forward import warm_up
 from heliograph.worker.clusters import cluster_spec
 from heliograph.worker.source_flow import SourceFlow
 
@@ -60,6 +61,8 @@ def run(
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:
         log.warning("%s", warning)
+    # Where the kernels were never compiled this takes seconds; Spark takes as long to start.
+    threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = _stop_on_signals()
     driver = SparkDriver(spark)
     first = config.settings(config.flows[0])

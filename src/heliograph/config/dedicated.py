@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import client_keys, keys
 from heliograph.config.audit import audit_names
 from heliograph.config.placeholders import Lookup, Resolver
 from heliograph.config.properties import as_map, parse_properties
@@ -176,7 +176,7 @@ def _missing_bootstrap(config: MirrorMakerConfig) -> list[str]:
         f"{alias}.bootstrap.servers: the cluster '{alias}' has no bootstrap servers;"
         f" add '{alias}.bootstrap.servers = host:port'."
         for alias in used
-        if not config.client(alias, "admin")[keys.BOOTSTRAP_SERVERS]
+        if not config.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]
     ]
 
 

@@ -1,39 +1,51 @@
-"""The copy of one task: fetch, check, re-stamp, produce, acknowledge, commit; one thread, one loop.
+"""The copy of one task: fetch, check, prepare, produce, acknowledge, commit; one thread, one loop.
 
 Nothing here knows Spark: `copy_task` runs it in a Python worker, tests run it directly. Memory is bounded: a new
-fetch is asked for only while the buffers that hold what is not yet acknowledged leave room for it in `buffer_bytes`.
+fetch is asked for only while the memory that holds what is not yet acknowledged leaves room for it in `buffer_bytes`.
 
 Invariants:
-A. `acked_offset` moves only over records the target has acknowledged, in order; only it is committed.
+A. Only what the target has acknowledged, in order, or what needs no copy, is committed.
 B. A partition that cannot go on is failed with a sentence naming topic, partition and offset; the others go on.
 C. The loop ends only by: all partitions done (`--once`), the lease's word, a lost lease, or a TaskError.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from heliograph.engine.byte_rate import ByteRate
+from heliograph.engine.copy_partition import CopyPartition
+from heliograph.engine.large_batches import LargeBatches, LeftOut
 from heliograph.engine.offset_commits import OffsetCommits
-from heliograph.engine.report import PartitionReport, TaskReport
-from heliograph.errors import TaskError
+from heliograph.engine.report import TaskReport
+from heliograph.engine.restart import placed_partitions
+from heliograph.errors import CorruptBatchError, TaskError
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
 from heliograph.kafka.fetcher import Fetcher, FetchPartition
 from heliograph.kafka.network import Network
-from heliograph.kafka.producer import BatchProducer, Outgoing, TargetPartition
-from heliograph.wire.batch import Batch, split_batches
+from heliograph.kafka.outgoing import Outgoing
+from heliograph.kafka.producer import BatchProducer
+from heliograph.kafka.producer_session import ProducerSession
+from heliograph.kafka.topic_limits import TopicLimits
+from heliograph.wire.forward import Piece, prepare, warm_up
 
 if TYPE_CHECKING:
     from heliograph.engine.spec import ClusterSpec, PartitionSpec, TaskSpec
     from heliograph.kafka.buffers import Buffer
-    from heliograph.model import TopicPartition
+    from heliograph.model import SourceOffset, TopicPartition
+    from heliograph.wire.fetch_response import PartitionData
 
 _REPORT_INTERVAL_S = 1.0
 _RETRY_GRANULARITY_S = 0.05
 _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
-_ANSWER_OVERHEAD_BYTES = 64 * 1024  # of a fetch answer beside its batches
+_MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
+_MOST_DAMAGED_ANSWERS = 3
+_LEAST_FETCH_BYTES = 64 * 1024
 
 
 class Lease(Protocol):
@@ -53,23 +65,6 @@ class Lease(Protocol):
         """Raise LeaseLostError if the driver is gone."""
 
 
-class CopyPartition:
-    """One partition's progress and counters."""
-
-    __slots__ = ("acked_offset", "counters", "spec", "target")
-
-    def __init__(self, spec: PartitionSpec, target: TargetPartition) -> None:
-        self.spec = spec
-        self.target = target
-        self.acked_offset: int | None = None
-        self.counters = PartitionReport(spec.tp.topic, spec.tp.partition)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more is fetched for it."""
-        return self.counters.is_done or self.counters.failure is not None
-
-
 class CopyLoop:
     """Copies a task's partitions until told to stop."""
 
@@ -77,22 +72,33 @@ class CopyLoop:
         self.spec = spec
         self.partitions: dict[TopicPartition, CopyPartition] = {}
         self._lease = lease
-        answer_bytes = spec.limits.max_bytes + _ANSWER_OVERHEAD_BYTES
-        self._pool = BufferPool(answer_bytes, spec.buffer_bytes)
+        self._pool = BufferPool(spec.buffer_bytes)
         self._network = Network(self._pool, f"heliograph-{spec.task_id}", _CONNECT_TIMEOUT_S)
         self._source = self._cluster(spec.source)
         self._target = self._cluster(spec.target)
-        self._fetcher = Fetcher(self._source, self._network, spec.limits, self, lanes=spec.lanes)
+        self._limits = spec.limits
+        if spec.bytes_per_s:
+            most = max(_LEAST_FETCH_BYTES, min(spec.limits.max_bytes, spec.bytes_per_s // 8))
+            self._limits = replace(spec.limits, max_bytes=most, grows_to_bytes=0)
+        self._rate = ByteRate(spec.bytes_per_s, self._limits.max_bytes, time.monotonic())
+        self._fetcher = Fetcher(self._source, self._network, self._limits, self, lanes=spec.produce_limits.lanes)
+        self._session = ProducerSession(
+            self._target,
+            self._network,
+            transactional_id=spec.transactional_id,
+            transaction_timeout_ms=spec.transaction_timeout_ms,
+        )
         self._producer = BatchProducer(
             self._target,
             self._network,
+            self._pool,
+            self._session,
             self,
-            lanes=spec.lanes,
-            max_in_flight=spec.max_in_flight,
-            max_request_bytes=spec.max_request_bytes,
-            request_timeout_ms=spec.target.request_timeout_ms,
+            spec.produce_limits,
         )
-        self._commits = OffsetCommits(spec, self._producer)
+        limits = TopicLimits(self._target, self._network)
+        self._large_batches = LargeBatches(limits, self._pool, leaves_out=spec.tolerates_too_large)
+        self._commits = OffsetCommits(spec, self._producer, self._session, self._progress)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
@@ -106,15 +112,42 @@ class CopyLoop:
     def run(self) -> TaskReport:
         """Copy until done or told to stop; then flush, commit and return the last report."""
         try:
-            self._producer.add_topic_watch(self.spec.offsets_topic)
-            for partition in self.spec.partitions:
-                self._add(partition)
+            self._begin()
             while not self._is_finished():
                 self._step(fetch=True)
             self._drain()
             return self._report()
         finally:
             self._network.close()
+
+    def _begin(self) -> None:
+        """Take our place as the producer, find out where each partition goes on, and add them."""
+        self._producer.add_topic_watch(self.spec.offsets_topic)
+        self._load_kernels()
+        while self.spec.transactional_id is not None and not self._session.is_ready:
+            self._lease.check()
+            if self._lease.stop_reason is not None:
+                return
+            self._step(fetch=False)
+        for placed in placed_partitions(self.spec, self._stay_alive, self._events):
+            partition = self._add(placed.spec)
+            if placed.resumed_behind is not None:
+                partition.passed_offset, partition.target_end = placed.resumed_behind, placed.target_end
+                partition.counters.already_there = placed.already_there
+
+    def _load_kernels(self) -> None:
+        """On a machine that never ran them, compiling the kernels takes longer than a lease lasts in silence."""
+        loading = threading.Thread(target=warm_up, name="kernels", daemon=True)
+        loading.start()
+        while loading.is_alive():
+            self._stay_alive()
+            loading.join(_RETRY_GRANULARITY_S)
+
+    def _stay_alive(self) -> None:
+        self._lease.check()
+        if time.monotonic() >= self._next_report_at:
+            self._next_report_at = time.monotonic() + _REPORT_INTERVAL_S
+            self._lease.report(self._report())
 
     def _is_finished(self) -> bool:
         self._lease.check()
@@ -124,7 +157,10 @@ class CopyLoop:
         if self._lease.stop_reason is not None:
             return True
         is_once = all(p.spec.stop_offset is not None for p in self.partitions.values())
-        return bool(self.partitions) and is_once and all(p.is_over for p in self.partitions.values())
+        return bool(self.partitions) and is_once and self._is_over()
+
+    def _is_over(self) -> bool:
+        return all(partition.is_over for partition in self.partitions.values())
 
     def _step(self, *, fetch: bool) -> None:
         deadline = (now := time.monotonic()) + self._timeout_s(now)
@@ -134,11 +170,14 @@ class CopyLoop:
         self._source.maintain(now)
         self._target.maintain(now)
         self._producer.pump(now)
-        if fetch and self._producer.is_ready:
-            self._fetcher.pump(now, self._wants, self._has_room)
+        if fetch and self._session.is_ready:
+            self._fetcher.pump(now, self._wants, self._room_bytes)
         if now >= self._next_commit_at:
-            is_begun = self._commit()
+            is_begun = self._commits.begin(int(time.time() * 1000))
             self._next_commit_at = now + (self.spec.commit_interval_ms / 1000 if is_begun else _RETRY_GRANULARITY_S)
+            self._producer.pump(now)
+        if not self._commits.is_idle:
+            self._commits.pump(int(time.time() * 1000))
             self._producer.pump(now)
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
@@ -147,56 +186,94 @@ class CopyLoop:
 
     def _timeout_s(self, now: float) -> float:
         until_timer = min(self._next_commit_at, self._next_report_at) - now
-        is_calm = self._producer.is_ready and not self._source.is_unsettled and not self._target.is_unsettled
-        if is_calm and not self._fetcher.has_retries and not self._producer.has_retries:
+        is_calm = self._session.is_ready and not self._source.is_unsettled and not self._target.is_unsettled
+        if is_calm and not self._fetcher.has_retries and not self._producer.has_retries and not self.spec.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
-    def _has_room(self) -> bool:
-        asked = (self._fetcher.in_flight_requests + 1) * self.spec.limits.max_bytes
-        held = self._pool.held_bytes
-        return held + asked <= self.spec.buffer_bytes or not (held or self._fetcher.in_flight_requests)
+    def _room_bytes(self) -> int:
+        """How much may be asked for now; something always, where nothing that moves fills the memory."""
+        in_use = self._pool.held_bytes + self._fetcher.in_flight_bytes
+        room = self.spec.buffer_bytes - in_use - self._pool.parked_bytes
+        if not in_use:
+            room = max(room, self._limits.max_bytes)
+        return self._rate.allowed_bytes(time.monotonic(), room)
 
     def _wants(self, fetched: FetchPartition) -> bool:
         target = self.partitions[fetched.tp].target
-        return target.trouble is None and target.queued_bytes < self._partition_buffer_bytes
+        return (
+            target.trouble is None
+            and target.queued_bytes < self._partition_buffer_bytes
+            and len(target.queue) < _MOST_QUEUED_BATCHES
+        )
 
     # --- assignment ---------------------------------------------------------------------------------------------------
 
-    def _add(self, spec: PartitionSpec) -> None:
+    def _add(self, spec: PartitionSpec) -> CopyPartition:
         if spec.target in self._by_target:
             # What was sent before it was taken away has used up sequences; only a new producer can begin again.
             raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
         partition = CopyPartition(spec, self._producer.add(spec.target))
         self.partitions[spec.tp] = partition
         self._by_target[spec.target] = partition
-        self._fetcher.add(spec.tp, spec.position)
+        self._fetcher.add(spec.tp, spec.position, partition.topic_id)
+        return partition
 
     def _reassign(self, wanted: tuple[PartitionSpec, ...]) -> None:
         by_tp = {spec.tp: spec for spec in wanted}
         for tp in [tp for tp in self.partitions if tp not in by_tp]:
             self._fetcher.remove(tp)
-            self._producer.discard(self.partitions[tp].spec.target)
             self._departed[tp] = self.partitions.pop(tp)
+            self._discard(self._departed[tp])
         for tp, spec in by_tp.items():
             if tp not in self.partitions:
                 self._add(spec)
 
+    def _discard(self, partition: CopyPartition) -> int | None:
+        """Forget what was not sent of a partition; where it would go on."""
+        oldest = self._producer.discard(partition.spec.target)
+        if oldest is None:
+            return None
+        position = int(oldest.tag.base_offset)
+        partition.passed_offset = position - 1
+        return position
+
     # --- what the fetcher says ----------------------------------------------------------------------------------------
 
-    def on_records(self, fetched: FetchPartition, records: memoryview, buffer: Buffer) -> None:
-        """Check and re-stamp the batches, and queue them for the target."""
+    def on_records(self, fetched: FetchPartition, data: PartitionData, buffer: Buffer) -> None:
+        """Check and prepare the batches, and queue them for the target."""
         partition = self.partitions[fetched.tp]
         assert fetched.position is not None
-        batches, error = split_batches(records, fetched.position)
-        if batches:
-            buffer.hold(len(batches))
-            for batch in batches:
-                self._producer.enqueue(partition.target, Outgoing(batch.view, batch.record_count, buffer, batch))
-            fetched.position = batches[-1].last_offset + 1
-            self._end_if_done(partition, fetched.position)
+        assert data.records is not None
+        self._rate.spend(len(data.records))
+        pieces, position, error = prepare(data.records, fetched.position, data.aborted)
+        if position > fetched.position:
+            for piece in pieces:
+                if piece.is_shared:
+                    buffer.hold()
+                self._producer.enqueue(
+                    partition.target,
+                    Outgoing(
+                        piece.view,
+                        piece.record_count,
+                        buffer if piece.is_shared else self._pool.own(piece.view),
+                        piece,
+                    ),
+                )
+            partition.damaged_answers = 0
+            partition.passed_offset, partition.topic_id = position - 1, fetched.topic_id
+            fetched.position = position
+            self._end_if_done(partition, position)
         if error is not None and not partition.is_over:
-            self._fail(partition, f"the batch at offset {error.offset} cannot be forwarded: {error}")
+            self._on_damaged(partition, error.offset, error)
+
+    def _on_damaged(self, partition: CopyPartition, offset: int, error: Exception) -> None:
+        """Read it again, in case only the answer was damaged; then stop the partition."""
+        partition.damaged_answers += 1
+        if isinstance(error, CorruptBatchError) and partition.damaged_answers < _MOST_DAMAGED_ANSWERS:
+            self._fetcher.retry([partition.spec.tp], f"the batch at offset {offset} is damaged: {error}")
+            return
+        self._fail(partition, f"the batch at offset {offset} cannot be forwarded: {error}")
 
     def decide_position(self, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
         """Go on where we were; say so where the source's log no longer has that place."""
@@ -205,22 +282,47 @@ class CopyLoop:
         if position is None:
             position = earliest if self.spec.offset_reset == "earliest" else latest
         elif position < earliest:
-            lost = earliest - position
-            partition.counters.lost_offsets += lost
-            self._events.append(
-                f"{self.spec.flow} {fetched.tp}: offsets {position} to {earliest - 1} are gone from the source before"
-                f" they were copied ({lost} lost); going on at {earliest}. Raise its retention or look at the lag."
-            )
+            if not self._accept_loss(partition, position, earliest):
+                return None
             position = earliest
         elif position > latest:
-            self._fail(
-                partition,
-                f"the source's log ends at offset {latest}, before our position {position}: the topic was truncated,"
-                " or deleted and created again. Nothing was copied from the new one",
-            )
-            return None
+            words = f"the source's log ends at offset {latest}, before our position {position}"
+            if not self._accept_recreated(partition, words):
+                return None
+            position = earliest
         self._end_if_done(partition, position)
         return position
+
+    def _accept_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
+        lost = earliest - position
+        words = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
+        if self.spec.on_truncation == "fail":
+            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            return False
+        partition.counters.lost_offsets += lost
+        self._events.append(
+            f"{self.spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
+            " the lag."
+        )
+        return True
+
+    def on_recreated(self, fetched: FetchPartition) -> bool:
+        """The topic was deleted and created again under our hands, or while we were away."""
+        return self._accept_recreated(self.partitions[fetched.tp], "the topic has another id than before")
+
+    def _accept_recreated(self, partition: CopyPartition, words: str) -> bool:
+        if self.spec.on_recreated != "restart":
+            self._fail(
+                partition,
+                f"{words}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
+                " heliograph.on.recreated=restart would copy it from its start",
+            )
+            return False
+        self._events.append(
+            f"{self.spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
+            " it from its start, behind what the target has."
+        )
+        return True
 
     def on_source_failed(self, tp: TopicPartition, why: str) -> None:
         """The source will not let us read a partition."""
@@ -241,36 +343,52 @@ class CopyLoop:
 
     # --- what the producer says ---------------------------------------------------------------------------------------
 
-    def on_acked(self, tp: TopicPartition, outgoing: Outgoing, _base_offset: int) -> None:
+    def on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
         """A batch is safe on the target."""
-        batch: Batch | None = outgoing.tag
-        if batch is None:
+        piece: Piece | None = outgoing.tag
+        if piece is None:
             self._commits.on_acked()
-            return
-        partition = self._by_target[tp]
-        partition.acked_offset = batch.last_offset
-        counters = partition.counters
-        counters.records += batch.record_count
-        counters.bytes += len(batch.view)
-        latency_ms = int(time.time() * 1000) - batch.max_timestamp_ms
-        counters.latency_sum_ms += latency_ms
-        counters.latency_count += 1
-        counters.latency_max_ms = max(counters.latency_max_ms, latency_ms)
+        else:
+            self._by_target[tp].note_acked(piece, base_offset, int(time.time() * 1000))
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:
         """The target will not take a batch."""
-        batch: Batch | None = outgoing.tag
-        if batch is None:
+        piece: Piece | None = outgoing.tag
+        if piece is None:
             self._commits.on_refused(tp, why)
             return
-        self._fail(self._by_target[tp], f"the batch at offset {batch.base_offset} was refused: {why}")
+        self._fail(self._by_target[tp], f"the batch at offset {piece.base_offset} was refused: {why}")
+
+    def on_stuck(self, tp: TopicPartition) -> None:
+        """The target does not take a partition's batches just now: read again later what was not sent."""
+        partition = self._by_target.get(tp)
+        if partition is None or partition.counters.failure is not None:
+            return
+        position = self._discard(partition)
+        source = partition.spec.tp
+        if position is None or source not in self.partitions:
+            return
+        if partition.counters.is_done:
+            partition.counters.is_done = False
+            self._fetcher.add(source, position, partition.topic_id)
+        else:
+            self._fetcher.seek(source, position)
+
+    def on_too_large(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | str:
+        """The target finds a batch too large."""
+        instead = self._large_batches.instead_of(tp, outgoing)
+        if isinstance(instead, LeftOut):
+            partition = self._by_target[tp]
+            partition.counters.skipped_records += 1
+            self._events.append(f"{self.spec.flow} {partition.spec.tp}: {instead}")
+            return []
+        return instead
 
     # --- commit, report, end ------------------------------------------------------------------------------------------
 
-    def _commit(self) -> bool:
+    def _progress(self) -> dict[TopicPartition, SourceOffset]:
         everyone = self.partitions | self._departed
-        acked = {tp: p.acked_offset for tp, p in everyone.items() if p.acked_offset is not None}
-        return self._commits.commit(acked, int(time.time() * 1000))
+        return {tp: progress for tp, p in everyone.items() if (progress := p.progress) is not None}
 
     def _report(self) -> TaskReport:
         rows = []
@@ -281,12 +399,12 @@ class CopyLoop:
                 counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
             # Also where nothing more is fetched: what is queued may still wait for the target.
             counters.trouble = (fetched.trouble if fetched is not None else None) or partition.target.trouble
-            counters.acked_offset = partition.acked_offset
+            counters.acked_offset = partition.safe_offset
             counters.committed_offset = self._commits.committed.get(tp)
             rows.append(counters)
         events, self._events = self._events, []
-        trouble = [words for words in (self._source.trouble, self._target.trouble) if words]
-        return TaskReport(rows, events, trouble)
+        trouble = [words for words in (self._source.trouble, self._target.trouble, self._session.trouble) if words]
+        return TaskReport(rows, events, trouble, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
     def _drain(self) -> None:
         """Wait for what is under way, forget what was not sent, commit; what takes too long is copied again later."""
@@ -294,23 +412,23 @@ class CopyLoop:
         is_stopped = self._lease.stop_reason is not None
         if is_stopped:
             for partition in self.partitions.values():
-                self._producer.discard(partition.spec.target)
+                self._discard(partition)
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
-            if self._producer.is_idle and self._is_committed():
+            if self._producer.is_idle and self._is_committed() and (is_stopped or self._is_over()):
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
             if self._commits.is_idle and self._is_copied():
                 self._next_commit_at = 0.0
-            self._step(fetch=False)
+            self._step(fetch=not is_stopped)
 
     def _is_copied(self) -> bool:
         return all(partition.target.is_idle for partition in self.partitions.values())
 
     def _is_committed(self) -> bool:
         return self._commits.is_idle and all(
-            p.acked_offset is None or self._commits.committed.get(tp) == p.acked_offset
+            p.safe_offset is None or self._commits.committed.get(tp) == p.safe_offset
             for tp, p in self.partitions.items()
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.engine.copy_loop import run_copy
 from heliograph.engine.lease import LeaseClient
-from heliograph.errors import HeliographError
+from heliograph.errors import FencedError, HeliographError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,7 @@ def _outcome(spec: TaskSpec) -> dict[str, object]:
     try:
         return {"report": run_copy(spec, lease), "stopped": lease.stop_reason}
     except HeliographError as error:
-        return {"error": str(error)}
+        return {"error": str(error), "fenced": isinstance(error, FencedError)}
     except Exception as error:  # noqa: BLE001  (the boundary of a task: whatever it is, the driver must be told)
         return {"error": f"unexpected {type(error).__name__}: {error}", "trace": traceback.format_exc()}
     finally:

@@ -31,6 +31,7 @@ class TaskEnd:
     report: TaskReport | None = None
     error: str | None = None
     trace: str | None = None
+    is_fenced: bool = False
 
 
 class RunningTask:
@@ -106,7 +107,8 @@ class SparkEngine:
         except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
             return TaskEnd(spec, error=f"Spark lost the task: {_first_line(error)}")
         if "error" in outcome:
-            return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"))
+            is_fenced = bool(outcome.get("fenced"))
+            return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
         return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
 
     def _lease_server(self) -> LeaseServer:

@@ -19,11 +19,12 @@ import socketserver
 import threading
 import time
 from typing import Any, Protocol
+from uuid import UUID
 
 from heliograph.engine.report import TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
-from heliograph.model import Address, TopicPartition
+from heliograph.model import Address, SourceOffset, TopicPartition
 
 _MAX_LINE_BYTES = 64 << 20
 _RECONNECT_PAUSE_S = 0.2
@@ -38,12 +39,30 @@ class Answer(Protocol):
 
 def encode_assignment(partitions: tuple[PartitionSpec, ...]) -> list[list[Any]]:
     """Partitions as plain values."""
-    return [[p.tp.topic, p.tp.partition, p.remote_topic, p.position, p.stop_offset] for p in partitions]
+    return [
+        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset] for p in partitions
+    ]
+
+
+def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
+    if progress is None:
+        return None
+    return [progress.offset, progress.target_end, None if progress.topic_id is None else str(progress.topic_id)]
 
 
 def decode_assignment(rows: list[list[Any]]) -> tuple[PartitionSpec, ...]:
     """The partitions an answer carries."""
-    return tuple(PartitionSpec(TopicPartition(t, p), remote, position, stop) for t, p, remote, position, stop in rows)
+    return tuple(_decode_partition(TopicPartition(topic, number), *rest) for topic, number, *rest in rows)
+
+
+def _decode_partition(
+    tp: TopicPartition, remote_topic: str, progress: list[Any] | None, stop_offset: int | None
+) -> PartitionSpec:
+    if progress is None:
+        return PartitionSpec(tp, remote_topic, None, stop_offset)
+    offset, target_end, topic_id = progress
+    known = SourceOffset(tp, offset, target_end, None if topic_id is None else UUID(topic_id))
+    return PartitionSpec(tp, remote_topic, known, stop_offset)
 
 
 class LeaseServer:

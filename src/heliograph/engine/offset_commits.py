@@ -2,71 +2,124 @@
 
 Only acknowledged offsets are written, so a crash repeats at most what was acknowledged since the last commit. One
 commit is under way at a time: a partition's newer offset never reaches the topic before its older one.
+
+With exactly-once a commit is the end of a transaction: what is under way is waited for while nothing new is sent
+(FLUSHING), the offsets are written in the same transaction (WRITING), and the transaction is committed (ENDING).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from heliograph.errors import TaskError
-from heliograph.kafka.producer import BatchProducer, Outgoing
-from heliograph.model import TopicPartition
-from heliograph.wire.connect_offsets import encode_key, encode_value, partition_for_key
+from heliograph.kafka.outgoing import Outgoing
+from heliograph.kafka.producer import BatchProducer
+from heliograph.model import SourceOffset, TopicPartition
+from heliograph.wire.connect_offsets import encode_headers, encode_key, encode_value, partition_for_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from heliograph.engine.spec import TaskSpec
+    from heliograph.kafka.producer_session import ProducerSession
 
 _BATCH_BYTES = 512 * 1024
+_Record = tuple[bytes, bytes, list[tuple[str, bytes]]]
+
+
+class _State(Enum):
+    IDLE = auto()
+    FLUSHING = auto()
+    WRITING = auto()
+    ENDING = auto()
 
 
 class OffsetCommits:
     """The committed offsets of a task's partitions."""
 
-    def __init__(self, spec: TaskSpec, producer: BatchProducer) -> None:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        producer: BatchProducer,
+        session: ProducerSession,
+        progress: Callable[[], Mapping[TopicPartition, SourceOffset]],
+    ) -> None:
         self.committed: dict[TopicPartition, int] = {}
         self._spec = spec
         self._producer = producer
+        self._session = session
+        self._progress = progress
+        self._state = _State.IDLE
         self._awaited = 0
-        self._committing: dict[TopicPartition, int] = {}
+        self._committing: dict[TopicPartition, SourceOffset] = {}
 
     @property
     def is_idle(self) -> bool:
         """Whether no commit is under way."""
-        return self._awaited == 0
+        return self._state is _State.IDLE
 
-    def commit(self, acked: Mapping[TopicPartition, int], timestamp_ms: int) -> bool:
-        """Write what has moved; False where a commit is still under way and this one must come later."""
-        if not self.is_idle or not self._producer.is_ready:
+    def begin(self, timestamp_ms: int) -> bool:
+        """Commit what has moved; False where a commit is still under way and this one must come later."""
+        if not self.is_idle or not self._session.is_ready:
             return False
-        self._committing = {tp: offset for tp, offset in acked.items() if self.committed.get(tp) != offset}
-        by_partition: dict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
-        for tp, offset in self._committing.items():
+        if self._session.transactional_id is None:
+            self._write(timestamp_ms)
+        elif self._producer.unsettled_batches or self._moved():
+            self._producer.hold()
+            self._state = _State.FLUSHING
+        return True
+
+    def pump(self, timestamp_ms: int) -> None:
+        """Take the next step of a commit under way, where it is due."""
+        is_flushed = self._state is _State.FLUSHING and not self._producer.unsettled_batches
+        if is_flushed and not self._write(timestamp_ms):
+            self._producer.release()
+
+    def _moved(self) -> dict[TopicPartition, SourceOffset]:
+        return {tp: p for tp, p in self._progress().items() if self.committed.get(tp) != p.offset}
+
+    def _write(self, timestamp_ms: int) -> bool:
+        """Queue the records of what has moved; False where nothing has."""
+        self._committing = self._moved()
+        self._state = _State.WRITING if self._committing else _State.IDLE
+        by_partition: dict[int, list[_Record]] = defaultdict(list)
+        for tp, progress in self._committing.items():
             key = encode_key(self._spec.connector, self._spec.flow.source, tp)
-            by_partition[partition_for_key(key, self._spec.offsets_partition_count)].append((key, encode_value(offset)))
+            record = (key, encode_value(progress.offset), encode_headers(progress))
+            by_partition[partition_for_key(key, self._spec.offsets_partition_count)].append(record)
         for number, records in by_partition.items():
             partition = self._producer.add(TopicPartition(self._spec.offsets_topic, number))
             for outgoing in _batches(records, timestamp_ms):
                 self._awaited += 1
                 self._producer.enqueue(partition, outgoing)
-        return True
+        return bool(self._committing)
 
     def on_acked(self) -> None:
-        """One batch of the commit under way is safe; after the last, all of its offsets are committed."""
+        """One batch of the commit under way is safe; after the last, the transaction can end."""
         self._awaited -= 1
-        if self._awaited == 0:
-            self.committed |= self._committing
+        if self._awaited:
+            return
+        if self._session.transactional_id is None:
+            self._done()
+        else:
+            self._state = _State.ENDING
+            self._session.end(self._done)
+
+    def _done(self) -> None:
+        self.committed |= {tp: progress.offset for tp, progress in self._committing.items()}
+        self._state = _State.IDLE
+        self._producer.release()
 
     def on_refused(self, tp: TopicPartition, why: str) -> None:
         """Progress cannot be recorded: going on would mean endless duplicates after the next restart."""
         raise TaskError(f"progress cannot be written to {tp} on '{self._spec.target.alias}': {why}.")
 
 
-def _batches(records: list[tuple[bytes, bytes]], timestamp_ms: int) -> list[Outgoing]:
+def _batches(records: list[_Record], timestamp_ms: int) -> list[Outgoing]:
     outgoing: list[Outgoing] = []
     at = 0
     while at < len(records):
@@ -81,9 +134,9 @@ def _batches(records: list[tuple[bytes, bytes]], timestamp_ms: int) -> list[Outg
         )
         first = at
         while at < len(records):
-            key, value = records[at]
-            if builder.append(at - first, timestamp=timestamp_ms, key=key, value=value, headers=[]) is None:
+            key, value, headers = records[at]
+            if builder.append(at - first, timestamp=timestamp_ms, key=key, value=value, headers=headers) is None:
                 break
             at += 1
-        outgoing.append(Outgoing(memoryview(bytearray(builder.build())), at - first, None, None))
+        outgoing.append(Outgoing(memoryview(bytearray(builder.build())), at - first, None, None, passes_hold=True))
     return outgoing

@@ -27,6 +27,8 @@ class PartitionReport:
     latency_count: int = 0
     latency_max_ms: int = 0
     lost_offsets: int = 0
+    skipped_records: int = 0
+    already_there: int = 0
     trouble: str | None = None
     failure: str | None = None
     is_done: bool = False
@@ -50,6 +52,7 @@ class TaskReport:
     partitions: list[PartitionReport] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
+    throttled_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -62,4 +65,5 @@ class TaskReport:
             [PartitionReport(**row) for row in data["partitions"]],
             list(data["events"]),
             list(data["trouble"]),
+            int(data["throttled_ms"]),
         )

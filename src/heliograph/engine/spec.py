@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from heliograph.kafka.fetcher import FetchLimits
+from heliograph.kafka.producer import ProduceLimits
 from heliograph.kafka.security import Security  # noqa: TC001  (a field's type stays importable)
-from heliograph.model import Address, Flow, TopicPartition
+from heliograph.model import Address, Flow, SourceOffset, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,17 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """One partition to copy: from `position` (None: no progress yet) and, for `--once`, up to `stop_offset`."""
+    """One partition to copy: behind its `progress` (None: none yet) and, for `--once`, up to `stop_offset`."""
 
     tp: TopicPartition
     remote_topic: str
-    position: int | None = None
+    progress: SourceOffset | None = None
     stop_offset: int | None = None
+
+    @property
+    def position(self) -> int | None:
+        """The first source offset that is not known to be on the target."""
+        return None if self.progress is None else self.progress.offset + 1
 
     @property
     def target(self) -> TopicPartition:
@@ -64,6 +70,10 @@ class TaskSpec:
     buffer_bytes: int = 64 << 20
     offset_reset: str = "earliest"
     limits: FetchLimits = field(default_factory=FetchLimits)
-    lanes: int = 1
-    max_in_flight: int = 5
-    max_request_bytes: int = 4 << 20
+    produce_limits: ProduceLimits = field(default_factory=ProduceLimits)
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+    bytes_per_s: int = 0
+    tolerates_too_large: bool = False
+    on_truncation: str = "continue"
+    on_recreated: str = "fail"

@@ -1,25 +1,28 @@
 """Receive buffers that are used again, so that the hot path neither allocates nor page-faults.
 
 A buffer is held by every batch that points into it and is free when the last of them is acknowledged. The pool counts
-the bytes of all buffers that are held: that, not the size of the batches in them, is what a task's memory limit is
-about. A small answer gets a buffer of its own size, or a trickle to a slow target would hold megabytes per record.
+the bytes of all memory that is held: that, not the size of the batches in it, is what a task's memory limit is about.
+A small answer gets a buffer of its own size, or a trickle to a slow target would hold megabytes per record. What a
+batch that cannot be sent now was copied to is counted apart (`parked_bytes`): it must not keep the others from moving.
 Single-threaded by design: a pool belongs to one copy loop.
 """
 
 from __future__ import annotations
 
-_WORTH_POOLING = 4  # an answer that fills less than a fourth of the common buffer gets one of its own
+_WORTH_KEEPING_BYTES = 1 << 20
+_MOST_WASTE = 4  # a free buffer more than four times too large is left for a larger answer
 
 
 class Buffer:
-    """Memory of one response, with a count of its users."""
+    """Memory of one response or one batch, with a count of its users."""
 
-    __slots__ = ("_pool", "_users", "capacity", "view")
+    __slots__ = ("_pool", "_users", "capacity", "is_parked", "view")
 
-    def __init__(self, capacity: int, pool: BufferPool | None = None) -> None:
-        self.capacity = capacity
-        self.view = memoryview(bytearray(capacity))
+    def __init__(self, view: memoryview, pool: BufferPool | None = None, *, is_parked: bool = False) -> None:
+        self.capacity = len(view)
+        self.view = view
         self._pool = pool
+        self.is_parked = is_parked
         self._users = 0
 
     def hold(self, users: int = 1) -> None:
@@ -34,26 +37,49 @@ class Buffer:
 
 
 class BufferPool:
-    """Hands out buffers of a common size, and others for what is much smaller or larger."""
+    """Hands out buffers and counts them."""
 
-    def __init__(self, common_bytes: int, most_kept_bytes: int) -> None:
+    def __init__(self, most_kept_bytes: int) -> None:
         self.held_bytes = 0
-        self._common_bytes = common_bytes
-        self._most_kept = most_kept_bytes // common_bytes
+        self.parked_bytes = 0
+        self._most_kept_bytes = most_kept_bytes
+        self._kept_bytes = 0
         self._free: list[Buffer] = []
 
     def take(self, size: int) -> Buffer:
         """A buffer of at least `size` bytes, held by nobody yet."""
-        is_common = self._common_bytes // _WORTH_POOLING <= size <= self._common_bytes
-        if is_common and self._free:
-            buffer = self._free.pop()
+        fitting = [b for b in self._free if size <= b.capacity <= size * _MOST_WASTE]
+        if fitting:
+            buffer = min(fitting, key=lambda b: b.capacity)
+            self._free.remove(buffer)
+            self._kept_bytes -= buffer.capacity
         else:
-            buffer = Buffer(self._common_bytes if is_common else size, self)
+            rounded = -(-size // _WORTH_KEEPING_BYTES) * _WORTH_KEEPING_BYTES
+            buffer = Buffer(memoryview(bytearray(rounded if size * _MOST_WASTE > rounded else size)), self)
         self.held_bytes += buffer.capacity
+        return buffer
+
+    def own(self, view: memoryview) -> Buffer:
+        """Count memory that somebody else has made; held once."""
+        buffer = Buffer(view, self)
+        buffer.hold()
+        self.held_bytes += buffer.capacity
+        return buffer
+
+    def park(self, view: memoryview) -> Buffer:
+        """A copy of bytes that must wait, so that the buffer they lie in can be used again; held once."""
+        buffer = Buffer(memoryview(bytearray(view)), self, is_parked=True)
+        buffer.hold()
+        self.parked_bytes += buffer.capacity
         return buffer
 
     def give_back(self, buffer: Buffer) -> None:
         """Nobody holds the buffer any more."""
+        if buffer.is_parked:
+            self.parked_bytes -= buffer.capacity
+            return
         self.held_bytes -= buffer.capacity
-        if buffer.capacity == self._common_bytes and len(self._free) < self._most_kept:
+        is_common = buffer.capacity >= _WORTH_KEEPING_BYTES and not buffer.capacity % _WORTH_KEEPING_BYTES
+        if is_common and self._kept_bytes + buffer.capacity <= self._most_kept_bytes:
+            self._kept_bytes += buffer.capacity
             self._free.append(buffer)

@@ -3,8 +3,8 @@
 A broker works on one request of a connection at a time, so one connection leaves a busy broker's other threads idle,
 and over a long round trip it caps the rate. Therefore a broker can be reached over several *lanes*; a partition stays
 on its lane, which keeps its order. Metadata is asked for at the start, when a broker says it is the wrong one, and
-every `_MAX_AGE_S`. Connections are made on first use and again, with back-off, after they are lost. Nothing here
-blocks.
+every `_MAX_AGE_S`; `version` counts the answers. Connections are made on first use and again, with back-off, after they
+are lost. Nothing here blocks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from uuid import UUID
 
     from heliograph.errors import HeliographError
     from heliograph.kafka.buffers import Buffer
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.security import Security
 
 _MAX_AGE_S = 60.0
-_NEWEST_METADATA = 8  # the last version before topic ids; tells leader epochs
-_OLDEST_METADATA = 1
+_NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
 
 
 @dataclass(slots=True)
@@ -68,7 +68,8 @@ class Cluster:
     ) -> None:
         self.alias = alias
         self.leaders: dict[TopicPartition, int] = {}
-        self.leader_epochs: dict[TopicPartition, int] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.version = 0
         self.trouble: str | None = None
         self._bootstrap = bootstrap
         self._security = security
@@ -104,6 +105,10 @@ class Cluster:
     def want_metadata(self) -> None:
         """Ask for metadata as soon as allowed."""
         self._metadata_wanted = True
+
+    def has_broker(self, node_id: int) -> bool:
+        """Whether the last metadata names this broker."""
+        return node_id in self._nodes
 
     def connection_to(self, node_id: int, lane: int = 0) -> Connection | None:
         """The ready connection to a broker on a lane; None starts one."""
@@ -169,6 +174,7 @@ class Cluster:
     def _learn(self, answer: Any, _buffer: Buffer) -> None:
         self._metadata_in_flight = False
         self._metadata_at = time.monotonic()
+        self.version += 1
         self._learn_brokers({broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers})
         complete = True
         for topic in answer.topics:
@@ -181,11 +187,16 @@ class Cluster:
                     self.leaders.pop(tp, None)
                 else:
                     self.leaders[tp] = partition.leader_id
-                    self.leader_epochs[tp] = partition.leader_epoch
+            self._learn_id(topic)
         if complete:
             self._metadata_backoff.reset()
         else:
             self.want_metadata()
+
+    def _learn_id(self, topic: Any) -> None:
+        topic_id = getattr(topic, "topic_id", None)
+        if topic_id is not None and topic_id.int and not topic.error_code:
+            self.topic_ids[topic.name] = topic_id
 
     def _learn_brokers(self, addresses: dict[int, Address]) -> None:
         for node_id, address in addresses.items():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -65,12 +66,19 @@ class Connection:
     """A ready connection. Not thread-safe: it belongs to one loop."""
 
     def __init__(
-        self, sock: socket.socket, address: Address, client_id: str, versions: dict[int, tuple[int, int]]
+        self,
+        sock: socket.socket,
+        address: Address,
+        client_id: str,
+        versions: dict[int, tuple[int, int]],
+        features: dict[str, int] | None = None,
     ) -> None:
         self.sock = sock
         self.address = address
         self.client_id = client_id
         self.pending: deque[Pending] = deque()
+        self.features = features or {}
+        self.round_trip_s = 0.0
         self._versions = versions
         self._outbox: deque[memoryview] = deque()
         self._correlation_id = 0
@@ -88,6 +96,10 @@ class Connection:
                 f"the broker {self.address} does not speak {request_class.__name__} {oldest} to {newest}", 35
             )
         return version
+
+    def speaks(self, request_class: Any) -> bool:
+        """Whether the broker knows an API at all."""
+        return request_class.API_KEY in self._versions
 
     def next_correlation_id(self) -> int:
         """A number for the next request."""
@@ -190,7 +202,7 @@ class Connection:
         (size,) = _SIZE.unpack(self._size_view)
         if not self.pending or not 4 <= size <= _MAX_FRAME_BYTES:
             raise ConnectionLost(f"the broker sent an answer of {size} bytes that nobody asked for")
-        self._body = pool.take(size) if self.pending[0].pooled else Buffer(size)
+        self._body = pool.take(size) if self.pending[0].pooled else Buffer(memoryview(bytearray(size)))
         self._body.hold()
         self._body_size, self._filled = size, 0
 
@@ -257,7 +269,7 @@ def _wrap(sock: socket.socket, address: Address, security: Security) -> socket.s
 def _handshake(sock: socket.socket, address: Address, security: Security, client_id: str) -> Connection:
     connection = Connection(sock, address, client_id, {})
     try:
-        connection = Connection(sock, address, client_id, _api_versions(connection))
+        connection = _introduce(connection)
         if security.uses_sasl:
             _authenticate(connection, security)
     except (OSError, ConnectionLost) as error:
@@ -266,16 +278,24 @@ def _handshake(sock: socket.socket, address: Address, security: Security, client
     return connection
 
 
-def _api_versions(connection: Connection) -> dict[int, tuple[int, int]]:
+def _introduce(connection: Connection) -> Connection:
+    """Learn what the broker speaks and how long a word to it and back takes."""
     answer = None
+    round_trip_s = 0.0
     for version in (3, 0):  # a broker that does not know version 3 says so in an answer of version 0
         request = ApiVersionsRequest(version=version, client_software_name="heliograph", client_software_version="0")
+        asked_at = time.monotonic()
         answer = _ask(connection, request, ApiVersionsResponse, flexible_header=False)
+        round_trip_s = time.monotonic() - asked_at
         if answer.error_code == 0:
             break
     if answer is None or answer.error_code:
         raise BrokerError(f"{connection.address} did not tell its API versions", answer.error_code if answer else -1)
-    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
+    introduced = Connection(connection.sock, connection.address, connection.client_id, versions, features)
+    introduced.round_trip_s = round_trip_s
+    return introduced
 
 
 def _authenticate(connection: Connection, security: Security) -> None:

@@ -16,6 +16,8 @@ class Verdict(Enum):
     DUPLICATE = "already there"
     OUT_OF_ORDER = "out of order"
     OUT_OF_RANGE = "out of range"
+    TOO_LARGE = "too large"
+    NEW_SESSION = "begin a new fetch session"
     FAIL_PARTITION = "fail the partition"
     FAIL_TASK = "fail the task"
 
@@ -25,12 +27,19 @@ _SPECIAL = {
     1: Verdict.OUT_OF_RANGE,
     2: Verdict.RETRY,  # CORRUPT_MESSAGE: our CRC was right when we sent it, so the wire or the disk is at fault
     -1: Verdict.RETRY,  # UNKNOWN_SERVER_ERROR: the broker's log knows more; it may pass
+    10: Verdict.TOO_LARGE,
+    18: Verdict.TOO_LARGE,
     45: Verdict.OUT_OF_ORDER,
     46: Verdict.DUPLICATE,
     47: Verdict.FAIL_TASK,  # INVALID_PRODUCER_EPOCH: someone has taken our place
+    48: Verdict.FAIL_TASK,  # INVALID_TXN_STATE: the transaction was ended without us
     49: Verdict.FAIL_TASK,  # INVALID_PRODUCER_ID_MAPPING
+    51: Verdict.RETRY,  # CONCURRENT_TRANSACTIONS: the last one's markers are still being written
     59: Verdict.FAIL_TASK,  # UNKNOWN_PRODUCER_ID: the broker forgot us; begin again as a new producer
+    70: Verdict.NEW_SESSION,  # FETCH_SESSION_ID_NOT_FOUND: the broker needed the room for another client's
+    71: Verdict.NEW_SESSION,  # INVALID_FETCH_SESSION_EPOCH: an answer was lost
     90: Verdict.FAIL_TASK,  # PRODUCER_FENCED
+    120: Verdict.FAIL_TASK,  # TRANSACTION_ABORTABLE: what is open must be aborted and begun again
 }
 
 

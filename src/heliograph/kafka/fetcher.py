@@ -1,37 +1,44 @@
 """Fetches whole batches from the source: one request under way per lane, the next before the last is produced.
 
 A partition's position only moves here, when its records have been handed on, so a lost answer is simply asked for
-again. Requests turn the order of their partitions, because a broker fills an answer from the front and only the first
-partition is sure to get a batch larger than the limit. Where a partition has no position, or one outside of the log,
-both ends of the log are asked for and `Listener.decide_position` says where to go on: nothing is skipped in silence.
+again. Where a partition has no position, or one outside of the log, both ends of the log are asked for and
+`Listener.decide_position` says where to go on: nothing is skipped in silence. A partition is read from its leader, or
+from the replica in our rack that the leader names (KIP-392). A request asks for more the longer the round trip is, or
+the distance would cap the rate.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.fetch_lane import FetchLane, LaneRequest
+from heliograph.kafka.log_ends import LogEnds
 from heliograph.model import TopicPartition
-from heliograph.wire.fetch_response import MAX_VERSION, MIN_VERSION, FetchAnswer, decode_fetch_response
+from heliograph.wire.fetch_response import MAX_VERSION, MIN_VERSION, FetchAnswer, PartitionData, decode_fetch_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from uuid import UUID
 
     from heliograph.kafka.buffers import Buffer
     from heliograph.kafka.cluster import Cluster
+    from heliograph.kafka.connection import Connection
     from heliograph.kafka.network import Network
 
-_NEWEST_LIST_OFFSETS, _OLDEST_LIST_OFFSETS = 5, 1
-_EARLIEST, _LATEST = -2, -1
 _HELD_BACK_WAIT_MS = 10
+_LEAST_WORTH_ASKING = 4  # of a full request: less room than a fourth is not worth a request
+_SHORT_ROUND_TRIP_S = 0.005
+_MOST_GROWTH = 8
+_READ_REPLICA_LEASE_S = 300.0
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
+_Forgotten = FetchRequest.ForgottenTopic
 
 
 @dataclass(slots=True)
@@ -40,7 +47,11 @@ class FetchPartition:
 
     tp: TopicPartition
     position: int | None
-    lane: int = 0
+    number: int = 0
+    topic_id: UUID | None = None
+    lane: FetchLane | None = None
+    read_replica: int | None = None
+    read_replica_until: float = 0.0
     needs_ends: bool = True
     high_watermark: int = 0
     log_start: int = 0
@@ -48,15 +59,23 @@ class FetchPartition:
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
     trouble: str | None = None
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether its position was compared with the log's ends."""
+        return not self.needs_ends
+
 
 class Listener(Protocol):
     """Who gets the records."""
 
-    def on_records(self, partition: FetchPartition, records: memoryview, buffer: Buffer) -> None:
+    def on_records(self, partition: FetchPartition, data: PartitionData, buffer: Buffer) -> None:
         """Take the records and move `partition.position`; hold the buffer for what is kept."""
 
     def decide_position(self, partition: FetchPartition, earliest: int, latest: int) -> int | None:
         """Where to read from, given the log's ends; None where the partition was failed."""
+
+    def on_recreated(self, partition: FetchPartition) -> bool:
+        """The topic has another id than it had: whether to read the new one, from its start."""
 
     def on_source_failed(self, tp: TopicPartition, why: str) -> None:
         """The partition cannot be read."""
@@ -64,12 +83,15 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Kafka's consumer keys that shape a fetch."""
+    """Kafka's consumer keys that shape a fetch; with `grows_to_bytes` a long round trip may raise the two sizes."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 8 << 20
     partition_max_bytes: int = 1 << 20
+    grows_to_bytes: int = 0
+    isolation_level: int = 1
+    rack: str = ""
 
 
 class Fetcher:
@@ -79,66 +101,131 @@ class Fetcher:
         self, cluster: Cluster, network: Network, limits: FetchLimits, listener: Listener, *, lanes: int = 1
     ) -> None:
         self.partitions: dict[TopicPartition, FetchPartition] = {}
-        self.in_flight_requests = 0
+        self.in_flight_bytes = 0
+        self.throttled_ms = 0
         self._cluster = cluster
         self._network = network
         self._limits = limits
         self._listener = listener
-        self._lanes = lanes
-        self._busy: set[tuple[int, int]] = set()
-        self._looking_up: set[TopicPartition] = set()
-        self._ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
-        self._turns: dict[tuple[int, int], int] = defaultdict(int)
+        self._lane_count = lanes
+        self._lanes: dict[tuple[int, int], FetchLane] = {}
+        self._homeless: dict[TopicPartition, None] = {}
+        self._troubled: set[TopicPartition] = set()
+        self._seen_version = -1
+        self._ends = LogEnds(cluster, network, limits.isolation_level, self)
 
-    def add(self, tp: TopicPartition, position: int | None) -> None:
+    def add(self, tp: TopicPartition, position: int | None, topic_id: UUID | None = None) -> None:
         """Begin to read a partition, at a position or where `decide_position` says."""
-        self.partitions[tp] = FetchPartition(tp, position, lane=len(self.partitions) % self._lanes)
+        number = len(self.partitions) % self._lane_count
+        self.partitions[tp] = FetchPartition(tp, position, number, topic_id)
+        self._homeless[tp] = None
         self._cluster.watch([tp.topic])
 
     def remove(self, tp: TopicPartition) -> None:
         """Read a partition no more; an answer under way is dropped when it comes."""
-        self.partitions.pop(tp, None)
+        partition = self.partitions.pop(tp, None)
+        if partition is not None and partition.lane is not None:
+            partition.lane.remove(tp)
+        self._homeless.pop(tp, None)
+        self._troubled.discard(tp)
+        self._ends.forget(tp)
 
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try or for a first answer."""
-        return any(p.needs_ends or p.trouble for p in self.partitions.values())
+        if self._troubled or self._homeless or self._ends.wanted:
+            return True
+        now = time.monotonic()
+        return any(lane.not_before > now for lane in self._lanes.values())
 
-    def pump(self, now: float, wants: Callable[[FetchPartition], bool], has_room: Callable[[], bool]) -> None:
+    def seek(self, tp: TopicPartition, position: int) -> None:
+        """Read a partition from another place on."""
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            partition.position = position
+            self.wanted_again(tp)
+
+    def wanted_again(self, tp: TopicPartition) -> None:
+        """A partition that was held back may be wanted now."""
+        partition = self.partitions.get(tp)
+        if partition is not None and partition.lane is not None:
+            partition.lane.changed(tp)
+
+    def pump(self, now: float, wants: Callable[[FetchPartition], bool], room_bytes: Callable[[], int]) -> None:
         """Send the requests that are due."""
-        by_lane: dict[tuple[int, int], list[FetchPartition]] = defaultdict(list)
-        leaders = self._cluster.leaders
-        for partition in self.partitions.values():
-            if partition.retry_at > now:
+        self._find_homes(now)
+        self._ends.pump(now)
+        for lane in self._lanes.values():
+            if lane.is_busy or lane.not_before > now or not lane.members:
                 continue
-            node_id = leaders.get(partition.tp)
+            connection = self._cluster.connection_to(lane.node_id, lane.number)
+            if connection is None:
+                continue
+            growth = self._growth(connection)
+            most_bytes = max(self._limits.max_bytes, min(self._limits.max_bytes * growth, self._limits.grows_to_bytes))
+            room = min(most_bytes, room_bytes())
+            if room * _LEAST_WORTH_ASKING >= most_bytes:
+                request = lane.next_request(now, wants)
+                if request is not None:
+                    self._fetch(lane, connection, request, room, self._limits.partition_max_bytes * growth)
+
+    def _growth(self, connection: Connection) -> int:
+        if not self._limits.grows_to_bytes:
+            return 1
+        return max(1, min(_MOST_GROWTH, round(connection.round_trip_s / _SHORT_ROUND_TRIP_S)))
+
+    # --- where a partition is read ------------------------------------------------------------------------------------
+
+    def _find_homes(self, now: float) -> None:
+        """Put each partition on the lane of the broker to ask; all of them again when metadata has come."""
+        is_new = self._cluster.version != self._seen_version
+        self._seen_version = self._cluster.version
+        for tp in list(self.partitions if is_new else self._homeless):
+            partition = self.partitions.get(tp)
+            if partition is None or (is_new and not self._is_same_topic(partition)):
+                continue
+            replica = partition.read_replica
+            if replica is not None and (partition.read_replica_until < now or not self._cluster.has_broker(replica)):
+                partition.read_replica = None
+            node_id = self._cluster.leaders.get(tp) if partition.read_replica is None else partition.read_replica
             if node_id is None:
+                self._homeless[tp] = None
                 self._cluster.want_metadata()
             else:
-                by_lane[node_id, partition.lane].append(partition)
-        for (node_id, lane), partitions in by_lane.items():
-            lacking_ends = [p for p in partitions if p.needs_ends and p.tp not in self._looking_up]
-            if lacking_ends:
-                self._ask_for_ends(node_id, lacking_ends)
-            if (node_id, lane) not in self._busy and has_room():
-                placed = [p for p in partitions if not p.needs_ends]
-                ready = [p for p in placed if wants(p)]
-                if ready:
-                    # A partition that is held back now may be wanted in a moment: the broker must not hold the lane for
-                    # the idle ones meanwhile.
-                    is_complete = len(ready) == len(placed)
-                    max_wait_ms = self._limits.max_wait_ms if is_complete else _HELD_BACK_WAIT_MS
-                    self._fetch(node_id, lane, ready, min(max_wait_ms, self._limits.max_wait_ms))
+                self._homeless.pop(tp, None)
+                self._move(partition, node_id)
 
-    def _fetch(self, node_id: int, lane: int, ready: list[FetchPartition], max_wait_ms: int) -> None:
-        connection = self._cluster.connection_to(node_id, lane)
-        if connection is None:
-            return
-        self._turns[node_id, lane] += 1
-        shift = self._turns[node_id, lane] % len(ready)
-        asked = {p.tp: p.position for p in ready[shift:] + ready[:shift]}
+    def _move(self, partition: FetchPartition, node_id: int) -> None:
+        key = (node_id, partition.number)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = FetchLane(*key)
+        if partition.lane is not lane:
+            if partition.lane is not None:
+                partition.lane.remove(partition.tp)
+            partition.lane = lane
+            lane.add(partition)
+        if partition.needs_ends:
+            self._ends.want(partition.tp)
+
+    def _is_same_topic(self, partition: FetchPartition) -> bool:
+        topic_id = self._cluster.topic_ids.get(partition.tp.topic)
+        if partition.topic_id is None or topic_id is None or topic_id == partition.topic_id:
+            partition.topic_id = topic_id or partition.topic_id
+            return True
+        partition.topic_id = topic_id
+        if self._listener.on_recreated(partition):
+            partition.position, partition.needs_ends = 0, True
+            return True
+        return False
+
+    # --- fetching -----------------------------------------------------------------------------------------------------
+
+    def _fetch(
+        self, lane: FetchLane, connection: Connection, asked: LaneRequest, max_bytes: int, partition_max_bytes: int
+    ) -> None:
         by_topic: dict[str, list[Any]] = {}
-        for tp, position in asked.items():
+        for tp, position in asked.changed.items():
             by_topic.setdefault(tp.topic, []).append(
                 _Partition(
                     partition=tp.partition,
@@ -146,143 +233,139 @@ class Fetcher:
                     fetch_offset=position,
                     last_fetched_epoch=-1,
                     log_start_offset=-1,
-                    partition_max_bytes=self._limits.partition_max_bytes,
+                    partition_max_bytes=partition_max_bytes,
                 )
             )
+        forgotten: dict[str, list[int]] = {}
+        for tp in asked.forgotten:
+            forgotten.setdefault(tp.topic, []).append(tp.partition)
+        # A partition that is held back now may be wanted in a moment: the broker must not hold the lane for the idle
+        # ones meanwhile.
+        max_wait_ms = self._limits.max_wait_ms if asked.is_whole else _HELD_BACK_WAIT_MS
         request = FetchRequest(
             version=connection.version_of(FetchRequest, MAX_VERSION, MIN_VERSION),
             replica_id=-1,
-            max_wait_ms=max_wait_ms,
+            max_wait_ms=min(max_wait_ms, self._limits.max_wait_ms),
             min_bytes=self._limits.min_bytes,
-            max_bytes=self._limits.max_bytes,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            forgotten_topics_data=[],
-            rack_id="",
+            max_bytes=max_bytes,
+            isolation_level=self._limits.isolation_level,
+            session_id=asked.session_id,
+            session_epoch=asked.session_epoch,
+            forgotten_topics_data=[_Forgotten(topic=name, partitions=numbers) for name, numbers in forgotten.items()],
+            rack_id=self._limits.rack,
             topics=[_Topic(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()],
         )
-        self._busy.add((node_id, lane))
-        self.in_flight_requests += 1
+        lane.is_busy = True
+        self.in_flight_bytes += max_bytes
+
+        def done() -> None:
+            lane.is_busy = False
+            self.in_flight_bytes -= max_bytes
 
         def fetched(answer: FetchAnswer, buffer: Buffer) -> None:
-            self._done(node_id, lane)
-            self._take(answer, buffer, asked)
+            done()
+            self._take(lane, answer, buffer)
 
         def lost(why: str) -> None:
-            self._done(node_id, lane)
-            self._retry(list(asked), why)
+            done()
+            self._lost_lane(lane, why)
 
-        connection.request(
-            request,
-            FetchResponse,
-            fetched,
-            lost,
-            self._cluster.request_deadline,
-            decode=decode_fetch_response,
-            pooled=True,
-        )
+        deadline = self._cluster.request_deadline
+        connection.request(request, FetchResponse, fetched, lost, deadline, decode=decode_fetch_response, pooled=True)
         self._network.flush(connection)
 
-    def _done(self, node_id: int, lane: int) -> None:
-        self._busy.discard((node_id, lane))
-        self.in_flight_requests -= 1
-
-    def _take(self, answer: FetchAnswer, buffer: Buffer, asked: dict[TopicPartition, int | None]) -> None:
+    def _take(self, lane: FetchLane, answer: FetchAnswer, buffer: Buffer) -> None:
+        if answer.throttle_time_ms > 0:
+            self.throttled_ms += answer.throttle_time_ms
+            lane.not_before = time.monotonic() + answer.throttle_time_ms / 1000
         if answer.error_code:
-            self._retry(list(asked), describe(answer.error_code))
+            lane.reset()
+            if verdict_of(answer.error_code) is not Verdict.NEW_SESSION:
+                self.retry(list(lane.members), describe(answer.error_code))
             return
+        lane.answered(answer.session_id)
         for data in answer.partitions:
             tp = TopicPartition(data.topic, data.partition)
-            partition = self.partitions.get(tp)
-            if partition is None or partition.position != asked.get(tp):
+            partition = lane.members.get(tp)
+            if partition is None or partition.position is None or partition.position != lane.known.get(tp):
                 continue  # removed, or given another position, while the request was under way
+            lane.changed(tp)
             if data.error_code:
                 self._refused(partition, data.error_code)
                 continue
             partition.high_watermark = data.high_watermark
             partition.log_start = data.log_start_offset
-            partition.trouble = None
-            if data.records is not None:
+            self._forgive(partition)
+            if data.preferred_read_replica >= 0:
+                partition.read_replica = data.preferred_read_replica
+                partition.read_replica_until = time.monotonic() + _READ_REPLICA_LEASE_S
+                self._homeless[tp] = None
+            elif data.records is not None:
                 partition.backoff.reset()
-                self._listener.on_records(partition, data.records, buffer)
+                self._listener.on_records(partition, data, buffer)
+        if answer.session_id == 0:
+            lane.reset()
+
+    def _lost_lane(self, lane: FetchLane, why: str) -> None:
+        lane.reset()
+        for partition in lane.members.values():
+            if partition.read_replica is not None:
+                self._back_to_leader(partition)
+        self.retry(list(lane.members), why)
+
+    def _back_to_leader(self, partition: FetchPartition) -> None:
+        partition.read_replica = None
+        self._homeless[partition.tp] = None
 
     def _refused(self, partition: FetchPartition, code: int) -> None:
         verdict = verdict_of(code)
-        if verdict is Verdict.OUT_OF_RANGE:
+        if partition.read_replica is not None:
+            self._back_to_leader(partition)  # a follower may lag behind; only the leader's word counts
+        elif verdict is Verdict.OUT_OF_RANGE:
             partition.needs_ends = True
+            self._ends.want(partition.tp)
         elif verdict is Verdict.FAIL_PARTITION:
             self._listener.on_source_failed(partition.tp, f"the source broker refused to read it: {describe(code)}")
         else:
-            self._retry([partition.tp], describe(code))
+            self.retry([partition.tp], describe(code))
 
-    def _retry(self, tps: Iterable[TopicPartition], why: str) -> None:
+    def _forgive(self, partition: FetchPartition) -> None:
+        partition.trouble = None
+        self._troubled.discard(partition.tp)
+
+    def retry(self, tps: Iterable[TopicPartition], why: str) -> None:
+        """Try these partitions again after a pause, with new metadata."""
         now = time.monotonic()
         for tp in tps:
             partition = self.partitions.get(tp)
             if partition is not None:
                 partition.retry_at = now + partition.backoff.next_pause_s()
                 partition.trouble = why
+                self._troubled.add(tp)
         self._cluster.want_metadata()
 
-    def _ask_for_ends(self, node_id: int, partitions: list[FetchPartition]) -> None:
-        connection = self._cluster.connection_to(node_id)
-        if connection is None:
+    # --- what the log's ends say --------------------------------------------------------------------------------------
+
+    def on_ends(self, tp: TopicPartition, earliest: int, latest: int) -> None:
+        """Both ends of a partition's log are known."""
+        partition = self.partitions.get(tp)
+        if partition is None:
             return
-        version = connection.version_of(ListOffsetsRequest, _NEWEST_LIST_OFFSETS, _OLDEST_LIST_OFFSETS)
-        tps = [p.tp for p in partitions]
-        self._looking_up.update(tps)
-        for timestamp in (_EARLIEST, _LATEST):
-            by_topic: dict[str, list[Any]] = {}
-            for tp in tps:
-                by_topic.setdefault(tp.topic, []).append(
-                    ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-                        partition_index=tp.partition, current_leader_epoch=-1, timestamp=timestamp
-                    )
-                )
-            request = ListOffsetsRequest(
-                version=version,
-                replica_id=-1,
-                isolation_level=0,
-                topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=ps) for name, ps in by_topic.items()],
-            )
-
-            def answered(answer: Any, _buffer: Buffer, timestamp: int = timestamp) -> None:
-                self._learn_ends(answer, timestamp)
-
-            def lost(why: str) -> None:
-                self._looking_up.difference_update(tps)
-                self._retry(tps, why)
-
-            connection.request(request, ListOffsetsResponse, answered, lost, self._cluster.request_deadline)
-        self._network.flush(connection)
-
-    def _learn_ends(self, answer: Any, timestamp: int) -> None:
-        for topic in answer.topics:
-            for data in topic.partitions:
-                tp = TopicPartition(topic.name, data.partition_index)
-                partition = self.partitions.get(tp)
-                if tp not in self._looking_up:
-                    continue  # the other end's answer was an error: both ends are asked for again
-                ends = self._ends[tp]
-                if partition is None:
-                    self._forget_lookup(tp)
-                elif data.error_code:
-                    self._forget_lookup(tp)
-                    self._refused(partition, data.error_code)
-                else:
-                    ends[timestamp] = data.offset
-                    if len(ends) == 2:
-                        self._forget_lookup(tp)
-                        self._place(partition, ends[_EARLIEST], ends[_LATEST])
-
-    def _forget_lookup(self, tp: TopicPartition) -> None:
-        self._looking_up.discard(tp)
-        self._ends.pop(tp, None)
-
-    def _place(self, partition: FetchPartition, earliest: int, latest: int) -> None:
         partition.log_start, partition.high_watermark = earliest, latest
         position = self._listener.decide_position(partition, earliest, latest)
         if position is not None:
-            partition.position, partition.needs_ends, partition.trouble = position, False, None
+            partition.position, partition.needs_ends = position, False
+            self._forgive(partition)
             partition.backoff.reset()
+            self.wanted_again(tp)
+
+    def on_ends_refused(self, tp: TopicPartition, code: int) -> None:
+        """The broker does not tell the ends of a partition's log."""
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            self._refused(partition, code)
+
+    def is_waiting(self, tp: TopicPartition, now: float) -> bool:
+        """Whether a partition's next try is not due yet."""
+        partition = self.partitions.get(tp)
+        return partition is not None and partition.retry_at > now

@@ -1,7 +1,7 @@
 """Produces ready-made batches as an idempotent producer: pipelined, in order per partition, retried for ever.
 
 Rules that keep order and prevent duplicates:
-A. A batch gets its sequence when it is queued; a retry sends the same bytes, and the broker recognises them.
+A. A batch gets its sequence when it is first sent; a retry sends the same bytes, and the broker recognises them.
 B. A partition stays on its lane, and at most five requests are under way on a lane (the broker remembers five batches
    per producer and partition).
 C. After an error a partition sends nothing until every answer it still waits for has come (`draining`); then all
@@ -9,78 +9,45 @@ C. After an error a partition sends nothing until every answer it still waits fo
 D. A broker that holds no state of a producer takes whatever sequence comes first. So a partition's first batch travels
    alone until it is acknowledged, and after a change of leader nothing is sent before every awaited answer has come.
 E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
+F. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
+   with what was acknowledged, no more and no less.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka.protocol.producer import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from heliograph.errors import TaskError
-from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.connection import Pending
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.outgoing import Outgoing, TargetPartition
 from heliograph.model import TopicPartition
 from heliograph.wire import produce_request
-from heliograph.wire.batch import compression_of, next_sequence, restamp
+from heliograph.wire.batch import TRANSACTIONAL, compression_of, next_sequence, restamp
 
 if TYPE_CHECKING:
-    from heliograph.kafka.buffers import Buffer
+    from heliograph.kafka.buffers import Buffer, BufferPool
     from heliograph.kafka.cluster import Cluster
     from heliograph.kafka.connection import Connection
     from heliograph.kafka.network import Network
+    from heliograph.kafka.producer_session import ProducerSession
 
-_NEWEST_INIT, _OLDEST_INIT = 4, 0
 _OK, _DUPLICATE_SEQUENCE_NUMBER = 0, 46
-_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE, _TOPIC_AUTHORIZATION_FAILED = 10, 18, 29
+_TOPIC_AUTHORIZATION_FAILED = 29
+_NEWEST_WITH_FIRST_PROTOCOL = 11
 
 
-class Outgoing:
-    """A batch on its way. `tag` is the caller's; `buffer` is released when the batch is acknowledged or given up."""
+@dataclass(frozen=True, slots=True)
+class ProduceLimits:
+    """Kafka's producer keys that shape a request, and the lanes of ours."""
 
-    __slots__ = ("base_offset", "buffer", "is_acked", "record_count", "tag", "view")
-
-    def __init__(self, view: memoryview, record_count: int, buffer: Buffer | None, tag: Any) -> None:
-        self.view = view
-        self.record_count = record_count
-        self.buffer = buffer
-        self.tag = tag
-        self.base_offset = -1
-        self.is_acked = False
-
-
-@dataclass(slots=True)
-class TargetPartition:
-    """One target partition being written."""
-
-    tp: TopicPartition
-    lane: int = 0
-    queue: deque[Outgoing] = field(default_factory=deque)
-    in_flight: deque[Outgoing] = field(default_factory=deque)
-    sequence: int = 0
-    queued_bytes: int = 0
-    awaited: int = 0
-    node_id: int = -1
-    is_known: bool = False
-    is_draining: bool = False
-    is_failed: bool = False
-    retry_at: float = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
-    trouble: str | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is queued or under way."""
-        return not self.queue and not self.in_flight
+    lanes: int = 1
+    max_in_flight: int = 5
+    max_request_bytes: int = 4 << 20
+    request_timeout_ms: int = 30_000
 
 
 class Listener(Protocol):
@@ -92,18 +59,15 @@ class Listener(Protocol):
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:
         """The target will never take this batch; the partition stops here."""
 
+    def on_stuck(self, tp: TopicPartition) -> None:
+        """The partition cannot be written just now; a good moment to `discard` what was not sent."""
+
+    def on_too_large(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | str:
+        """The target takes no batch of this size: what to send instead, or why the partition must stop."""
+
 
 def _decode_answer(view: memoryview, version: int) -> Any:
     return ProduceResponse.decode(view, version=version)
-
-
-def _leave_shared_buffers(partition: TargetPartition) -> None:
-    """Copy what waits out of the fetch buffers it shares: a stuck partition must not hold the memory of the others."""
-    for outgoing in partition.queue:
-        if outgoing.buffer is not None:
-            outgoing.view = memoryview(bytearray(outgoing.view))
-            outgoing.buffer.release()
-            outgoing.buffer = None
 
 
 class BatchProducer:
@@ -113,33 +77,24 @@ class BatchProducer:
         self,
         cluster: Cluster,
         network: Network,
+        pool: BufferPool,
+        session: ProducerSession,
         listener: Listener,
-        *,
-        lanes: int = 1,
-        max_in_flight: int = 5,
-        max_request_bytes: int = 4 << 20,
-        request_timeout_ms: int = 30_000,
+        limits: ProduceLimits,
     ) -> None:
         self.partitions: dict[TopicPartition, TargetPartition] = {}
+        self.unsettled_batches = 0
+        self.throttled_ms = 0
         self._cluster = cluster
         self._network = network
+        self._pool = pool
+        self._session = session
         self._listener = listener
-        self._lanes = lanes
-        self._max_in_flight = max_in_flight
-        self._max_request_bytes = max_request_bytes
-        self._request_timeout_ms = request_timeout_ms
-        self._producer_id = -1
-        self._producer_epoch = -1
-        self._init_in_flight = False
-        self._init_retry_at = 0.0
-        self._init_backoff = Backoff(first_s=0.1, most_s=2.0)
+        self._limits = limits
         self._requests_by_lane: dict[tuple[int, int], int] = {}
+        self._throttled_until: dict[tuple[int, int], float] = {}
         self._ready: dict[TopicPartition, None] = {}
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a producer id is there; batches may be queued only then."""
-        return self._producer_id >= 0
+        self._is_held = False
 
     @property
     def is_idle(self) -> bool:
@@ -148,8 +103,18 @@ class BatchProducer:
 
     @property
     def has_retries(self) -> bool:
-        """Whether a partition waits for its next try, or for a leader."""
+        """Whether a partition waits for its next try, for a leader, or for the coordinator."""
+        if self._throttled_until or self._session.is_busy:
+            return True
         return any(not p.in_flight or p.is_draining for tp in self._ready if (p := self.partitions[tp]))
+
+    def hold(self) -> None:
+        """Send nothing new until `release`."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Go on."""
+        self._is_held = False
 
     def add_topic_watch(self, topic: str) -> None:
         """Learn a topic's leaders before the first batch for it."""
@@ -159,50 +124,55 @@ class BatchProducer:
         """The state of a target partition, made on first use."""
         partition = self.partitions.get(tp)
         if partition is None:
-            partition = self.partitions[tp] = TargetPartition(tp, lane=len(self.partitions) % self._lanes)
+            partition = self.partitions[tp] = TargetPartition(tp, lane=len(self.partitions) % self._limits.lanes)
             self._cluster.watch([tp.topic])
         return partition
 
     def enqueue(self, partition: TargetPartition, outgoing: Outgoing) -> None:
-        """Stamp a batch as ours and queue it."""
-        view = outgoing.view
-        restamp(view, compression_of(view), self._producer_id, self._producer_epoch, partition.sequence)
-        partition.sequence = next_sequence(partition.sequence, outgoing.record_count)
+        """Queue a checked batch; it is stamped as ours when it leaves."""
         partition.queue.append(outgoing)
-        partition.queued_bytes += len(view)
+        partition.queued_bytes += len(outgoing.view)
         self._ready[partition.tp] = None
 
     def pump(self, now: float) -> None:
         """Send what may be sent."""
-        if not self.is_ready:
-            self._init_producer_id(now)
+        self._session.pump(now)
+        if not self._ready or not self._session.is_ready:
             return
-        if not self._ready:
-            return
+        self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
+        leaderless: list[TargetPartition] = []
         leaders = self._cluster.leaders
         for tp in self._ready:
             partition = self.partitions[tp]
-            if partition.is_draining or partition.retry_at > now:
+            if partition.is_draining or partition.retry_at > now or not self._may_leave(partition):
                 continue
             node_id = leaders.get(tp)
             if node_id is None:
                 self._cluster.want_metadata()
-                partition.trouble = "the target has no leader for it"
-                _leave_shared_buffers(partition)
+                leaderless.append(partition)
             elif not partition.in_flight or (partition.is_known and partition.node_id == node_id):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
+        for partition in leaderless:
+            partition.trouble = "the target has no leader for it"
+            self._park(partition)
         for lane, partitions in by_lane.items():
-            connection = self._cluster.connection_to(*lane)
+            connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
 
+    def _may_leave(self, partition: TargetPartition) -> bool:
+        head = partition.queue[0]
+        if head.is_sent:
+            return True
+        return (head.passes_hold or not self._is_held) and self._session.admits(partition.tp)
+
     def _fill_pipeline(self, lane: tuple[int, int], connection: Connection, partitions: list[TargetPartition]) -> None:
         sent_any = False
-        while partitions and self._requests_by_lane.get(lane, 0) < self._max_in_flight:
+        while partitions and self._requests_by_lane.get(lane, 0) < self._limits.max_in_flight:
             self._send_one(lane, connection, partitions)
             sent_any = True
-            partitions = [partition for partition in partitions if partition.queue and partition.is_known]
+            partitions = [p for p in partitions if p.queue and p.is_known and self._may_leave(p)]
         if sent_any:
             self._network.flush(connection)
 
@@ -212,15 +182,24 @@ class BatchProducer:
         topics: dict[str, list[tuple[int, memoryview | bytes]]] = {}
         for tp, outgoing in sent.items():
             topics.setdefault(tp.topic, []).append((tp.partition, outgoing.view))
-        version = connection.version_of(ProduceRequest, produce_request.MAX_VERSION, produce_request.MIN_VERSION)
+        session = self._session
+        is_first_protocol = session.transactional_id is not None and not session.uses_second_protocol
+        newest = _NEWEST_WITH_FIRST_PROTOCOL if is_first_protocol else produce_request.MAX_VERSION
+        version = connection.version_of(ProduceRequest, newest, produce_request.MIN_VERSION)
         correlation_id = connection.next_correlation_id()
         parts = produce_request.encode_produce_request(
-            version, correlation_id, connection.client_id, self._request_timeout_ms, topics
+            version,
+            correlation_id,
+            connection.client_id,
+            self._limits.request_timeout_ms,
+            topics,
+            session.transactional_id,
         )
         self._requests_by_lane[lane] = self._requests_by_lane.get(lane, 0) + 1
 
         def answered(answer: Any, _buffer: Buffer) -> None:
             self._requests_by_lane[lane] -= 1
+            self._note_throttling(lane, answer.throttle_time_ms)
             for topic in answer.responses:
                 for data in topic.partition_responses:
                     tp = TopicPartition(topic.name, data.index)
@@ -241,14 +220,21 @@ class BatchProducer:
             parts, Pending(correlation_id, _decode_answer, version, is_flexible, answered, lost, deadline, pooled=False)
         )
 
+    def _note_throttling(self, lane: tuple[int, int], throttle_time_ms: int) -> None:
+        if throttle_time_ms > 0:
+            self.throttled_ms += throttle_time_ms
+            self._throttled_until[lane] = time.monotonic() + throttle_time_ms / 1000
+
     def _take_heads(self, partitions: list[TargetPartition], node_id: int) -> dict[TopicPartition, Outgoing]:
-        """The oldest queued batch of each partition, as many as fit into one request."""
+        """The oldest queued batch of each partition, stamped, as many as fit into one request."""
         taken: dict[TopicPartition, Outgoing] = {}
         size = 0
         for partition in partitions:
             outgoing = partition.queue[0]
-            if taken and size + len(outgoing.view) > self._max_request_bytes:
+            if taken and size + len(outgoing.view) > self._limits.max_request_bytes:
                 break
+            if not outgoing.is_sent:
+                self._stamp(partition, outgoing)
             partition.queue.popleft()
             partition.in_flight.append(outgoing)
             partition.node_id = node_id
@@ -260,6 +246,21 @@ class BatchProducer:
             if partition.queue:
                 self._ready[tp] = None  # behind the others: a full request must not starve the rest
         return taken
+
+    def _stamp(self, partition: TargetPartition, outgoing: Outgoing) -> None:
+        identity = self._session.identity
+        assert identity is not None
+        if partition.identity != identity:
+            partition.identity, partition.sequence, partition.is_known = identity, 0, False
+        attributes = compression_of(outgoing.view)
+        if self._session.transactional_id is not None:
+            attributes |= TRANSACTIONAL
+        outgoing.sequence = partition.sequence
+        restamp(outgoing.view, attributes, identity.producer_id, identity.epoch, outgoing.sequence)
+        partition.sequence = next_sequence(partition.sequence, outgoing.record_count)
+        self.unsettled_batches += 1
+
+    # --- what becomes of them -----------------------------------------------------------------------------------------
 
     def _answered(self, partition: TargetPartition, outgoing: Outgoing, code: int, base_offset: int) -> None:
         if partition.is_failed:
@@ -291,6 +292,7 @@ class BatchProducer:
 
     def _forget(self, partition: TargetPartition, outgoing: Outgoing) -> None:
         partition.queued_bytes -= len(outgoing.view)
+        self.unsettled_batches -= outgoing.is_sent
         if outgoing.buffer is not None:
             outgoing.buffer.release()
             outgoing.buffer = None
@@ -304,25 +306,26 @@ class BatchProducer:
         partition.awaited -= 1
         partition.trouble = why
         if verdict is Verdict.FAIL_TASK:
-            raise TaskError(f"the target refused our producer for {partition.tp}: {why}; the task begins again.")
+            self._session.doom(f"the target refused our producer for {partition.tp}: {why}")
         if verdict is Verdict.FAIL_PARTITION:
-            self._give_up(partition, outgoing, why, code)
+            sentence = f"the target broker refused it: {why}"
+            if code == _TOPIC_AUTHORIZATION_FAILED:
+                topic = partition.tp.topic
+                sentence = f"the target does not let us write {topic} ({why}); the principal needs WRITE on it"
+            self._give_up(partition, outgoing, sentence)
             return
+        if verdict is Verdict.TOO_LARGE and partition.too_large is None:
+            partition.too_large = outgoing
         if verdict is Verdict.RETRY_WITH_METADATA:
             self._cluster.want_metadata()
         partition.is_draining = True
         self._settle(partition)
 
-    def _give_up(self, partition: TargetPartition, outgoing: Outgoing, why: str, code: int) -> None:
-        sentence = f"the target broker refused it: {why}"
-        if code in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE):
-            sentence = (
-                f"the target takes no batch of {len(outgoing.view)} bytes ({why}); raise max.message.bytes of"
-                f" {partition.tp.topic} on the target"
-            )
-        elif code == _TOPIC_AUTHORIZATION_FAILED:
-            sentence = f"the target does not let us write {partition.tp.topic} ({why}); the principal needs WRITE on it"
-        self.discard(partition.tp)
+    def _give_up(self, partition: TargetPartition, outgoing: Outgoing, sentence: str) -> None:
+        """Forget a partition's batches; those under way keep their memory until their answers have come."""
+        self._ready.pop(partition.tp, None)
+        while partition.queue:
+            self._forget(partition, partition.queue.pop())
         partition.is_failed = True
         partition.awaited += 1
         self._bury(partition)
@@ -346,53 +349,55 @@ class BatchProducer:
             outgoing.is_acked = False
         partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
-        _leave_shared_buffers(partition)
+        self._park(partition)
         partition.is_draining = False
         partition.retry_at = time.monotonic() + partition.backoff.next_pause_s()
         if partition.queue:
             self._ready[partition.tp] = None
+        too_large, partition.too_large = partition.too_large, None
+        if too_large is not None and partition.queue and partition.queue[0] is too_large:
+            self._replace_head(partition, too_large)
 
-    def discard(self, tp: TopicPartition) -> None:
-        """Forget what is queued of a partition; what is under way is still awaited."""
+    def _replace_head(self, partition: TargetPartition, refused: Outgoing) -> None:
+        """Send other batches in place of one that was too large; none behind it was taken, so sequences begin there."""
+        instead = self._listener.on_too_large(partition.tp, refused)
+        if isinstance(instead, str):
+            self._give_up(partition, refused, instead)
+            return
+        partition.sequence = refused.sequence
+        self._forget(partition, partition.queue.popleft())
+        for outgoing in partition.queue:
+            self.unsettled_batches -= outgoing.is_sent
+            outgoing.sequence = -1
+        for outgoing in reversed(instead):
+            outgoing.sequence = -1
+            partition.queue.appendleft(outgoing)
+            partition.queued_bytes += len(outgoing.view)
+        if partition.queue:
+            self._ready[partition.tp] = None
+        else:
+            self._ready.pop(partition.tp, None)
+
+    def _park(self, partition: TargetPartition) -> None:
+        """Free the shared memory of a partition that cannot go on: what was not sent is read again, the rest copied."""
+        self._listener.on_stuck(partition.tp)
+        for outgoing in partition.queue:
+            if outgoing.buffer is not None and not outgoing.buffer.is_parked:
+                parked = self._pool.park(outgoing.view)
+                outgoing.view = parked.view
+                outgoing.buffer.release()
+                outgoing.buffer = parked
+
+    def discard(self, tp: TopicPartition) -> Outgoing | None:
+        """Forget what was not sent yet of a partition, and return the oldest of it.
+
+        What a broker may have seen is still seen through.
+        """
         partition = self.partitions[tp]
-        self._ready.pop(tp, None)
-        while partition.queue:
-            self._forget(partition, partition.queue.pop())
-
-    def _init_producer_id(self, now: float) -> None:
-        if self._init_in_flight or now < self._init_retry_at:
-            return
-        connection = self._cluster.any_connection()
-        if connection is None:
-            return
-        version = connection.version_of(InitProducerIdRequest, _NEWEST_INIT, _OLDEST_INIT)
-        request = InitProducerIdRequest(
-            version=version,
-            transactional_id=None,
-            transaction_timeout_ms=60_000,
-            producer_id=-1,
-            producer_epoch=-1,
-        )
-        self._init_in_flight = True
-        connection.request(
-            request,
-            InitProducerIdResponse,
-            self._learn_producer_id,
-            self._init_lost,
-            self._cluster.request_deadline,
-        )
-        self._network.flush(connection)
-
-    def _init_lost(self, _why: str) -> None:
-        self._init_in_flight = False
-        self._init_retry_at = time.monotonic() + self._init_backoff.next_pause_s()
-
-    def _learn_producer_id(self, answer: Any, _buffer: Buffer) -> None:
-        if answer.error_code == 0:
-            self._init_in_flight = False
-            self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
-            return
-        verdict = verdict_of(answer.error_code)
-        if verdict in (Verdict.FAIL_PARTITION, Verdict.FAIL_TASK):
-            raise TaskError(f"the target gave us no producer id: {describe(answer.error_code)}.")
-        self._init_lost(describe(answer.error_code))
+        oldest = None
+        while partition.queue and not partition.queue[-1].is_sent:
+            oldest = partition.queue.pop()
+            self._forget(partition, oldest)
+        if not partition.queue:
+            self._ready.pop(tp, None)
+        return oldest

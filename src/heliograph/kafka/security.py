@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import client_keys
 from heliograph.errors import AuthenticationError, ConfigError
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ class Security:
 
 def make_security(settings: Settings, alias: str) -> Security:
     """The security a cluster's settings spell; raises ConfigError naming the key that is missing or not supported."""
-    protocol = settings[keys.SECURITY_PROTOCOL].upper()
+    protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
     tls: dict[str, str | bool] = _tls_fields(settings, alias) if protocol.endswith("SSL") else {}
     if not protocol.startswith("SASL_"):
         return Security(protocol, **tls)  # type: ignore[arg-type]
-    mechanism = settings[keys.SASL_MECHANISM].upper()
+    mechanism = settings[client_keys.SASL_MECHANISM].upper()
     if mechanism not in _MECHANISMS:
         raise ConfigError(
             f"{alias}.sasl.mechanism: '{mechanism}' is not supported yet; supported are {', '.join(_MECHANISMS)}."
         )
-    options = parse_jaas(settings[keys.SASL_JAAS_CONFIG])
+    options = parse_jaas(settings[client_keys.SASL_JAAS_CONFIG])
     missing = [name for name in ("username", "password") if name not in options]
     if missing:
         raise ConfigError(
@@ -86,23 +86,23 @@ def parse_jaas(text: str) -> dict[str, str]:
 
 def _tls_fields(settings: Settings, alias: str) -> dict[str, str | bool]:
     for location, kind in (
-        (keys.SSL_TRUSTSTORE_LOCATION, keys.SSL_TRUSTSTORE_TYPE),
-        (keys.SSL_KEYSTORE_LOCATION, keys.SSL_KEYSTORE_TYPE),
+        (client_keys.SSL_TRUSTSTORE_LOCATION, client_keys.SSL_TRUSTSTORE_TYPE),
+        (client_keys.SSL_KEYSTORE_LOCATION, client_keys.SSL_KEYSTORE_TYPE),
     ):
         if settings[location] and settings[kind].upper() != "PEM":
             raise ConfigError(
                 f"{alias}.{kind.name}: stores of type {settings[kind]} are not read yet; convert {settings[location]}"
                 f" to PEM (keytool -exportcert -rfc) and set {alias}.{kind.name}=PEM."
             )
-    newest = settings[keys.SSL_PROTOCOL]
+    newest = settings[client_keys.SSL_PROTOCOL]
     if newest not in _TLS_VERSIONS:
         raise ConfigError(f"{alias}.ssl.protocol: '{newest}' is not supported; use TLSv1.2 or TLSv1.3.")
     return {
-        "trusted_file": settings[keys.SSL_TRUSTSTORE_LOCATION],
-        "trusted_pem": settings[keys.SSL_TRUSTSTORE_CERTIFICATES],
-        "key_file": settings[keys.SSL_KEYSTORE_LOCATION],
-        "key_password": settings[keys.SSL_KEY_PASSWORD],
-        "checks_host_name": settings[keys.SSL_ENDPOINT_ALGORITHM].lower() == "https",
+        "trusted_file": settings[client_keys.SSL_TRUSTSTORE_LOCATION],
+        "trusted_pem": settings[client_keys.SSL_TRUSTSTORE_CERTIFICATES],
+        "key_file": settings[client_keys.SSL_KEYSTORE_LOCATION],
+        "key_password": settings[client_keys.SSL_KEY_PASSWORD],
+        "checks_host_name": settings[client_keys.SSL_ENDPOINT_ALGORITHM].lower() == "https",
         "newest_tls": newest,
     }
 

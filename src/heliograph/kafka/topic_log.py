@@ -25,8 +25,16 @@ _CHUNK_BYTES = 1 << 20
 _RETRY_PAUSE_S = 0.2
 
 
-def read_topic(admin: Admin, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Key and value of every committed record of a (small) topic up to its end now, partition by partition."""
+class LogRecord(NamedTuple):
+    """What is in a record of a small topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def read_topic(admin: Admin, topic: str) -> Iterator[LogRecord]:
+    """Every committed record of a (small) topic up to its end now, partition by partition."""
     tps = [tp for tp in admin.view([topic]).leaders if tp.topic == topic]
     starts = admin.list_offsets(tps, timestamp=-2)
     ends = admin.list_offsets(tps, timestamp=-1, isolation=READ_COMMITTED)
@@ -37,9 +45,7 @@ def read_topic(admin: Admin, topic: str) -> Iterator[tuple[bytes | None, bytes |
         raise ClusterError(f"The topic {topic} on '{admin.alias}' cannot be read: {error}.") from None
 
 
-def _read_partition(
-    admin: Admin, tp: TopicPartition, position: int, end: int
-) -> Iterator[tuple[bytes | None, bytes | None]]:
+def _read_partition(admin: Admin, tp: TopicPartition, position: int, end: int) -> Iterator[LogRecord]:
     deadline = time.monotonic() + admin.timeout_s
     while position < end:
         view = admin.view([tp.topic])
@@ -54,7 +60,7 @@ def _read_partition(
         for batch in _committed_batches(data):
             moved = max(moved, batch.base_offset + batch.last_offset_delta + 1)
             if not batch.is_control_batch:
-                yield from ((r.key, r.value) for r in batch if r.offset >= position)
+                yield from (LogRecord(r.key, r.value, r.headers) for r in batch if r.offset >= position)
         if moved == position:
             raise ClusterError(f"The cluster '{admin.alias}' sent nothing that can be read of {tp} at {position}.")
         position, deadline = moved, time.monotonic() + admin.timeout_s

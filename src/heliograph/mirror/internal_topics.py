@@ -1,4 +1,4 @@
-"""Names and shapes of the topics MM2 keeps for itself."""
+"""Names and shapes of what MM2 keeps for itself on a cluster: topics, and the ids of its producers."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def offsets_topic(settings: Settings) -> CreateTopic:
         settings[keys.OFFSET_STORAGE_REPLICATION_FACTOR],
         (("cleanup.policy", "compact"),),
     )
+
+
+def transactional_prefix(settings: Settings) -> str:
+    """What the transactional ids of a flow's source tasks begin with, as Connect's: a task's number follows."""
+    group_id = settings[keys.GROUP_ID] or f"{settings[keys.SOURCE_ALIAS]}-mm2"
+    return f"{group_id}-{SOURCE_CONNECTOR_NAME}-"

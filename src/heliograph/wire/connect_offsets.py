@@ -3,15 +3,21 @@
 Connect looks offsets up by the key's *bytes* and Java's HashMap gives the members their order, so the order below is
 part of the format: with another one, Java MM2 would start from the beginning. The value is the offset of the last
 replicated record; replication goes on at +1. Keys go to partitions by Kafka's default partitioner (murmur2), or
-compaction could not work.
+compaction could not work. What only we note stands in a record header, which Connect does not read.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from heliograph.model import SourceOffset, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_HEADER = "heliograph"
 
 
 def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
@@ -24,8 +30,22 @@ def encode_value(offset: int) -> bytes:
     return _json({"offset": offset})
 
 
+def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
+    """`heliograph: {"target_end":1300,"topic_id":"..."}`, as far as known."""
+    notes: dict[str, Any] = {}
+    if progress.target_end is not None:
+        notes["target_end"] = progress.target_end
+    if progress.topic_id is not None:
+        notes["topic_id"] = str(progress.topic_id)
+    return [(_HEADER, _json(notes))] if notes else []
+
+
 def decode(
-    connector: str, source: str, key: bytes | None, value: bytes | None
+    connector: str,
+    source: str,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[str, bytes | None]] = (),
 ) -> tuple[TopicPartition, SourceOffset | None] | None:
     """The partition and its progress (None: forgotten), or None for a record that is not ours or cannot be read."""
     try:
@@ -36,7 +56,16 @@ def decode(
         offset = None if value is None else json.loads(value)["offset"]
     except (ValueError, TypeError, KeyError):
         return None
-    return tp, None if offset is None else SourceOffset(tp, int(offset))
+    return tp, None if offset is None else SourceOffset(tp, int(offset), *_decode_notes(headers))
+
+
+def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | None, UUID | None]:
+    try:
+        notes = json.loads(next((value for name, value in headers if name == _HEADER and value), b"{}"))
+        target_end, topic_id = notes.get("target_end"), notes.get("topic_id")
+        return target_end if isinstance(target_end, int) else None, UUID(topic_id) if topic_id else None
+    except (ValueError, TypeError, AttributeError):
+        return None, None
 
 
 def _is_valid(tp: TopicPartition) -> bool:

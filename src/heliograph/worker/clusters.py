@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import client_keys, keys
 from heliograph.engine.spec import ClusterSpec
-from heliograph.kafka.admin import Admin
+from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED, Admin
 from heliograph.kafka.cluster import parse_bootstrap
+from heliograph.kafka.fetcher import FetchLimits
+from heliograph.kafka.producer import ProduceLimits
 from heliograph.kafka.security import make_security
 
 if TYPE_CHECKING:
     from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.types import Settings
     from heliograph.model import Flow
 
 
@@ -20,9 +23,9 @@ def cluster_spec(config: MirrorMakerConfig, alias: str, role: str, flow: Flow) -
     client = config.client(alias, role, flow)
     return ClusterSpec(
         alias,
-        parse_bootstrap(client[keys.BOOTSTRAP_SERVERS], f"{alias}.bootstrap.servers"),
+        parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], f"{alias}.bootstrap.servers"),
         make_security(client, alias),
-        client[keys.REQUEST_TIMEOUT_MS],
+        client[client_keys.REQUEST_TIMEOUT_MS],
     )
 
 
@@ -31,3 +34,29 @@ def make_admin(config: MirrorMakerConfig, alias: str, flow: Flow) -> Admin:
     spec = cluster_spec(config, alias, "admin", flow)
     timeout_s = config.settings(flow)[keys.ADMIN_TIMEOUT_MS] / 1000
     return Admin(alias, spec.bootstrap, spec.security, f"heliograph-{flow}-admin", timeout_s=timeout_s)
+
+
+def fetch_limits(consumer: Settings, settings: Settings) -> FetchLimits:
+    """How a task reads, by the source's consumer keys. Sizes the user has set stay as they are; ours may grow."""
+    is_given = client_keys.FETCH_MAX_BYTES in consumer or client_keys.MAX_PARTITION_FETCH_BYTES in consumer
+    buffer_bytes = settings[keys.TASK_BUFFER_BYTES]
+    is_committed = consumer[client_keys.ISOLATION_LEVEL] == "read_committed"
+    return FetchLimits(
+        max_wait_ms=consumer[client_keys.FETCH_MAX_WAIT_MS],
+        min_bytes=consumer[client_keys.FETCH_MIN_BYTES],
+        max_bytes=min(consumer[client_keys.FETCH_MAX_BYTES], buffer_bytes),
+        partition_max_bytes=consumer[client_keys.MAX_PARTITION_FETCH_BYTES],
+        grows_to_bytes=0 if is_given else buffer_bytes // 2,
+        isolation_level=READ_COMMITTED if is_committed else READ_UNCOMMITTED,
+        rack=consumer[client_keys.CLIENT_RACK],
+    )
+
+
+def produce_limits(producer: Settings, settings: Settings) -> ProduceLimits:
+    """How a task writes, by the target's producer keys."""
+    return ProduceLimits(
+        lanes=settings[keys.CONNECTIONS_PER_BROKER],
+        max_in_flight=producer[client_keys.MAX_IN_FLIGHT],
+        max_request_bytes=producer[client_keys.MAX_REQUEST_SIZE],
+        request_timeout_ms=producer[client_keys.REQUEST_TIMEOUT_MS],
+    )

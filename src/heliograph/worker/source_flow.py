@@ -16,16 +16,17 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import client_keys, keys
+from heliograph.engine.offset_store import read_offsets
 from heliograph.engine.spec import PartitionSpec, TaskSpec
-from heliograph.errors import ClusterError, EngineError, HeliographError
+from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.fetcher import FetchLimits
+from heliograph.kafka.fencing import fence_producers
+from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
-from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME
+from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, transactional_prefix
 from heliograph.model import TopicPartition
-from heliograph.worker.clusters import cluster_spec, make_admin
-from heliograph.worker.offset_store import read_offsets
+from heliograph.worker.clusters import cluster_spec, fetch_limits, make_admin, produce_limits
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from heliograph.config.dedicated import MirrorMakerConfig
     from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
     from heliograph.engine.report import TaskReport
-    from heliograph.model import Flow
+    from heliograph.model import Flow, SourceOffset
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,9 @@ class SourceFlow:
         self.error: HeliographError | None = None
         self._config = config
         self._settings = config.settings(flow)
+        self._consumer = config.client(flow.source, "consumer", flow)
+        self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
+        self._transactional_prefix = transactional_prefix(self._settings)
         self._engine = engine
         self._flow_count = flow_count
         self._once = once
@@ -126,9 +130,12 @@ class SourceFlow:
         self._source.wait_until_reachable(timeout_s)
         self._target.wait_until_reachable(timeout_s)
         self._offsets_topic = self._topics.ensure_offsets_topic()
+        if self._is_exactly_once:
+            fence_producers(self._target, self._transactional_prefix)
         self._replicated = self._topics.sync()
         if self._once:
-            self._stop_offsets = self._source.end_offsets(self._replicated.partitions)
+            isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
+            self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
         if not self._replicated.partitions:
             log.warning("%s: no topic on '%s' matches; nothing to copy yet.", self.flow, self.flow.source)
         self._assign()
@@ -197,7 +204,7 @@ class SourceFlow:
             elif task.restart_at is None:
                 self._start(task, positions)
 
-    def _start(self, task: _Task, positions: dict[TopicPartition, int]) -> None:
+    def _start(self, task: _Task, positions: dict[TopicPartition, SourceOffset]) -> None:
         task.attempt += 1
         task.restart_at = None
         task.started_at = time.monotonic()
@@ -229,6 +236,8 @@ class SourceFlow:
             if end.error is not None:
                 log.error("%s: task %d did not stop cleanly: %s", self.flow, task.number, end.error)
             return
+        if end.is_fenced:
+            raise FencedError(f"task {task.number}: {end.error}")
         if time.monotonic() - task.started_at > task.backoff.most_s:
             task.backoff.reset()
         pause_s = task.backoff.next_pause_s()
@@ -238,23 +247,24 @@ class SourceFlow:
             log.debug("%s", end.trace)
         log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
 
-    def _positions(self) -> dict[TopicPartition, int]:
+    def _positions(self) -> dict[TopicPartition, SourceOffset]:
         return read_offsets(self._target, self._offsets_topic.name, SOURCE_CONNECTOR_NAME, self.flow.source)
 
-    def _partition_specs(self, task: _Task, offsets: dict[TopicPartition, int]) -> tuple[PartitionSpec, ...]:
+    def _partition_specs(self, task: _Task, offsets: dict[TopicPartition, SourceOffset]) -> tuple[PartitionSpec, ...]:
         return tuple(
             PartitionSpec(
                 tp,
                 self._replicated.remote_topics[tp.topic],
-                offsets[tp] + 1 if tp in offsets else None,
+                offsets.get(tp),
                 self._stop_offsets.get(tp) if self._once else None,
             )
             for tp in sorted(task.tps)
         )
 
-    def _task_spec(self, task: _Task, positions: dict[TopicPartition, int]) -> TaskSpec:
-        consumer = self._config.client(self.flow.source, "consumer", self.flow)
+    def _task_spec(self, task: _Task, positions: dict[TopicPartition, SourceOffset]) -> TaskSpec:
+        settings = self._settings
         producer = self._config.client(self.flow.target, "producer", self.flow)
+        rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
         return TaskSpec(
             task_id=f"{self.flow}-{task.number}",
             attempt=task.attempt,
@@ -265,18 +275,17 @@ class SourceFlow:
             connector=SOURCE_CONNECTOR_NAME,
             offsets_topic=self._offsets_topic.name,
             offsets_partition_count=self._offsets_topic.partition_count,
-            commit_interval_ms=self._settings[keys.OFFSET_FLUSH_INTERVAL_MS],
-            buffer_bytes=self._settings[keys.TASK_BUFFER_BYTES],
-            offset_reset=consumer[keys.AUTO_OFFSET_RESET],
-            limits=FetchLimits(
-                max_wait_ms=consumer[keys.FETCH_MAX_WAIT_MS],
-                min_bytes=consumer[keys.FETCH_MIN_BYTES],
-                max_bytes=min(consumer[keys.FETCH_MAX_BYTES], self._settings[keys.TASK_BUFFER_BYTES]),
-                partition_max_bytes=consumer[keys.MAX_PARTITION_FETCH_BYTES],
-            ),
-            lanes=self._settings[keys.CONNECTIONS_PER_BROKER],
-            max_in_flight=producer[keys.MAX_IN_FLIGHT],
-            max_request_bytes=producer[keys.MAX_REQUEST_SIZE],
+            commit_interval_ms=settings[keys.OFFSET_FLUSH_INTERVAL_MS],
+            buffer_bytes=settings[keys.TASK_BUFFER_BYTES],
+            offset_reset=self._consumer[client_keys.AUTO_OFFSET_RESET],
+            limits=fetch_limits(self._consumer, settings),
+            produce_limits=produce_limits(producer, settings),
+            transactional_id=f"{self._transactional_prefix}{task.number}" if self._is_exactly_once else None,
+            transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
+            bytes_per_s=max(1, rate // len(self._tasks)) if rate else 0,
+            tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
+            on_truncation=settings[keys.ON_TRUNCATION],
+            on_recreated=settings[keys.ON_RECREATED],
         )
 
     # --- the end ------------------------------------------------------------------------------------------------------

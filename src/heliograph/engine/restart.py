@@ -1,0 +1,166 @@
+"""Where each partition of a beginning task goes on, so that a crash repeats nothing.
+
+With exactly-once the committed offsets are the truth, read after our predecessor was fenced. Without it, a task that
+was killed has written more than it could commit: what stands on the target behind the last committed record is
+compared, record by record, with what follows that record on the source, and the copy goes on behind the last one that
+is there already ("tail resume"). Others' records in between do not disturb.
+
+Invariants:
+A. A record is passed over only if one of the same timestamp, key, value and headers was found on the target, in order.
+B. Where anything cannot be known for sure, the committed offset counts: repeated rather than lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heliograph.engine.offset_store import read_offsets
+from heliograph.errors import ClusterError
+from heliograph.kafka.admin import READ_UNCOMMITTED, Admin
+from heliograph.kafka.log_ends import EARLIEST, LATEST
+from heliograph.kafka.log_reader import read_chunk
+from heliograph.model import SourceOffset
+from heliograph.wire.fingerprint import fingerprints, match_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.engine.spec import ClusterSpec, PartitionSpec, TaskSpec
+    from heliograph.model import TopicPartition
+    from heliograph.wire.kernel_bytes import Table
+
+_MOST_COMPARED_RECORDS = 10_000_000  # of a partition; behind that, comparing takes longer than copying again is worth
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A partition and where it goes on: behind `resumed_behind` where the target was found to have more than committed.
+
+    `target_end` is then how long the target's log was.
+    """
+
+    spec: PartitionSpec
+    resumed_behind: int | None = None
+    target_end: int | None = None
+    already_there: int = 0
+
+
+def placed_partitions(spec: TaskSpec, stay_alive: Callable[[], None], events: list[str]) -> list[Placed]:
+    """The task's partitions, each with the place to go on; `stay_alive` is called between slow steps."""
+    if not spec.partitions:
+        return []
+    target = _admin(spec.target, spec)
+    try:
+        if spec.transactional_id is not None:
+            progress = read_offsets(target, spec.offsets_topic, spec.connector, spec.flow.source)
+            return [Placed(replace(partition, progress=progress.get(partition.tp))) for partition in spec.partitions]
+        source = _admin(spec.source, spec)
+        try:
+            return _Comparison(spec, source, target, stay_alive, events).placed()
+        finally:
+            source.close()
+    finally:
+        target.close()
+
+
+def _admin(cluster: ClusterSpec, spec: TaskSpec) -> Admin:
+    client_id = f"heliograph-{spec.task_id}-resume"
+    return Admin(
+        cluster.alias, cluster.bootstrap, cluster.security, client_id, timeout_s=cluster.request_timeout_ms / 1000
+    )
+
+
+class _Comparison:
+    """Looks at the ends of the target's logs, and at their tails where they are longer than we committed."""
+
+    def __init__(
+        self, spec: TaskSpec, source: Admin, target: Admin, stay_alive: Callable[[], None], events: list[str]
+    ) -> None:
+        self._spec = spec
+        self._source = source
+        self._target = target
+        self._stay_alive = stay_alive
+        self._events = events
+
+    def placed(self) -> list[Placed]:
+        """Every partition, in the order given."""
+        comparable = [p for p in self._spec.partitions if self._is_comparable(p)]
+        ends = self._target.list_offsets([p.target for p in comparable], LATEST, READ_UNCOMMITTED)
+        fresh = [p.target for p in comparable if p.progress is None and ends[p.target] > 0]
+        starts = self._target.list_offsets(fresh, EARLIEST, READ_UNCOMMITTED) if fresh else {}
+        return [self._place(partition, starts, ends) for partition in self._spec.partitions]
+
+    def _is_comparable(self, partition: PartitionSpec) -> bool:
+        if partition.progress is None:
+            return self._spec.offset_reset == "earliest"
+        return partition.progress.target_end is not None
+
+    def _place(
+        self, partition: PartitionSpec, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
+    ) -> Placed:
+        end = ends.get(partition.target)
+        if end is None:
+            return Placed(partition)
+        known_end = starts.get(partition.target, 0) if partition.progress is None else partition.progress.target_end
+        assert known_end is not None
+        if end < known_end:
+            self._tell(
+                partition,
+                f"the target's log ends at offset {end}, but {known_end} was acknowledged: it has lost records",
+            )
+        if not known_end < end <= known_end + _MOST_COMPARED_RECORDS:
+            return Placed(partition)
+        try:
+            return self._compare(partition, known_end, end)
+        except ClusterError as error:
+            self._tell(partition, f"{error} The last records before the restart may be copied again")
+            return Placed(partition)
+
+    def _tell(self, partition: PartitionSpec, words: str) -> None:
+        self._events.append(f"{self._spec.flow} {partition.tp}: {words}.")
+
+    def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed:
+        written = self._target_tail(partition.target, known_end, end)
+        position = partition.position
+        if position is None:
+            position = self._source.list_offsets([partition.tp], EARLIEST, READ_UNCOMMITTED)[partition.tp]
+        last_there, already_there, at = None, 0, 0
+        isolation_level = self._spec.limits.isolation_level
+        while at < len(written):
+            self._stay_alive()
+            data = read_chunk(self._source, partition.tp, position, isolation_level)
+            if data.records is None:
+                break
+            chunk = fingerprints(data.records, position, data.aborted)
+            matched, at = match_in_order(chunk.prints, written, at)
+            already_there += matched
+            if matched:
+                last_there = int(chunk.offsets[matched - 1])
+            if matched < len(chunk.prints) or not chunk.is_sound or chunk.next_offset == position:
+                break
+            position = chunk.next_offset
+        if last_there is None:
+            return Placed(partition)
+        resumed = replace(partition, progress=self._progress_at(partition, last_there, end))
+        return Placed(resumed, last_there, end, already_there)
+
+    def _target_tail(self, tp: TopicPartition, position: int, end: int) -> Table:
+        parts = []
+        while position < end:
+            self._stay_alive()
+            data = read_chunk(self._target, tp, position, READ_UNCOMMITTED)
+            if data.records is None:
+                break
+            chunk = fingerprints(data.records, position)
+            parts.append(chunk.prints)
+            if not chunk.is_sound or chunk.next_offset == position:
+                break
+            position = chunk.next_offset
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def _progress_at(self, partition: PartitionSpec, offset: int, end: int) -> SourceOffset:
+        topic_id = partition.progress.topic_id if partition.progress is not None else None
+        return SourceOffset(partition.tp, offset, end, topic_id)

@@ -1,0 +1,108 @@
+"""One lane of fetching: the partitions read over one connection, and the fetch session (KIP-227) that goes with it.
+
+A broker remembers the partitions of a session and where each is read, so a request names only what has changed and an
+answer only what has news: a thousand idle partitions cost nothing. What we believe the broker remembers is `known`;
+`dirty` holds the partitions for which that may be out of date. Nothing is sent from here: `next_request` says what a
+request must carry.
+
+Invariant: a partition that is not in `dirty` is in `known` with its position, or the session is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.kafka.fetcher import FetchPartition
+    from heliograph.model import TopicPartition
+
+_MOST_EPOCH = 2**31 - 1
+FINAL_EPOCH, FIRST_EPOCH = -1, 0
+
+
+class LaneRequest(NamedTuple):
+    """What a fetch carries: a partition's new place each, and those to forget. `is_whole`: nobody was held back."""
+
+    session_id: int
+    session_epoch: int
+    changed: dict[TopicPartition, int]
+    forgotten: list[TopicPartition]
+    is_whole: bool
+
+
+@dataclass(slots=True)
+class FetchLane:
+    """The partitions of one connection to one broker."""
+
+    node_id: int
+    number: int
+    members: dict[TopicPartition, FetchPartition] = field(default_factory=dict)
+    known: dict[TopicPartition, int] = field(default_factory=dict)
+    dirty: dict[TopicPartition, None] = field(default_factory=dict)
+    session_id: int = 0
+    session_epoch: int = FIRST_EPOCH
+    is_busy: bool = False
+    not_before: float = 0.0
+
+    def add(self, partition: FetchPartition) -> None:
+        """Read a partition here from now on."""
+        self.members[partition.tp] = partition
+        self.dirty[partition.tp] = None
+
+    def remove(self, tp: TopicPartition) -> None:
+        """Read a partition here no more."""
+        self.members.pop(tp, None)
+        if tp in self.known:
+            self.dirty[tp] = None
+        else:
+            self.dirty.pop(tp, None)
+
+    def changed(self, tp: TopicPartition) -> None:
+        """A partition has moved, or may have become wanted or unwanted."""
+        if tp in self.members:
+            self.dirty[tp] = None
+
+    def next_request(self, now: float, wants: Callable[[FetchPartition], bool]) -> LaneRequest | None:
+        """What to ask now; None where no partition is wanted."""
+        changed: dict[TopicPartition, int] = {}
+        forgotten: list[TopicPartition] = []
+        still_dirty: dict[TopicPartition, None] = {}
+        is_whole = True
+        for tp in self.dirty:
+            partition = self.members.get(tp)
+            if partition is not None and partition.is_placed and partition.retry_at <= now and wants(partition):
+                assert partition.position is not None
+                if self.known.get(tp) != partition.position:
+                    changed[tp] = partition.position
+                continue
+            if partition is not None:
+                still_dirty[tp] = None
+                is_whole = is_whole and not partition.is_placed
+            if tp in self.known:
+                forgotten.append(tp)
+        if len(self.known) - len(forgotten) + len(changed.keys() - self.known.keys()) == 0:
+            return None
+        self.dirty = still_dirty
+        for tp in forgotten:
+            del self.known[tp]
+        self.known.update(changed)
+        if self.session_epoch == FIRST_EPOCH:
+            return LaneRequest(self.session_id, FIRST_EPOCH, dict(self.known), [], is_whole)
+        return LaneRequest(self.session_id, self.session_epoch, changed, forgotten, is_whole)
+
+    def answered(self, session_id: int) -> None:
+        """The broker keeps a session, goes on with it, or (0) keeps none."""
+        self.session_id = session_id
+        if session_id == 0:
+            self.session_epoch = FIRST_EPOCH
+        else:
+            self.session_epoch = 1 if self.session_epoch == _MOST_EPOCH else self.session_epoch + 1
+
+    def reset(self) -> None:
+        """Begin a new session with the next request; naming the old one lets the broker drop it."""
+        self.session_epoch = FIRST_EPOCH
+        self.known.clear()
+        self.dirty = dict.fromkeys(self.members)

@@ -1,0 +1,64 @@
+"""Batches on their way to the target, and the state of each partition they go to. `producer` moves them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from heliograph.kafka.backoff import Backoff
+
+if TYPE_CHECKING:
+    from heliograph.kafka.buffers import Buffer
+    from heliograph.kafka.producer_session import Identity
+    from heliograph.model import TopicPartition
+
+
+class Outgoing:
+    """A batch on its way. `tag` is the caller's; `buffer` is released when the batch is acknowledged or given up."""
+
+    __slots__ = ("base_offset", "buffer", "is_acked", "passes_hold", "record_count", "sequence", "tag", "view")
+
+    def __init__(
+        self, view: memoryview, record_count: int, buffer: Buffer | None, tag: Any, *, passes_hold: bool = False
+    ) -> None:
+        self.view = view
+        self.record_count = record_count
+        self.buffer = buffer
+        self.tag = tag
+        self.passes_hold = passes_hold
+        self.sequence = -1
+        self.base_offset = -1
+        self.is_acked = False
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether a broker may have seen it."""
+        return self.sequence >= 0
+
+
+@dataclass(slots=True)
+class TargetPartition:
+    """One target partition being written."""
+
+    tp: TopicPartition
+    lane: int = 0
+    queue: deque[Outgoing] = field(default_factory=deque)
+    in_flight: deque[Outgoing] = field(default_factory=deque)
+    identity: Identity | None = None
+    sequence: int = 0
+    queued_bytes: int = 0
+    awaited: int = 0
+    node_id: int = -1
+    is_known: bool = False
+    is_draining: bool = False
+    is_failed: bool = False
+    too_large: Outgoing | None = None
+    retry_at: float = 0.0
+    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
+    trouble: str | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is queued or under way."""
+        return not self.queue and not self.in_flight

@@ -1,0 +1,203 @@
+"""Exactly once with transactions, and next to it without: what a crash leaves is neither lost nor repeated."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.engine.copy_loop import CopyLoop
+from heliograph.errors import FencedError, TaskError
+from heliograph.kafka.fencing import fence_producers
+from tests.clients import admin_of, make_topic, read, write
+from tests.copying import Copy, HandLease, wait_for
+
+pytestmark = pytest.mark.broker
+
+COMMITTED = {"isolation.level": "read_committed"}
+
+
+def numbered(start: int, count: int) -> list[dict[str, object]]:
+    return [{"value": f"{n:08}".encode() * 10, "partition": n % 2} for n in range(start, start + count)]
+
+
+def wait_for_equal(copy: Copy) -> None:
+    """A transaction is decided a moment before its markers are in the logs."""
+    wait_for(lambda: read(copy.target, copy.remote, 2, **COMMITTED) == read(copy.source, copy.topic, 2))
+
+
+def abandon(copy: Copy, after_records: int, **changes: object) -> None:
+    """Begin to copy and vanish without a word in the middle, as a killed task does."""
+
+    class Vanished(BaseException):
+        pass
+
+    class Trap(CopyLoop):
+        def on_acked(self, tp, outgoing, base_offset):  # type: ignore[no-untyped-def]
+            super().on_acked(tp, outgoing, base_offset)
+            if sum(p.counters.records for p in self.partitions.values()) >= after_records:
+                raise Vanished
+
+    with pytest.raises(Vanished):
+        Trap(copy.spec(once=False, **changes), HandLease()).run()
+
+
+def test_records_and_progress_become_visible_together(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    for number in range(3):
+        write(source, topic, numbered(number * 1000, 1000))
+        copy.once(transactional_id=f"{alias}-mm2-MirrorSourceConnector-0", commit_interval_ms=50)
+        wait_for_equal(copy)
+    assert set(copy.committed().values()) == {1499}
+
+
+def test_a_task_that_vanished_leaves_nothing_double_with_transactions(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, numbered(0, 20_000), **{"batch.size": 3000})
+    copy = Copy(source, target, alias, topic)
+    transactional_id = f"{alias}-mm2-MirrorSourceConnector-0"
+    for after in (3000, 4000, 2000):
+        abandon(copy, after, transactional_id=transactional_id, commit_interval_ms=20)
+    copy.once(transactional_id=transactional_id)
+    wait_for_equal(copy)
+
+
+def test_of_two_instances_the_first_is_fenced_and_says_so(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    settings = {"transactional_id": f"{alias}-mm2-MirrorSourceConnector-0", "commit_interval_ms": 100}
+    first, second = HandLease(), HandLease()
+    join_first = copy.background(first, **settings)
+    write(source, topic, numbered(0, 2000))
+    wait_for_equal(copy)
+    join_second = copy.background(second, **settings)
+    write(source, topic, numbered(2000, 2000))
+    with pytest.raises(FencedError, match="another instance has taken over"):
+        join_first()
+    write(source, topic, numbered(4000, 2000))
+    wait_for_equal(copy)
+    second.stop_reason = "test"
+    join_second()
+
+
+def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    write(source, topic, numbered(0, 100))
+    settings = {
+        "transactional_id": f"{alias}-mm2-MirrorSourceConnector-0",
+        "commit_interval_ms": 60_000,
+        "transaction_timeout_ms": 1000,
+    }
+    lease = HandLease()
+    join = copy.background(lease, **settings)
+    time.sleep(14)  # the target looks for overdue transactions every 10 s
+    write(source, topic, numbered(100, 100))
+    with pytest.raises(TaskError) as ended:
+        time.sleep(1)
+        lease.stop_reason = "test"
+        join()
+    assert not isinstance(ended.value, FencedError), ended.value
+    copy.once(transactional_id=settings["transactional_id"])
+    wait_for_equal(copy)
+
+
+def test_producers_of_an_earlier_instance_with_more_tasks_are_fenced(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    prefix = f"{alias}-mm2-MirrorSourceConnector-"
+    lease = HandLease()
+    join = copy.background(lease, transactional_id=f"{prefix}7", commit_interval_ms=100)
+    write(source, topic, numbered(0, 100))
+    wait_for_equal(copy)
+    admin = admin_of(target)
+    assert fence_producers(admin, prefix) == (f"{prefix}7",)
+    admin.close()
+    write(source, topic, numbered(100, 100))
+    with pytest.raises(FencedError):
+        join()
+
+
+# --- without transactions: tail resume -------------------------------------------------------------------------------
+
+
+def test_a_task_that_vanished_leaves_nothing_double_without_transactions(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, numbered(0, 30_000), **{"batch.size": 3000})
+    copy = Copy(source, target, alias, topic)
+    for after in (3000, 4000, 2000):
+        abandon(copy, after)
+    report = copy.once()
+    assert sum(row.already_there for row in report.partitions) >= 2000
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_merged_and_identical_records_are_recognised(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, codec: str
+) -> None:
+    make_topic(source, topic)
+    same = ({"value": b"same", "partition": n % 2, "timestamp": 1_700_000_000_000} for n in range(6000))
+    write(source, topic, same, **{"batch.num.messages": 3, "compression.type": codec})
+    copy = Copy(source, target, alias, topic)
+    abandon(copy, 500)
+    copy.once()
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
+
+
+def test_another_writer_on_the_target_costs_no_loss(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, numbered(0, 30_000), **{"batch.size": 3000})
+    copy = Copy(source, target, alias, topic)
+    ended = threading.Event()
+
+    def rival() -> None:
+        while not ended.wait(0.005):
+            write(target, copy.remote, [{"value": b"rival", "partition": p} for p in range(2)])
+
+    writer = threading.Thread(target=rival)
+    writer.start()
+    try:
+        for after in (3000, 4000):
+            abandon(copy, after)
+        copy.once()
+    finally:
+        ended.set()
+        writer.join()
+    ours = {p: [r for r in rs if r.value != b"rival"] for p, rs in read(target, copy.remote, 2).items()}
+    assert ours == read(source, topic, 2)
+
+
+def test_java_progress_without_our_notes_counts_as_it_is(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    from dataclasses import replace
+
+    make_topic(source, topic)
+    write(source, topic, numbered(0, 1000))
+    copy = Copy(source, target, alias, topic)
+    copy.once()
+    bare = tuple(
+        replace(p, progress=replace(p.progress, offset=399, target_end=None, topic_id=None))
+        for p in copy.spec().partitions
+        if p.progress
+    )
+    copy.once(partitions=bare)
+    assert [len(records) for records in read(target, copy.remote, 2).values()] == [600, 600]
