@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heliograph.embedded.java import java_command
+from heliograph.embedded.layouts import layout_of
 from heliograph.embedded.places import LIBS_VARIABLE, cache_folder
 from heliograph.errors import EmbeddedError
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 DEFAULT_VERSION = "4.3.1"
 _MARKER = ".complete"
-_LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,19 @@ class JarSet:
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> JarSet:
-    """What a KRaft broker needs."""
-    if not version.startswith("4."):
-        raise EmbeddedError(f"Kafka {version} is not supported by the embedded cluster; versions 4.x are.")
-    return JarSet(f"kafka-{version}", (("org.apache.kafka", "kafka_2.13", version), _LOG_BINDING))
+    """What a broker needs, and its ZooKeeper where it has one."""
+    layout = layout_of(version)
+    return JarSet(f"kafka-{version}", (("org.apache.kafka", f"kafka_{layout.scala}", version), layout.log_binding))
 
 
 def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
     """What Java MirrorMaker 2 and Kafka's own tools need: for comparison and for tests of compatibility."""
-    kafka = "org.apache.kafka"
-    names = ("kafka_2.13", "connect-mirror", "connect-runtime", "kafka-tools")
-    return JarSet(f"connect-{version}", (*((kafka, name, version) for name in names), _LOG_BINDING))
+    layout = layout_of(version)
+    if not layout.has_mirror_maker_2:
+        raise EmbeddedError(f"Kafka {version} has no MirrorMaker 2; it came with 2.4.")
+    names = (f"kafka_{layout.scala}", "connect-mirror", "connect-runtime", "kafka-tools")
+    artifacts = tuple(("org.apache.kafka", name, version) for name in names)
+    return JarSet(f"connect-{version}", (*artifacts, layout.log_binding))
 
 
 def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _done, _all: None) -> Path:
