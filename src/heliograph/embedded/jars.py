@@ -34,12 +34,14 @@ class JarSet:
 
     name: str
     artifacts: tuple[tuple[str, str, str], ...]
+    overrides: tuple[tuple[str, str, str], ...] = ()
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> JarSet:
     """What a broker needs, and its ZooKeeper where it has one."""
     layout = layout_of(version)
-    return JarSet(f"kafka-{version}", (("org.apache.kafka", f"kafka_{layout.scala}", version), layout.log_binding))
+    kafka = ("org.apache.kafka", f"kafka_{layout.scala}", version)
+    return JarSet(f"kafka-{version}", (kafka, layout.log_binding), layout.overrides)
 
 
 def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
@@ -49,7 +51,7 @@ def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
         raise EmbeddedError(f"Kafka {version} has no MirrorMaker 2; it came with 2.4.")
     names = (f"kafka_{layout.scala}", "connect-mirror", "connect-runtime", "kafka-tools")
     artifacts = tuple(("org.apache.kafka", name, version) for name in names)
-    return JarSet(f"connect-{version}", (*artifacts, layout.log_binding))
+    return JarSet(f"connect-{version}", (*artifacts, layout.log_binding), layout.overrides)
 
 
 def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _done, _all: None) -> Path:
@@ -115,10 +117,12 @@ def _ivy_jar() -> Path:
 
 
 def _ivy_file(jars: JarSet) -> str:
-    rows = "\n".join(
+    wanted = [
         f'    <dependency org="{org}" name="{name}" rev="{version}" conf="default->default"/>'
         for org, name, version in jars.artifacts
-    )
+    ]
+    replaced = [f'    <override org="{org}" module="{name}" rev="{version}"/>' for org, name, version in jars.overrides]
+    rows = "\n".join(wanted + replaced)
     return (
         '<ivy-module version="2.0">\n  <info organisation="heliograph" module="embedded"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'

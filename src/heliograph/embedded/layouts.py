@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from heliograph.errors import EmbeddedError
 
-SUPPORTED = "1.1.x, 2.x and 3.x (with ZooKeeper) or 4.x"
+SUPPORTED = "1.1.x, 2.x and 3.x (with ZooKeeper), 4.x"
 _FIRST_UNKNOWN = (5, 0)
 # reload4j is log4j 1 under the same names, without its known holes; brokers before 4.0 call log4j 1 directly.
 _RELOAD4J = ("org.slf4j", "slf4j-reload4j", "1.7.36")
@@ -46,12 +46,16 @@ class Layout:
     log_binding: tuple[str, str, str]
     log_config: str
     log_option: str
+    overrides: tuple[tuple[str, str, str], ...] = ()  # artifacts in another version than Kafka asks for
 
 
+# 3.4.13 and 3.4.14, which Kafka 2.0 to 2.3 ask for, do not find their own host on Java 14 and newer.
+_ZOOKEEPER = ("org.apache.zookeeper", "zookeeper", "3.4.10")
+_LOG4J1_OPTION = "-Dlog4j.configuration=file:"
 _OLD_START = "started (kafka.server.KafkaServer)"
 _LAYOUTS = (
-    Layout((1, 1), "2.12", True, False, _OLD_START, _RELOAD4J, _LOG4J1_CONFIG, "-Dlog4j.configuration=file:"),
-    Layout((2, 4), "2.13", True, True, _OLD_START, _RELOAD4J, _LOG4J1_CONFIG, "-Dlog4j.configuration=file:"),
+    Layout((1, 1), "2.12", True, False, _OLD_START, _RELOAD4J, _LOG4J1_CONFIG, _LOG4J1_OPTION, (_ZOOKEEPER,)),
+    Layout((2, 4), "2.13", True, True, _OLD_START, _RELOAD4J, _LOG4J1_CONFIG, _LOG4J1_OPTION),
     Layout((4, 0), "2.13", False, True, "Kafka Server started", _LOG4J2, _LOG4J2_CONFIG, "-Dlog4j2.configurationFile="),
 )
 
@@ -60,9 +64,9 @@ def layout_of(version: str) -> Layout:
     """The layout of a version such as 2.8.2; raises for what is no version, or one that is not supported."""
     numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
     if numbers is None:
-        raise EmbeddedError(f"'{version}' is not a version of Apache Kafka; give one like 4.3.1 ({SUPPORTED}).")
+        raise EmbeddedError(f"'{version}' is no version of Apache Kafka; give one like 2.8.2 or 4.3.1.")
     branch = int(numbers[1]), int(numbers[2])
     fitting = [layout for layout in _LAYOUTS if layout.since <= branch < _FIRST_UNKNOWN]
     if not fitting:
-        raise EmbeddedError(f"Kafka {version} is not supported by the embedded cluster; {SUPPORTED} is.")
+        raise EmbeddedError(f"Kafka {version} cannot be started here; these can: {SUPPORTED}.")
     return fitting[-1]
