@@ -16,12 +16,14 @@ settings.register_profile("house", deadline=None, max_examples=60, suppress_heal
 settings.load_profile("house")
 os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m")
 
+# Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
+KEEP_RECORDS = {"log.retention.ms": "-1"}
 _numbers = itertools.count()
 
 
 def _running(name: str, folder: Path, **options: object) -> Iterator[EmbeddedCluster]:
     unique = f"test-{os.getpid()}-{name}"
-    cluster = start_cluster(unique, data=folder, **options)  # type: ignore[arg-type]
+    cluster = start_cluster(unique, data=folder, config=KEEP_RECORDS, **options)  # type: ignore[arg-type]
     try:
         yield cluster
     finally:
