@@ -117,6 +117,13 @@ def test_topics_are_made_and_grow_between_an_old_and_a_new_cluster(
     admin.close()
 
 
+def test_a_topic_of_an_older_format_is_made_without_that_config(
+    old: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(old, topic, message_format_version="0.10.0", retention_ms="12345678")
+    assert len(sync_of(old, target, alias, topic).sync().partitions) == 2
+
+
 def test_a_killed_old_broker_comes_back_with_its_data(old: EmbeddedCluster, topic: str) -> None:
     make_topic(old, topic)
     write(old, topic, odd_records(50))
