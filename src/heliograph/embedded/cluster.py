@@ -160,7 +160,10 @@ def _registry_folder() -> Path:
 def _remember(cluster: EmbeddedCluster) -> None:
     file = _registry_folder() / f"{cluster.name}.json"
     partial = file.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(asdict(cluster)))
+    record = asdict(cluster)
+    if cluster.zookeeper is None:
+        del record["zookeeper"]  # a Heliograph that knows of none reads the same registry
+    partial.write_text(json.dumps(record))
     partial.replace(file)
 
 
