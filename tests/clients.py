@@ -32,7 +32,6 @@ def admin_of(cluster: EmbeddedCluster) -> Admin:
 
 def make_topic(cluster: EmbeddedCluster, topic: str, partitions: int = 2, factor: int = 1, **configs: str) -> None:
     admin = admin_of(cluster)
-    configs = {"retention_ms": "-1", **configs}  # the tests' timestamps are old: a broker would delete them after 30 s
     named = tuple((name.replace("_", "."), value) for name, value in configs.items())
     assert admin.create_topics([CreateTopic(topic, partitions, factor, named)]) == {}
     admin.wait_for_leaders({topic: partitions})

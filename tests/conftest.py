@@ -22,12 +22,15 @@ _ROOT = Path(__file__).parents[1]
 _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((_ROOT / "src/heliograph/wire").glob("*.py"))))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
+# Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
+KEEP_RECORDS = {"log.retention.ms": "-1"}
+
 _numbers = itertools.count()
 
 
 def _running(name: str, folder: Path, **options: object) -> Iterator[EmbeddedCluster]:
     unique = f"test-{os.getpid()}-{name}"
-    cluster = start_cluster(unique, data=folder, **options)  # type: ignore[arg-type]
+    cluster = start_cluster(unique, data=folder, config=KEEP_RECORDS, **options)  # type: ignore[arg-type]
     try:
         yield cluster
     finally:

@@ -67,6 +67,8 @@ def test_a_new_topic_gets_the_sources_own_configs_only() -> None:
         entry("retention.ms"),
         entry("segment.ms", is_default=True),
         entry("min.insync.replicas"),
+        entry("message.format.version"),
+        entry("message.downconversion.enable", is_default=True),
         entry("x.read", is_read_only=True),
         entry("x.secret", is_sensitive=True),
         entry("x.static", is_static_broker_config=True),

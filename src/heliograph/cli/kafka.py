@@ -14,10 +14,13 @@ from heliograph.cli.machine import read_config_file
 from heliograph.config.properties import as_map, parse_properties
 from heliograph.embedded.cluster import find_cluster, forget_cluster, list_clusters, start_cluster
 from heliograph.embedded.jars import DEFAULT_VERSION, broker_jars, connect_jars, ensure_jars
+from heliograph.embedded.layouts import SUPPORTED
 from heliograph.errors import ConfigError, EmbeddedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_VERSION_HELP = f"Version of Apache Kafka: {SUPPORTED}."
 
 
 @click.group()
@@ -34,7 +37,7 @@ def kafka() -> None:
     help="Port of the first broker; the others follow.",
 )
 @click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True, help="How many brokers.")
-@click.option("--version", default=DEFAULT_VERSION, show_default=True, help="Version of Apache Kafka.")
+@click.option("--version", default=DEFAULT_VERSION, show_default=True, help=_VERSION_HELP)
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the cluster's data; kept over restarts.")
 @click.option("--config", "configs", multiple=True, metavar="FILE|K=V", help="Broker settings; may be given again.")
 def start(name: str, port: int, brokers: int, version: str, data: Path | None, configs: tuple[str, ...]) -> None:
@@ -80,7 +83,7 @@ def list_() -> None:
 
 
 @kafka.command()
-@click.option("--version", default=DEFAULT_VERSION, show_default=True, help="Version of Apache Kafka.")
+@click.option("--version", default=DEFAULT_VERSION, show_default=True, help=_VERSION_HELP)
 @click.option("--tools", is_flag=True, help="Java MirrorMaker 2 and Kafka's tools too, for tests and the benchmark.")
 def fetch(version: str, tools: bool) -> None:
     """Fetch Kafka's jars now, so that the first start does not have to."""

@@ -1,8 +1,8 @@
 """A Kafka cluster of real brokers on this machine: start, stop, list, by name.
 
-KRaft, every node broker and controller at once, bound to 127.0.0.1. What is running is written down in the cluster's
-folder, so a later command finds it again; a process counts as ours only if its command line carries the cluster's
-mark.
+From 4.0 on KRaft, every node broker and controller at once; before, brokers and one ZooKeeper, which starts first and
+stops last. All is bound to 127.0.0.1. What is running is written down in the registry, so a later command finds it
+again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import time
 import uuid
 from dataclasses import asdict, dataclass, field, replace
@@ -22,25 +21,22 @@ from typing import TYPE_CHECKING
 import psutil
 
 from heliograph.embedded.jars import DEFAULT_VERSION, broker_jars, ensure_jars
-from heliograph.embedded.java import java_command
+from heliograph.embedded.layouts import layout_of
 from heliograph.embedded.places import cache_folder
+from heliograph.embedded.process import HOST, is_ours, last_words, launch, mark_of, stop_all
+from heliograph.embedded.zookeeper import (
+    SESSION_TIMEOUT_MS,
+    ZOOKEEPER_FOLDER,
+    ZooKeeper,
+    launch_zookeeper,
+    wait_until_gone,
+)
 from heliograph.errors import EmbeddedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-HOST = "127.0.0.1"
 _START_TIMEOUT_S = 60.0
-_STOP_TIMEOUT_S = 20.0
-_LOG_CONFIG = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.file.ref = file
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = [%d] %p %m (%c)%n
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class Broker:
 
     node_id: int
     port: int
-    controller_port: int
+    controller_port: int  # without use where there is a ZooKeeper
     pid: int = 0
 
 
@@ -63,6 +59,7 @@ class EmbeddedCluster:
     cluster_id: str
     brokers: tuple[Broker, ...]
     config: tuple[tuple[str, str], ...] = field(default=())
+    zookeeper: ZooKeeper | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -72,16 +69,13 @@ class EmbeddedCluster:
     @property
     def running(self) -> tuple[Broker, ...]:
         """Brokers whose process lives."""
-        return tuple(broker for broker in self.brokers if _is_ours(self.name, broker))
+        return tuple(broker for broker in self.brokers if _is_running(self.name, broker))
 
     def stop(self, *, remove_data: bool = False) -> None:
-        """Stop all brokers; raises where one does not end."""
-        processes = [psutil.Process(broker.pid) for broker in self.running]
-        for process in processes:
-            process.terminate()
-        _gone, alive = psutil.wait_procs(processes, timeout=_STOP_TIMEOUT_S)
-        for process in alive:
-            process.kill()
+        """Stop all brokers, then the ZooKeeper they had."""
+        stop_all(broker.pid for broker in self.running)
+        if self.zookeeper is not None and self.zookeeper.is_running(self.name):
+            stop_all([self.zookeeper.pid])
         if remove_data:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -92,11 +86,7 @@ class EmbeddedCluster:
     def start_broker(self, node_id: int) -> EmbeddedCluster:
         """Start one broker again, on its own data; returns the cluster with the new process."""
         broker = next(b for b in self.brokers if b.node_id == node_id)
-        started = _launch(self, broker, ensure_jars(broker_jars(self.version)))
-        cluster = replace(self, brokers=tuple(started if b.node_id == node_id else b for b in self.brokers))
-        _remember(cluster)
-        _wait_until_ready(cluster, (started,))
-        return cluster
+        return _start(self, (broker,), ensure_jars(broker_jars(self.version)))
 
 
 def start_cluster(
@@ -117,20 +107,21 @@ def start_cluster(
         raise EmbeddedError(f"The cluster '{name}' is already running at {known.bootstrap}.")
     libs = ensure_jars(broker_jars(version), on_progress)
     folder = (data or _clusters_folder() / name).resolve()
+    _check_data(folder, version)
+    if known is not None:
+        known.stop()  # brokers that were killed may have left their ZooKeeper behind
     cluster_id = known.cluster_id if known is not None and Path(known.folder) == folder else _new_id()
     cluster = EmbeddedCluster(
         name, version, str(folder), cluster_id, _place_brokers(port, brokers), tuple((config or {}).items())
     )
+    if layout_of(version).uses_zookeeper:
+        cluster = replace(cluster, zookeeper=ZooKeeper(_free_ports(1)[0]))
     folder.mkdir(parents=True, exist_ok=True)
-    launched = tuple(_launch(cluster, broker, libs) for broker in cluster.brokers)
-    cluster = replace(cluster, brokers=launched)
-    _remember(cluster)
     try:
-        _wait_until_ready(cluster, launched)
+        return _start(cluster, cluster.brokers, libs)
     except EmbeddedError:
-        cluster.stop()
+        (find_cluster(name) or cluster).stop()
         raise
-    return cluster
 
 
 def find_cluster(name: str) -> EmbeddedCluster | None:
@@ -145,6 +136,8 @@ def list_clusters() -> list[EmbeddedCluster]:
         data = json.loads(file.read_text())
         data["brokers"] = tuple(Broker(**broker) for broker in data["brokers"])
         data["config"] = tuple((key, value) for key, value in data["config"])
+        zookeeper = data.get("zookeeper")
+        data["zookeeper"] = ZooKeeper(**zookeeper) if zookeeper else None
         found.append(EmbeddedCluster(**data))
     return found
 
@@ -167,7 +160,10 @@ def _registry_folder() -> Path:
 def _remember(cluster: EmbeddedCluster) -> None:
     file = _registry_folder() / f"{cluster.name}.json"
     partial = file.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(asdict(cluster)))
+    record = asdict(cluster)
+    if cluster.zookeeper is None:
+        del record["zookeeper"]  # a Heliograph that knows of none reads the same registry
+    partial.write_text(json.dumps(record))
     partial.replace(file)
 
 
@@ -204,76 +200,70 @@ def _new_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def _mark(name: str, node_id: int) -> str:
-    return f"-Dheliograph.cluster={name}/{node_id}"
+def _is_running(name: str, broker: Broker) -> bool:
+    return is_ours(broker.pid, mark_of(name, broker.node_id))
 
 
-def _is_ours(name: str, broker: Broker) -> bool:
-    try:
-        process = psutil.Process(broker.pid)
-        command = process.cmdline()
-        # A process that is just being executed has no command line for a moment; the pid is the one we noted.
-        return process.status() != psutil.STATUS_ZOMBIE and (not command or _mark(name, broker.node_id) in command)
-    except psutil.Error:
-        return False
+def _check_data(folder: Path, version: str) -> None:
+    """A cluster's data cannot move between ZooKeeper and KRaft; brokers say so only in riddles."""
+    had_zookeeper = (folder / ZOOKEEPER_FOLDER).exists()
+    if (folder / "node-1").exists() and had_zookeeper != layout_of(version).uses_zookeeper:
+        raise EmbeddedError(
+            f"The data in {folder} was written by a Kafka {'before' if had_zookeeper else 'from'} 4.0, which"
+            f" Kafka {version} cannot use; choose another folder with --data, or delete it."
+        )
+
+
+def _start(cluster: EmbeddedCluster, brokers: tuple[Broker, ...], libs: Path) -> EmbeddedCluster:
+    """Start some of the cluster's brokers; each process is written down before it is waited for."""
+    folder = Path(cluster.folder)
+    if cluster.zookeeper is not None:
+        zookeeper = cluster.zookeeper
+        if not zookeeper.is_running(cluster.name):
+            zookeeper = launch_zookeeper(cluster.name, folder, zookeeper.port, layout_of(cluster.version), libs)
+            cluster = replace(cluster, zookeeper=zookeeper)
+            _remember(cluster)
+        wait_until_gone(zookeeper, cluster.name, folder, (broker.node_id for broker in brokers))
+    launched = {broker.node_id: _launch(cluster, broker, libs) for broker in brokers}
+    cluster = replace(cluster, brokers=tuple(launched.get(broker.node_id, broker) for broker in cluster.brokers))
+    _remember(cluster)
+    _wait_until_ready(cluster, tuple(launched.values()))
+    return cluster
 
 
 def _launch(cluster: EmbeddedCluster, broker: Broker, libs: Path) -> Broker:
-    folder = Path(cluster.folder) / f"node-{broker.node_id}"
+    folder = _node_folder(cluster, broker)
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     meta = data / "meta.properties"
-    if not meta.exists():
+    if cluster.zookeeper is None and not meta.exists():
         # What `kafka-storage.sh format` would write; saves a JVM start per broker.
         meta.write_text(f"version=1\ncluster.id={cluster.cluster_id}\nnode.id={broker.node_id}\n")
     properties = folder / "server.properties"
     properties.write_text("".join(f"{k}={v}\n" for k, v in _server_properties(cluster, broker, data).items()))
-    log_config = folder / "log4j2.properties"
-    log_config.write_text(_LOG_CONFIG.format(log=folder / "server.log"))
-    (folder / "server.log").unlink(missing_ok=True)  # readiness is read from it, so it must be this start's
     heap = os.environ.get("KAFKA_HEAP_OPTS", "-Xms256m -Xmx1g").split()
-    command = [java_command(), *heap, "-XX:+UseG1GC", _mark(cluster.name, broker.node_id)]
-    command += [
-        f"-Dlog4j2.configurationFile={log_config}",
-        "-cp",
-        f"{libs}/*",
-        "kafka.Kafka",
-        str(properties),
-    ]
-    with (folder / "console.log").open("wb") as console:
-        process = subprocess.Popen(
-            command,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=folder,
-        )
-    return replace(broker, pid=process.pid)
+    options = [*heap, "-XX:+UseG1GC", mark_of(cluster.name, broker.node_id)]
+    pid = launch(folder, layout_of(cluster.version), libs, options, ["kafka.Kafka", str(properties)])
+    return replace(broker, pid=pid)
+
+
+def _node_folder(cluster: EmbeddedCluster, broker: Broker) -> Path:
+    return Path(cluster.folder) / f"node-{broker.node_id}"
 
 
 def _server_properties(cluster: EmbeddedCluster, broker: Broker, data: Path) -> dict[str, str]:
     count = len(cluster.brokers)
     replicas = str(min(3, count))
     return {
-        "process.roles": "broker,controller",
-        "node.id": str(broker.node_id),
-        "controller.quorum.voters": ",".join(f"{b.node_id}@{HOST}:{b.controller_port}" for b in cluster.brokers),
-        "listeners": f"PLAINTEXT://{HOST}:{broker.port},CONTROLLER://{HOST}:{broker.controller_port}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{broker.port}",
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": (
-            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
-        ),
         "log.dirs": str(data),
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": str(min(2, count)),
-        "share.coordinator.state.topic.replication.factor": replicas,
-        "share.coordinator.state.topic.min.isr": str(min(2, count)),
         "default.replication.factor": replicas,
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
+        **(_kraft_properties(cluster, broker) if cluster.zookeeper is None else _zookeeper_properties(cluster, broker)),
         **{
             key: value.replace("{port}", str(broker.port)).replace("{controller_port}", str(broker.controller_port))
             for key, value in cluster.config
@@ -281,14 +271,41 @@ def _server_properties(cluster: EmbeddedCluster, broker: Broker, data: Path) -> 
     }
 
 
+def _kraft_properties(cluster: EmbeddedCluster, broker: Broker) -> dict[str, str]:
+    count = len(cluster.brokers)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(broker.node_id),
+        "controller.quorum.voters": ",".join(f"{b.node_id}@{HOST}:{b.controller_port}" for b in cluster.brokers),
+        "listeners": f"PLAINTEXT://{HOST}:{broker.port},CONTROLLER://{HOST}:{broker.controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": (
+            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+        ),
+        "share.coordinator.state.topic.replication.factor": str(min(3, count)),
+        "share.coordinator.state.topic.min.isr": str(min(2, count)),
+    }
+
+
+def _zookeeper_properties(cluster: EmbeddedCluster, broker: Broker) -> dict[str, str]:
+    assert cluster.zookeeper is not None
+    return {
+        "broker.id": str(broker.node_id),
+        "zookeeper.connect": f"{HOST}:{cluster.zookeeper.port}",
+        "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
+        # Brokers stop together: the last finds nobody to hand its partitions to, and would try for 15 s.
+        "controlled.shutdown.retry.backoff.ms": "200",
+    }
+
+
 def _wait_until_ready(cluster: EmbeddedCluster, brokers: tuple[Broker, ...]) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
     for broker in brokers:
         while not _is_serving(cluster, broker):
-            if not _is_ours(cluster.name, broker):
-                raise EmbeddedError(
-                    f"Broker {broker.node_id} of '{cluster.name}' ended at its start: {_last_words(cluster, broker)}"
-                )
+            if not _is_running(cluster.name, broker):
+                why = last_words(_node_folder(cluster, broker))
+                raise EmbeddedError(f"Broker {broker.node_id} of '{cluster.name}' ended at its start: {why}")
             if time.monotonic() > deadline:
                 raise EmbeddedError(
                     f"Broker {broker.node_id} of '{cluster.name}' did not start within {_START_TIMEOUT_S:.0f} s."
@@ -297,26 +314,11 @@ def _wait_until_ready(cluster: EmbeddedCluster, brokers: tuple[Broker, ...]) -> 
 
 
 def _is_serving(cluster: EmbeddedCluster, broker: Broker) -> bool:
-    log = Path(cluster.folder) / f"node-{broker.node_id}" / "server.log"
+    log = _node_folder(cluster, broker) / "server.log"
     try:
         with socket.create_connection((HOST, broker.port), timeout=1):
             pass
         # The port opens before the broker is registered; the last line of the start says it serves.
-        return "Kafka Server started" in log.read_text(errors="replace")
+        return layout_of(cluster.version).started_words in log.read_text(errors="replace")
     except OSError:
         return False
-
-
-def _last_words(cluster: EmbeddedCluster, broker: Broker) -> str:
-    folder = Path(cluster.folder) / f"node-{broker.node_id}"
-    for name in ("server.log", "console.log"):
-        lines = (
-            [line.strip() for line in (folder / name).read_text(errors="replace").splitlines() if line.strip()]
-            if (folder / name).exists()
-            else []
-        )
-        causes = [line for line in lines if line.startswith("Caused by")]
-        errors = [line for line in lines if "Exception" in line or "ERROR" in line or "FATAL" in line]
-        if causes or errors:
-            return f"{causes[-1] if causes else errors[0]} (more in {folder / name})"
-    return f"see {folder}"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heliograph.embedded.java import java_command
+from heliograph.embedded.layouts import layout_of
 from heliograph.embedded.places import LIBS_VARIABLE, cache_folder
 from heliograph.errors import EmbeddedError
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 DEFAULT_VERSION = "4.3.1"
 _MARKER = ".complete"
-_LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,24 @@ class JarSet:
 
     name: str
     artifacts: tuple[tuple[str, str, str], ...]
+    overrides: tuple[tuple[str, str, str], ...] = ()
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> JarSet:
-    """What a KRaft broker needs."""
-    if not version.startswith("4."):
-        raise EmbeddedError(f"Kafka {version} is not supported by the embedded cluster; versions 4.x are.")
-    return JarSet(f"kafka-{version}", (("org.apache.kafka", "kafka_2.13", version), _LOG_BINDING))
+    """What a broker needs, and its ZooKeeper where it has one."""
+    layout = layout_of(version)
+    kafka = ("org.apache.kafka", f"kafka_{layout.scala}", version)
+    return JarSet(f"kafka-{version}", (kafka, layout.log_binding), layout.overrides)
 
 
 def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
     """What Java MirrorMaker 2 and Kafka's own tools need: for comparison and for tests of compatibility."""
-    kafka = "org.apache.kafka"
-    names = ("kafka_2.13", "connect-mirror", "connect-runtime", "kafka-tools")
-    return JarSet(f"connect-{version}", (*((kafka, name, version) for name in names), _LOG_BINDING))
+    layout = layout_of(version)
+    if not layout.has_mirror_maker_2:
+        raise EmbeddedError(f"Kafka {version} has no MirrorMaker 2; it came with 2.4.")
+    names = (f"kafka_{layout.scala}", "connect-mirror", "connect-runtime", "kafka-tools")
+    artifacts = tuple(("org.apache.kafka", name, version) for name in names)
+    return JarSet(f"connect-{version}", (*artifacts, layout.log_binding), layout.overrides)
 
 
 def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _done, _all: None) -> Path:
@@ -113,10 +117,12 @@ def _ivy_jar() -> Path:
 
 
 def _ivy_file(jars: JarSet) -> str:
-    rows = "\n".join(
+    wanted = [
         f'    <dependency org="{org}" name="{name}" rev="{version}" conf="default->default"/>'
         for org, name, version in jars.artifacts
-    )
+    ]
+    replaced = [f'    <override org="{org}" module="{name}" rev="{version}"/>' for org, name, version in jars.overrides]
+    rows = "\n".join(wanted + replaced)
     return (
         '<ivy-module version="2.0">\n  <info organisation="heliograph" module="embedded"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'

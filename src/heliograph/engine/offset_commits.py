@@ -17,7 +17,6 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from heliograph.errors import TaskError
 from heliograph.kafka.outgoing import Outgoing
-from heliograph.kafka.producer import BatchProducer
 from heliograph.model import SourceOffset, TopicPartition
 from heliograph.wire.connect_offsets import encode_headers, encode_key, encode_value, partition_for_key
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from heliograph.engine.spec import TaskSpec
+    from heliograph.kafka.producer import BatchProducer
     from heliograph.kafka.producer_session import ProducerSession
 
 _BATCH_BYTES = 512 * 1024

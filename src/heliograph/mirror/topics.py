@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from heliograph.config.types import Settings
     from heliograph.model import ConfigEntry, TopicState
 
+# They say how a broker before 4.0 keeps and serves older message formats. We always write the newest; a broker from 4.0
+# on does not know them, and an older one would refuse our idempotent producer on a topic that has the first.
+_OF_OLD_FORMATS = frozenset({"message.format.version", "message.downconversion.enable"})
+
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
@@ -95,6 +99,7 @@ class TopicRules:
             if entry.value is not None
             and (not entry.is_default or self.use_source_defaults)
             and not (entry.is_read_only or entry.is_sensitive or entry.is_static_broker_config)
+            and entry.name not in _OF_OLD_FORMATS
             and self.config_properties.accepts(entry.name)
         )
 
