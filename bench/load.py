@@ -1,71 +1,129 @@
-"""Test data: the same records for every copier, written once per workload."""
+"""Test data: the same records for every copier, written once per workload; and a steady load behind probe records."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from confluent_kafka import Producer
 
 from bench.measure import admin_of
+from bench.workloads import Workload
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.mirror.topics import CreateTopic
 
-PARTITIONS = 8
+# Two processes write: records are made by Python, and one-record batches cost a request each.
+_WRITERS = 2
+_VALUES_BYTES = 16 << 20
+_TICK_S = 0.005
+_SPAWN = multiprocessing.get_context("spawn")  # a fork would inherit the threads that measure
 
 
-@dataclass(frozen=True)
-class Workload:
-    """Records of one size and codec. `batch_bytes` is the writing producer's batch.size."""
-
-    name: str
-    records: int
-    record_bytes: int
-    compression: str = "none"
-    batch_bytes: int = 65_536
-
-    @property
-    def topic(self) -> str:
-        """Its topic on the source."""
-        return f"bench-{self.name}"
-
-    @property
-    def data_bytes(self) -> int:
-        """Bytes of all values, before compression."""
-        return self.records * self.record_bytes
-
-
-def make_topic(cluster: EmbeddedCluster, topic: str, partitions: int = PARTITIONS) -> None:
+def make_topics(cluster: EmbeddedCluster, topics: tuple[str, ...], partitions: int) -> None:
     admin = admin_of(cluster)
-    failures = admin.create_topics([CreateTopic(topic, partitions, 1, ())])
+    failures = admin.create_topics([CreateTopic(topic, partitions, 1, ()) for topic in topics])
     assert not failures, failures
-    admin.wait_for_leaders({topic: partitions})
+    admin.wait_for_leaders(dict.fromkeys(topics, partitions))
     admin.close()
 
 
-def write(cluster: EmbeddedCluster, workload: Workload, topic: str | None = None) -> None:
-    """Create the workload's topic and fill it; half of each value is random, half is not, so that codecs have work."""
-    name = topic or workload.topic
-    make_topic(cluster, name)
+def write(cluster: EmbeddedCluster, workload: Workload) -> int:
+    """Create the workload's topics and fill them.
+
+    The last record of every partition has a time ahead of all others, which is returned: once that time can be found
+    in a copied partition, everything before it is there too, however many offsets transaction markers took.
+    """
+    make_topics(cluster, workload.topics, workload.partitions)
+    mark_ms = int(time.time() * 1000) + 1_800_000  # brokers refuse times more than an hour ahead
+    parts = [(cluster.bootstrap, workload, mark_ms, number) for number in range(_WRITERS)]
+    with _SPAWN.Pool(_WRITERS) as pool:
+        pool.starmap(_fill, parts)
+    return mark_ms
+
+
+def _fill(bootstrap: str, workload: Workload, mark_ms: int, writer: int) -> None:
+    """Write every `_WRITERS`th partition; each gets a batch's worth of records at a time, whatever their number."""
+    tps = [(topic, number) for number in range(workload.partitions) for topic in workload.topics]
+    quotas = [len(range(place, workload.records, len(tps))) for place in range(len(tps))]
+    block = min(workload.batch_records, max(1, workload.batch_bytes // (workload.record_bytes + 64)))
+    producer = _producer(bootstrap, workload)
+    values = _values(workload)
+    mine = range(writer, len(tps), _WRITERS)
+    for begin in range(0, max(quotas), block):
+        for place in mine:
+            topic, partition = tps[place]
+            for number in range(begin, min(begin + block, quotas[place])):
+                at = mark_ms if number == quotas[place] - 1 else 0
+                _produce(producer, topic, values[number % len(values)], partition, at)
+            producer.poll(0)
+    producer.flush()
+
+
+def _values(workload: Workload) -> list[bytes]:
+    """Half of each value is random, half is not, so that codecs have work."""
     half = workload.record_bytes // 2
-    values = [os.urandom(half) + b"x" * (workload.record_bytes - half) for _ in range(256)]
-    producer = Producer(
+    count = max(8, min(256, _VALUES_BYTES // workload.record_bytes))
+    return [os.urandom(half) + b"x" * (workload.record_bytes - half) for _ in range(count)]
+
+
+def _producer(bootstrap: str, workload: Workload) -> Any:
+    return Producer(
         {
-            "bootstrap.servers": cluster.bootstrap,
+            "bootstrap.servers": bootstrap,
             "compression.type": workload.compression,
             "batch.size": workload.batch_bytes,
-            "linger.ms": 20,
+            "batch.num.messages": workload.batch_records,
+            "linger.ms": 0 if workload.batch_records == 1 else 20,
             "queue.buffering.max.messages": 500_000,
             "queue.buffering.max.kbytes": 512 * 1024,
         }
     )
-    for number in range(workload.records):
-        while True:
-            try:
-                producer.produce(name, values[number & 255], partition=(number >> 6) % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.01)
-        if not number & 1023:
-            producer.poll(0)
-    producer.flush()
+
+
+def _produce(producer: Any, topic: str, value: bytes, partition: int, timestamp_ms: int) -> None:
+    while True:
+        try:
+            producer.produce(topic, value, partition=partition, timestamp=timestamp_ms)
+        except BufferError:
+            producer.poll(0.01)
+        else:
+            return
+
+
+@contextmanager
+def background(cluster: EmbeddedCluster, workload: Workload, topic: str, rate: float) -> Iterator[Any]:
+    """Records of the workload's size, `rate` a second, from a process of its own until the end of the block.
+
+    Yields a counter whose `value` says how many were sent: where the machine has no room for more, fewer than asked.
+
+    Large records are the cheap way to make load: what Python and librdkafka do for each is small against its bytes, so
+    the two cores stay with the brokers and the copier.
+    """
+    stop, sent = _SPAWN.Event(), _SPAWN.Value("q", 0)
+    arguments = (cluster.bootstrap, workload, topic, rate, stop, sent)
+    process = _SPAWN.Process(target=_send_steadily, args=arguments, daemon=True)
+    process.start()
+    try:
+        yield sent
+    finally:
+        stop.set()
+        process.join()
+
+
+def _send_steadily(bootstrap: str, workload: Workload, topic: str, rate: float, stop: Any, sent: Any) -> None:
+    producer = _producer(bootstrap, workload)
+    values = _values(workload)
+    block = max(1, workload.batch_bytes // (workload.record_bytes + 64))
+    begin, number = time.monotonic(), 0
+    while not stop.is_set():
+        while number < int((time.monotonic() - begin) * rate) and not stop.is_set():
+            _produce(producer, topic, values[number % len(values)], number // block % workload.partitions, 0)
+            number += 1
+        sent.value = number
+        producer.poll(0)
+        time.sleep(_TICK_S)
+    producer.flush(30)
