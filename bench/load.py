@@ -11,13 +11,14 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bench.measure import admin_of
+from bench.measure import Progress, admin_of
+from bench.single_batches import write_single_batches
 from bench.workloads import Workload
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.mirror.topics import CreateTopic
+from heliograph.model import TopicPartition
 
-# Two processes write: records are made by Python, and one-record batches cost a request each.
-_WRITERS = 2
+_WRITERS = 2  # processes: Python makes the records
 _VALUES_BYTES = 16 << 20
 _TICK_S = 0.005
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would inherit the threads that measure
@@ -28,6 +29,8 @@ def make_topics(cluster: EmbeddedCluster, topics: tuple[str, ...], partitions: i
     failures = admin.create_topics([CreateTopic(topic, partitions, 1, ()) for topic in topics])
     assert not failures, failures
     admin.wait_for_leaders(dict.fromkeys(topics, partitions))
+    # Leaders are told before they take records; once they say where their log ends, they do.
+    admin.end_offsets(TopicPartition(topic, number) for topic in topics for number in range(partitions))
     admin.close()
 
 
@@ -39,17 +42,28 @@ def write(cluster: EmbeddedCluster, workload: Workload) -> int:
     """
     make_topics(cluster, workload.topics, workload.partitions)
     mark_ms = int(time.time() * 1000) + 1_800_000  # brokers refuse times more than an hour ahead
-    parts = [(cluster.bootstrap, workload, mark_ms, number) for number in range(_WRITERS)]
-    with _SPAWN.Pool(_WRITERS) as pool:
-        pool.starmap(_fill, parts)
+    if workload.has_single_batches:
+        write_single_batches(cluster, workload, _values(workload), mark_ms)
+    else:
+        with _SPAWN.Pool(_WRITERS) as pool:
+            pool.starmap(_fill, [(cluster.bootstrap, workload, mark_ms, number) for number in range(_WRITERS)])
+    _check(cluster, workload)
     return mark_ms
+
+
+def _check(cluster: EmbeddedCluster, workload: Workload) -> None:
+    admin = admin_of(cluster)
+    written = Progress(admin, workload.topics, workload.partitions).end_offsets()
+    admin.close()
+    if written != workload.records:
+        raise RuntimeError(f"{workload.name}: {written} of {workload.records} records were written.")
 
 
 def _fill(bootstrap: str, workload: Workload, mark_ms: int, writer: int) -> None:
     """Write every `_WRITERS`th partition; each gets a batch's worth of records at a time, whatever their number."""
     tps = [(topic, number) for number in range(workload.partitions) for topic in workload.topics]
     quotas = [len(range(place, workload.records, len(tps))) for place in range(len(tps))]
-    block = min(workload.batch_records, max(1, workload.batch_bytes // (workload.record_bytes + 64)))
+    block = max(1, workload.batch_bytes // (workload.record_bytes + 64))
     producer = _producer(bootstrap, workload)
     values = _values(workload)
     mine = range(writer, len(tps), _WRITERS)
@@ -76,8 +90,8 @@ def _producer(bootstrap: str, workload: Workload) -> Any:
             "bootstrap.servers": bootstrap,
             "compression.type": workload.compression,
             "batch.size": workload.batch_bytes,
-            "batch.num.messages": workload.batch_records,
-            "linger.ms": 0 if workload.batch_records == 1 else 20,
+            "compression.level": 1 if workload.compression == "gzip" else -1,  # higher ones take minutes to write
+            "linger.ms": 20,
             "queue.buffering.max.messages": 500_000,
             "queue.buffering.max.kbytes": 512 * 1024,
         }

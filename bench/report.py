@@ -186,8 +186,8 @@ def print_ratios(table: Table) -> None:
         print(f"  {row.name:24} of our own rate, and Java MM2 of its own, at {row.baseline}: {', '.join(words)}")
 
 
-def print_targets(table: Table) -> None:
-    print("\nTargets")
+def print_targets(table: Table, scale: float) -> None:
+    print("\nTargets" + (f" (with {scale:.3g} of the records: too short to judge by)" if scale < 1 else ""))
     for target in TARGETS:
         print(target.verdict(table))
 
@@ -201,7 +201,7 @@ def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> None:
         "brokers_data_in": "memory" if is_in_memory else "disk",
     }
     stamp = time.strftime("%Y-%m-%dT%H%M")
-    file = RESULTS / f"{stamp}.json"
+    file = RESULTS / (f"{stamp}.json" if scale >= 1 else f"{stamp}-short.json")
     rows = [asdict(row) for row in figures]
     file.write_text(json.dumps({"at": stamp, "machine": machine, "scale": scale, "figures": rows}, indent=2) + "\n")
     print(f"\nWritten to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")

@@ -206,7 +206,7 @@ def main() -> None:
             figures += bench.row(number, workload, chosen)
     table = Table(figures)
     print_ratios(table)
-    print_targets(table)
+    print_targets(table, scale)
     print(f"\nTook {(time.monotonic() - began) / 60:.1f} minutes.")
     save(figures, is_in_memory=bench.is_in_memory, scale=scale)
 
