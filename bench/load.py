@@ -108,36 +108,61 @@ def _produce(producer: Any, topic: str, value: bytes, partition: int, timestamp_
             return
 
 
-@contextmanager
-def background(cluster: EmbeddedCluster, workload: Workload, topic: str, rate: float) -> Iterator[Any]:
-    """Records of the workload's size, `rate` a second, from a process of its own until the end of the block.
+class Load:
+    """What a steady load has done so far; shared with the process that makes it."""
 
-    Yields a counter whose `value` says how many were sent: where the machine has no room for more, fewer than asked.
+    def __init__(self) -> None:
+        self._done = _SPAWN.Array("d", [0.0, 0.0])
+
+    @property
+    def records(self) -> int:
+        """Records handed to the producer."""
+        return int(self._done[0])
+
+    @property
+    def records_per_s(self) -> float:
+        """The rate it reached: less than was asked for where the machine has no room for more."""
+        records, seconds = self._done[:]
+        return float(records / seconds) if seconds else 0.0
+
+    def tell(self, records: int, seconds: float) -> None:
+        """Note how far it is."""
+        self._done[:] = [float(records), seconds]
+
+
+@contextmanager
+def background(
+    cluster: EmbeddedCluster, workload: Workload, topic: str, *, rate: float, records: int
+) -> Iterator[Load]:
+    """So many records of the workload's size, `rate` a second, from a process of its own; ended with the block.
 
     Large records are the cheap way to make load: what Python and librdkafka do for each is small against its bytes, so
     the two cores stay with the brokers and the copier.
     """
-    stop, sent = _SPAWN.Event(), _SPAWN.Value("q", 0)
-    arguments = (cluster.bootstrap, workload, topic, rate, stop, sent)
+    stop, load = _SPAWN.Event(), Load()
+    arguments = (cluster.bootstrap, workload, topic, rate, records, stop, load)
     process = _SPAWN.Process(target=_send_steadily, args=arguments, daemon=True)
     process.start()
     try:
-        yield sent
+        yield load
     finally:
         stop.set()
         process.join()
 
 
-def _send_steadily(bootstrap: str, workload: Workload, topic: str, rate: float, stop: Any, sent: Any) -> None:
+def _send_steadily(
+    bootstrap: str, workload: Workload, topic: str, rate: float, records: int, stop: Any, load: Load
+) -> None:
     producer = _producer(bootstrap, workload)
     values = _values(workload)
     block = max(1, workload.batch_bytes // (workload.record_bytes + 64))
     begin, number = time.monotonic(), 0
-    while not stop.is_set():
-        while number < int((time.monotonic() - begin) * rate) and not stop.is_set():
+    while number < records and not stop.is_set():
+        due = min(records, int((time.monotonic() - begin) * rate))
+        while number < due and not stop.is_set():
             _produce(producer, topic, values[number % len(values)], number // block % workload.partitions, 0)
             number += 1
-        sent.value = number
+        load.tell(number, time.monotonic() - begin)
         producer.poll(0)
         time.sleep(_TICK_S)
     producer.flush(30)

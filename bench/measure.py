@@ -31,10 +31,11 @@ def admin_of(cluster: EmbeddedCluster) -> Admin:
 
 def broker_cpu_s(*clusters: EmbeddedCluster) -> float:
     """CPU seconds all brokers have used so far."""
-    return sum(_cpu(psutil.Process(broker.pid)) for cluster in clusters for broker in cluster.brokers)
+    return sum(cpu_s(psutil.Process(broker.pid)) for cluster in clusters for broker in cluster.brokers)
 
 
-def _cpu(process: psutil.Process) -> float:
+def cpu_s(process: psutil.Process) -> float:
+    """CPU seconds a process has used so far."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
@@ -83,7 +84,7 @@ class ProcessTree:
             return
         for process in processes:
             try:
-                self._cpu_by_pid[process.pid] = _cpu(process)
+                self._cpu_by_pid[process.pid] = cpu_s(process)
                 if memory:
                     size = process.memory_full_info().pss
                     total += size

@@ -37,6 +37,7 @@ class Figures:
     latency: Latency | None = None
     loaded_latency: Latency | None = None
     background_mb_per_s: float | None = None
+    proxy_cpu_s_per_gb: float | None = None
     transaction_markers: int | None = None
     committed_records: int | None = None
 
@@ -53,6 +54,8 @@ class Figures:
             text += f", latency {self.latency}"
         if self.loaded_latency:
             text += f", latency behind {self.background_mb_per_s:,.0f} MB/s {self.loaded_latency}"
+        if self.proxy_cpu_s_per_gb is not None:
+            text += f", CPU of the proxy {self.proxy_cpu_s_per_gb:.2f} s/GB"
         if self.transaction_markers is not None:
             text += (
                 f", {self.transaction_markers:,} transaction markers,"

@@ -27,7 +27,7 @@ from bench.ballast import Ballast
 from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OURS, Copier
 from bench.latency import Latency, measure_latency
 from bench.load import background, make_topics, write
-from bench.measure import ProcessTree, Progress, admin_of, broker_cpu_s, count_committed
+from bench.measure import ProcessTree, Progress, admin_of, broker_cpu_s, count_committed, cpu_s
 from bench.proxy import HOST, free_port, running_proxy
 from bench.report import Figures, Table, print_ratios, print_targets, save
 from bench.workloads import WORKLOADS, Workload, selected
@@ -65,7 +65,7 @@ class Bench:
         if workload.has_latency or workload.has_loaded_latency:
             make_topics(self.source, (PROBE_TOPIC, LOAD_TOPIC), workload.partitions)
             topics += f",{PROBE_TOPIC},{LOAD_TOPIC}"
-        with self._way(workload) as source:
+        with self._way(workload) as (source, proxy):
             began = time.monotonic()
             with copier.running(self.folder, source, self.target.bootstrap, topics) as process:
                 tree = ProcessTree(psutil.Process(process.pid)).start()
@@ -74,17 +74,19 @@ class Bench:
                     self._add_latencies(workload, copier, figures)
                 finally:
                     tree.stop()
+            if proxy is not None:
+                figures.proxy_cpu_s_per_gb = cpu_s(proxy) / (workload.data_bytes / 1e9)
         figures.peak_mb, figures.task_peak_mb = tree.peak_bytes / 1e6, tree.task_peak_bytes / 1e6
         return figures
 
     @contextmanager
-    def _way(self, workload: Workload) -> Iterator[str]:
-        """The bootstrap servers a copier gets for the source."""
+    def _way(self, workload: Workload) -> Iterator[tuple[str, psutil.Process | None]]:
+        """The bootstrap servers a copier gets for the source, and the proxy behind them, where there is one."""
         if not workload.round_trip_ms:
-            yield self.source.bootstrap
+            yield self.source.bootstrap, None
             return
-        with running_proxy(self.proxy_port, self.far_port, workload.round_trip_ms):
-            yield f"{HOST}:{self.proxy_port}"
+        with running_proxy(self.proxy_port, self.far_port, workload.round_trip_ms) as pid:
+            yield f"{HOST}:{self.proxy_port}", psutil.Process(pid)
 
     def _copy(self, workload: Workload, copier: Copier, mark_ms: int, tree: ProcessTree, began: float) -> Figures:
         remotes = tuple(copier.remote(topic) for topic in workload.topics)
@@ -130,16 +132,16 @@ class Bench:
             return
         rate = figures.records_per_s / 2
         seconds = min(self.latency_s, _MOST_LOAD_BYTES / (rate * workload.record_bytes))
-        planned_bytes = int(2 * seconds * rate * workload.record_bytes)  # both sides grow meanwhile
-        ballast = Ballast(self.folder, planned_bytes if self.is_in_memory else 0)
-        with background(self.source, workload, LOAD_TOPIC, rate) as sent:
-            while not sent.value:
+        records = int(seconds * rate)
+        both_sides = 2 * workload.record_bytes
+        ballast = Ballast(self.folder, records * both_sides if self.is_in_memory else 0)
+        with background(self.source, workload, LOAD_TOPIC, rate=rate, records=records) as load:
+            while not load.records:
                 time.sleep(0.01)
-            began = time.monotonic()
             figures.loaded_latency = self._latency(
-                workload, copier, seconds, lambda: ballast.keep_ahead_of(2 * sent.value * workload.record_bytes)
+                workload, copier, seconds, lambda: ballast.keep_ahead_of(load.records * both_sides)
             )
-            figures.background_mb_per_s = sent.value * workload.record_bytes / 1e6 / (time.monotonic() - began)
+            figures.background_mb_per_s = load.records_per_s * workload.record_bytes / 1e6
         ballast.drop()
 
     def _latency(
