@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -195,6 +196,7 @@ def _delete(cluster: EmbeddedCluster, is_unwanted: Callable[[str], bool]) -> Non
 
 def main() -> None:
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the brokers end too
     scale = arguments.scale or (_QUICK_SCALE if arguments.quick else 1.0)
     warm_ups = arguments.warm_ups if arguments.warm_ups is not None else (1 if arguments.quick else 8)
     figures: list[Figures] = []
