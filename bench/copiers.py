@@ -7,10 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from bench.workloads import Workload
 from heliograph.embedded.jars import connect_jars, ensure_jars
 from heliograph.embedded.java import java_command
 
@@ -54,17 +54,20 @@ class Copier:
     is_java: bool
     extra: str = ""
 
+    def for_row(self, number: int, workload: Workload) -> Copier:
+        """The same program for one row: what the row needs on top, and an alias that has no past."""
+        extra = workload.java_extra if self.is_java else workload.our_extra
+        return replace(self, alias=f"{self.alias}{number}", extra=self.extra + extra)
+
     def remote(self, topic: str) -> str:
         """Name of a topic's copy."""
         return f"{self.alias}.{topic}"
 
     @contextmanager
-    def running(
-        self, folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, topics: str
-    ) -> Iterator[subprocess.Popen[bytes]]:
-        """The running program; stopped by SIGTERM at the end, and killed if that does not help."""
+    def running(self, folder: Path, source: str, target: str, topics: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The running program between two bootstrap servers; stopped by SIGTERM, and killed if that does not help."""
         file = folder / f"{self.alias}.properties"
-        text = _COMMON.format(alias=self.alias, source=source.bootstrap, target=target.bootstrap, topics=topics)
+        text = _COMMON.format(alias=self.alias, source=source, target=target, topics=topics)
         file.write_text(text + self.extra.format(alias=self.alias))
         with (folder / f"{self.alias}.log").open("ab") as log:
             process = subprocess.Popen(self._command(file), stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
@@ -98,8 +101,7 @@ class Copier:
         ]
 
 
-COPIERS = (
-    Copier("Java MM2, defaults", "jd", is_java=True),
-    Copier("Java MM2, tuned", "jt", is_java=True, extra=_TUNED),
-    Copier("Heliograph", "he", is_java=False),
-)
+JAVA_DEFAULTS = Copier("Java MM2, defaults", "jd", is_java=True)
+JAVA_TUNED = Copier("Java MM2, tuned", "jt", is_java=True, extra=_TUNED)
+OURS = Copier("Heliograph", "he", is_java=False)
+COPIERS = (JAVA_DEFAULTS, JAVA_TUNED, OURS)

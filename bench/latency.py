@@ -5,12 +5,27 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
 
 _STAMP = struct.Struct(">d")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds below which half, 95 % and 99 % of the records were."""
+
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    records: int
+
+    def __str__(self) -> str:
+        return f"p50/p95/p99 {self.p50_ms:.1f}/{self.p95_ms:.1f}/{self.p99_ms:.1f} ms"
 
 
 def measure_latency(
@@ -22,8 +37,9 @@ def measure_latency(
     rate: int,
     seconds: float,
     partitions: int,
-) -> list[float]:
-    """Milliseconds of each record from before it was sent until it was read; the first two seconds are left out."""
+    on_wait: Callable[[], None] = lambda: None,
+) -> Latency | None:
+    """Of each record from before it was sent until it was read; the first two seconds are left out."""
     consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 100})
     ends = [
         TopicPartition(remote, p, consumer.get_watermark_offsets(TopicPartition(remote, p), timeout=30)[1])
@@ -37,11 +53,15 @@ def measure_latency(
     deadline = time.monotonic() + seconds + 30
     while len(latencies) < count and time.monotonic() < deadline:
         message = consumer.poll(1.0)
+        on_wait()
         if message is not None and message.error() is None:
             latencies.append((time.time() - _STAMP.unpack(message.value()[:8])[0]) * 1000)
     consumer.close()
     sender.join()
-    return latencies[2 * rate :]
+    counted = latencies[2 * rate :]
+    if not counted:
+        return None
+    return Latency(percentile(counted, 0.50), percentile(counted, 0.95), percentile(counted, 0.99), len(counted))
 
 
 def _send(source: EmbeddedCluster, topic: str, rate: int, count: int, partitions: int) -> None:

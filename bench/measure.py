@@ -1,4 +1,4 @@
-"""CPU and memory of a copier's whole process tree, and the progress of a topic on the target."""
+"""CPU and memory of a copier's whole process tree, and the progress of its topics on the target."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psutil
+from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import TopicPartition as Place
 
-from heliograph.kafka.admin import Admin
+from heliograph.kafka.admin import READ_COMMITTED, Admin
 from heliograph.kafka.security import Security
 from heliograph.model import Address, TopicPartition
 
@@ -29,12 +31,17 @@ def admin_of(cluster: EmbeddedCluster) -> Admin:
 
 def broker_cpu_s(*clusters: EmbeddedCluster) -> float:
     """CPU seconds all brokers have used so far."""
-    return sum(_cpu(psutil.Process(broker.pid)) for cluster in clusters for broker in cluster.brokers)
+    return sum(cpu_s(psutil.Process(broker.pid)) for cluster in clusters for broker in cluster.brokers)
 
 
-def _cpu(process: psutil.Process) -> float:
+def cpu_s(process: psutil.Process) -> float:
+    """CPU seconds a process has used so far."""
     times = process.cpu_times()
     return float(times.user + times.system)
+
+
+def _is_spark_worker(process: psutil.Process) -> bool:
+    return any(part in ("pyspark.daemon", "pyspark.worker") for part in process.cmdline())
 
 
 @dataclass
@@ -43,6 +50,7 @@ class ProcessTree:
 
     root: psutil.Process
     peak_bytes: int = 0
+    task_peak_bytes: int = 0  # of the largest Python worker of Spark: the process that runs a copy task
     _cpu_by_pid: dict[int, float] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -76,27 +84,30 @@ class ProcessTree:
             return
         for process in processes:
             try:
-                self._cpu_by_pid[process.pid] = _cpu(process)
+                self._cpu_by_pid[process.pid] = cpu_s(process)
                 if memory:
-                    total += process.memory_full_info().pss
+                    size = process.memory_full_info().pss
+                    total += size
+                    if _is_spark_worker(process):
+                        self.task_peak_bytes = max(self.task_peak_bytes, size)
             except psutil.Error:
                 continue
         self.peak_bytes = max(self.peak_bytes, total)
 
 
-class TopicProgress:
-    """How many records a topic on the target has."""
+class Progress:
+    """How far the copies of a workload's topics on the target are."""
 
-    def __init__(self, admin: Admin, topic: str, partitions: int) -> None:
+    def __init__(self, admin: Admin, topics: tuple[str, ...], partitions: int) -> None:
         self._admin = admin
-        self._tps = [TopicPartition(topic, number) for number in range(partitions)]
-        self._topic = topic
+        self._topics = topics
+        self._tps = [TopicPartition(topic, number) for topic in topics for number in range(partitions)]
         self._leader: Address | None = None  # asking the one broker directly keeps the watching cheap
 
-    def count(self) -> int:
-        """Records so far; 0 while the topic is not there."""
+    def end_offsets(self) -> int:
+        """Sum of all end offsets; 0 while a topic is not there. Transaction markers are in it."""
         if self._leader is None:
-            view = self._admin.view([self._topic])
+            view = self._admin.view(self._topics)
             leaders = {view.leaders.get(tp, -1) for tp in self._tps}
             if -1 in leaders:
                 return 0
@@ -106,14 +117,57 @@ class TopicProgress:
     def wait_for(
         self, records: int, timeout_s: float, on_count: Callable[[int], None] = lambda _count: None
     ) -> tuple[float, int]:
-        """The moment the topic has at least so many records, and how many it had then."""
+        """The moment the end offsets sum up to so many, and their sum then."""
         deadline = time.monotonic() + timeout_s
         while True:
-            count = self.count()
+            asked = time.monotonic()
+            count = self.end_offsets()
             now = time.monotonic()
             on_count(count)
             if count >= records:
                 return now, count
             if now > deadline:
-                raise TimeoutError(f"{self._topic} has {count} of {records} records after {timeout_s:.0f} s")
-            time.sleep(0.02 if count == 0 else 0.05)
+                raise TimeoutError(f"{self._topics[0]} has {count} of {records} records after {timeout_s:.0f} s")
+            # Asking for a thousand partitions costs this process milliseconds; it must not take a core from the copier.
+            time.sleep(max(0.02 if count == 0 else 0.05, 8 * (now - asked)))
+
+    def wait_for_mark(self, mark_ms: int, timeout_s: float) -> float:
+        """The moment the last record of every partition can be read, committed if in a transaction.
+
+        Progress is in order, so its last record stands for a whole partition. End offsets alone would not do: every
+        transaction marker takes one.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = self._admin.list_offsets(self._tps, mark_ms, READ_COMMITTED)
+            now = time.monotonic()
+            if all(offset >= 0 for offset in found.values()):
+                return now
+            if now > deadline:
+                raise TimeoutError(f"{self._topics[0]}: last records are missing after {timeout_s:.0f} s")
+            time.sleep(0.02)
+
+
+def count_committed(cluster: EmbeddedCluster, topics: tuple[str, ...], partitions: int) -> int:
+    """Records a read-committed consumer gets from the beginning to the end: neither markers nor what was aborted."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "bench-count",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([Place(topic, number, 0) for topic in topics for number in range(partitions)])
+    count, left = 0, len(topics) * partitions
+    while left:
+        for message in consumer.consume(10_000, 1.0):
+            if message.error() is None:
+                count += 1
+            elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  (librdkafka's own name for it)
+                left -= 1
+            else:
+                raise RuntimeError(str(message.error()))
+    consumer.close()
+    return count

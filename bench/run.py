@@ -1,22 +1,22 @@
-"""`make bench`: Java MirrorMaker 2 (defaults and tuned) and Heliograph in one run; prints ratios, writes JSON.
+"""`make bench`: Java MirrorMaker 2 and Heliograph in one run on the same clusters; prints ratios, writes JSON.
 
-Both clusters, the copier and the load share this machine. The source topic is filled first; then each copier in turn
-is started and copies it. Rates count from the first replicated record to the last, so nobody's start-up is in them;
-CPU is counted over the same time, for the copier's whole process tree. Latency is measured afterwards, on a second
-topic, with the copier warm.
+Both clusters, the copier and the load share this machine. A row's source topics are filled first; then each copier in
+turn is started and copies them. Rates count from the first replicated record to the last, so nobody's start-up is in
+them; CPU is counted over the same time, for the copier's whole process tree. Latency is measured afterwards, on topics
+of its own, with the copier warm: at 200 records a second, and behind a load of half the rate just measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
+import signal
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -25,36 +25,27 @@ from kafka.admin import KafkaAdminClient
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.ballast import Ballast
-from bench.copiers import COPIERS, Copier
-from bench.latency import measure_latency, percentile
-from bench.load import PARTITIONS, Workload, make_topic, write
-from bench.measure import ProcessTree, TopicProgress, admin_of, broker_cpu_s
+from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OURS, Copier
+from bench.latency import Latency, measure_latency
+from bench.load import background, make_topics, write
+from bench.measure import ProcessTree, Progress, admin_of, broker_cpu_s, count_committed, cpu_s
+from bench.proxy import HOST, free_port, running_proxy
+from bench.report import Figures, Table, print_ratios, print_targets, save
+from bench.workloads import WORKLOADS, Workload, selected
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
 
-WORKLOADS = (
-    Workload("500B", 4_000_000, 500),
-    Workload("100B", 8_000_000, 100),
-    Workload("500B-lz4", 4_000_000, 500, compression="lz4"),
-)
-PROBE_TOPIC = "probe"
-RESULTS = Path(__file__).resolve().parent / "results"
-
-
-@dataclass
-class Figures:
-    """What was measured of one copier on one workload."""
-
-    workload: str
-    copier: str
-    records_per_s: float
-    mb_per_s: float
-    cpu_s_per_gb: float
-    broker_cpu_s_per_gb: float
-    peak_mb: float
-    first_record_s: float
-    latency_p50_ms: float | None = None
-    latency_p95_ms: float | None = None
-    latency_p99_ms: float | None = None
+PROBE_TOPIC, LOAD_TOPIC = "probe", "load"
+_PROBE_RATE = 200
+_MOST_LOAD_BYTES = 2_500_000_000  # on each side, while the row's own topics are still there
+_START_TIMEOUT_S, _COPY_TIMEOUT_S = 120, 300
+_QUICK_SCALE, _QUICK_LATENCY_S = 0.1, 6.0
+_BROKER_CONFIG = {"log.segment.delete.delay.ms": "1000"}  # deleted topics would fill the memory for a minute
+# A second way into the source's brokers, told to those who come through the proxy.
+_FAR_CONFIG = {
+    "listeners": f"PLAINTEXT://{HOST}:{{port}},FAR://{HOST}:%d,CONTROLLER://{HOST}:{{controller_port}}",
+    "advertised.listeners": f"PLAINTEXT://{HOST}:{{port}},FAR://{HOST}:%d",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT",
+}
 
 
 @dataclass
@@ -64,93 +55,180 @@ class Bench:
     folder: Path
     source: EmbeddedCluster
     target: EmbeddedCluster
+    far_port: int
+    proxy_port: int
     is_in_memory: bool
+    latency_s: float
 
-    def measure(self, workload: Workload, copier: Copier, *, latency_s: float) -> Figures:
+    def measure(self, workload: Workload, copier: Copier, mark_ms: int) -> Figures:
         """Start a copier, let it copy the workload, and measure."""
+        topics = workload.pattern
+        if workload.has_latency or workload.has_loaded_latency:
+            make_topics(self.source, (PROBE_TOPIC, LOAD_TOPIC), workload.partitions)
+            topics += f",{PROBE_TOPIC},{LOAD_TOPIC}"
+        with self._way(workload) as (source, proxy):
+            began = time.monotonic()
+            with copier.running(self.folder, source, self.target.bootstrap, topics) as process:
+                tree = ProcessTree(psutil.Process(process.pid)).start()
+                try:
+                    figures = self._copy(workload, copier, mark_ms, tree, began)
+                    self._add_latencies(workload, copier, figures)
+                finally:
+                    tree.stop()
+            if proxy is not None:
+                figures.proxy_cpu_s_per_gb = cpu_s(proxy) / (workload.data_bytes / 1e9)
+        figures.peak_mb, figures.task_peak_mb = tree.peak_bytes / 1e6, tree.task_peak_bytes / 1e6
+        return figures
+
+    @contextmanager
+    def _way(self, workload: Workload) -> Iterator[tuple[str, psutil.Process | None]]:
+        """The bootstrap servers a copier gets for the source, and the proxy behind them, where there is one."""
+        if not workload.round_trip_ms:
+            yield self.source.bootstrap, None
+            return
+        with running_proxy(self.proxy_port, self.far_port, workload.round_trip_ms) as pid:
+            yield f"{HOST}:{self.proxy_port}", psutil.Process(pid)
+
+    def _copy(self, workload: Workload, copier: Copier, mark_ms: int, tree: ProcessTree, began: float) -> Figures:
+        remotes = tuple(copier.remote(topic) for topic in workload.topics)
         admin = admin_of(self.target)
-        progress = TopicProgress(admin, copier.remote(workload.topic), PARTITIONS)
+        progress = Progress(admin, remotes, workload.partitions)
         ballast = Ballast(self.folder, workload.data_bytes if self.is_in_memory else 0)
-        began = time.monotonic()
-        with copier.running(self.folder, self.source, self.target, f"{workload.topic},{PROBE_TOPIC}") as process:
-            tree = ProcessTree(psutil.Process(process.pid)).start()
-            first_at, first_count = progress.wait_for(1, 120)
+        try:
+            first_at, first_count = progress.wait_for(1, _START_TIMEOUT_S)
             cpu, brokers = tree.cpu_s(), broker_cpu_s(self.source, self.target)
             last_at, _count = progress.wait_for(
-                workload.records, 900, lambda count: ballast.keep_ahead_of(count * workload.record_bytes)
+                workload.records, _COPY_TIMEOUT_S, lambda count: ballast.keep_ahead_of(count * workload.record_bytes)
             )
+            if workload.is_exactly_once:
+                last_at = progress.wait_for_mark(mark_ms, _COPY_TIMEOUT_S)
             cpu, brokers = tree.cpu_s() - cpu, broker_cpu_s(self.source, self.target) - brokers
+            end = progress.end_offsets()
+        finally:
             ballast.drop()
-            latencies = self._latency(copier, latency_s) if latency_s else []
-            tree.stop()
-        admin.close()
-        copied = workload.records - first_count
+            admin.close()
+        copied = max(1, workload.records - first_count)
         gigabytes = copied * workload.record_bytes / 1e9
-        rate = copied / (last_at - first_at)
+        copy_s = max(1e-3, last_at - first_at)
         figures = Figures(
             workload.name,
             copier.name,
-            records_per_s=rate,
-            mb_per_s=rate * workload.record_bytes / 1e6,
+            records_per_s=copied / copy_s,
+            mb_per_s=copied * workload.record_bytes / 1e6 / copy_s,
             cpu_s_per_gb=cpu / gigabytes,
             broker_cpu_s_per_gb=brokers / gigabytes,
-            peak_mb=tree.peak_bytes / 1e6,
             first_record_s=first_at - began,
+            records=workload.records,
+            copy_s=copy_s,
         )
-        if latencies:
-            figures.latency_p50_ms = percentile(latencies, 0.50)
-            figures.latency_p95_ms = percentile(latencies, 0.95)
-            figures.latency_p99_ms = percentile(latencies, 0.99)
+        if workload.is_exactly_once:
+            figures.committed_records = count_committed(self.target, remotes, workload.partitions)
+            figures.transaction_markers = end - figures.committed_records
         return figures
 
-    def _latency(self, copier: Copier, seconds: float) -> list[float]:
-        remote = copier.remote(PROBE_TOPIC)
+    def _add_latencies(self, workload: Workload, copier: Copier, figures: Figures) -> None:
+        if workload.has_latency:
+            figures.latency = self._latency(workload, copier, self.latency_s)
+        if not workload.has_loaded_latency:
+            return
+        rate = figures.records_per_s / 2
+        seconds = min(self.latency_s, _MOST_LOAD_BYTES / (rate * workload.record_bytes))
+        records = int(seconds * rate)
+        both_sides = 2 * workload.record_bytes
+        ballast = Ballast(self.folder, records * both_sides if self.is_in_memory else 0)
+        with background(self.source, workload, LOAD_TOPIC, rate=rate, records=records) as load:
+            while not load.records:
+                time.sleep(0.01)
+            figures.loaded_latency = self._latency(
+                workload, copier, seconds, lambda: ballast.keep_ahead_of(load.records * both_sides)
+            )
+            figures.background_mb_per_s = load.records_per_s * workload.record_bytes / 1e6
+        ballast.drop()
+
+    def _latency(
+        self, workload: Workload, copier: Copier, seconds: float, on_wait: Callable[[], None] = lambda: None
+    ) -> Latency | None:
         return measure_latency(
-            self.source, self.target, PROBE_TOPIC, remote, rate=200, seconds=seconds, partitions=PARTITIONS
+            self.source,
+            self.target,
+            PROBE_TOPIC,
+            copier.remote(PROBE_TOPIC),
+            rate=_PROBE_RATE,
+            seconds=seconds,
+            partitions=workload.partitions,
+            on_wait=on_wait,
         )
 
-    def drop(self, cluster: EmbeddedCluster, topic: str) -> None:
-        """Delete a topic, so that its bytes do not pile up in memory."""
+    def forget(self, copier: Copier) -> None:
+        """Delete what a copier made, so that neither its bytes nor its partitions pile up."""
+        ending = f".{copier.alias}.internal"
+        _delete(self.target, lambda name: name.startswith(f"{copier.alias}.") or name.endswith(ending))
+        _delete(self.source, lambda name: name in (PROBE_TOPIC, LOAD_TOPIC))
+
+    def row(self, number: int, workload: Workload, copiers: list[Copier]) -> list[Figures]:
+        """One workload with all copiers; one that fails is told and left out."""
+        print(
+            f"== {workload.name}: writing {workload.records:,} records of {workload.record_bytes:,} B ...", flush=True
+        )
+        mark_ms = write(self.source, workload)
+        figures = []
+        for copier in (c.for_row(number, workload) for c in copiers):
+            try:
+                figures.append(self.measure(workload, copier, mark_ms))
+                print(f"   {figures[-1].line()}", flush=True)
+            except TimeoutError as error:
+                tail = (self.folder / f"{copier.alias}.log").read_text(errors="replace").splitlines()[-5:]
+                print(f"   {copier.name:18} FAILED: {error}", *tail, sep="\n      ", flush=True)
+            self.forget(copier)
+        _delete(self.source, lambda name: name in workload.topics)
+        return figures
+
+
+def _delete(cluster: EmbeddedCluster, is_unwanted: Callable[[str], bool]) -> None:
+    admin = admin_of(cluster)
+    topics = [name for name in admin.view().partition_counts if is_unwanted(name)]
+    admin.close()
+    if topics:
         client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-        client.delete_topics([topic])
+        client.delete_topics(topics)
         client.close()
 
 
 def main() -> None:
     arguments = _arguments()
-    workloads = [w for w in WORKLOADS if not arguments.workload or w.name in arguments.workload]
-    copiers = [c for c in COPIERS if not arguments.copier or c.alias in arguments.copier]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the brokers end too
+    scale = arguments.scale or (_QUICK_SCALE if arguments.quick else 1.0)
+    warm_ups = arguments.warm_ups if arguments.warm_ups is not None else (1 if arguments.quick else 8)
     figures: list[Figures] = []
-    is_in_memory = arguments.data is not None and arguments.data == _memory_folder()
+    began = time.monotonic()
     with ExitStack() as cleanup:
-        data = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="heliograph-bench-", dir=arguments.data))
-        source, target = (_start(name, Path(data), cleanup) for name in ("bench-source", "bench-target"))
-        bench = Bench(Path(data), source, target, is_in_memory)
-        _warm_up(bench)
-        make_topic(bench.source, PROBE_TOPIC)
-        for workload in workloads:
-            print(
-                f"== {workload.name}: writing {workload.records:,} records of {workload.record_bytes} B ...", flush=True
-            )
-            write(bench.source, workload)
-            for copier in copiers:
-                is_first = workload is workloads[0]
-                row = bench.measure(workload, copier, latency_s=arguments.latency_seconds if is_first else 0)
-                figures.append(row)
-                print(f"   {_line(row)}", flush=True)
-                bench.drop(bench.target, copier.remote(workload.topic))
-            bench.drop(bench.source, workload.topic)
-    _print_ratios(figures)
-    _save(figures, is_in_memory=is_in_memory)
+        bench = _start_bench(arguments, cleanup)
+        _warm_up(bench, warm_ups, scale)
+        for number, workload in enumerate(selected(arguments.workload, scale)):
+            copiers = [c for c in COPIERS if workload.has_java_defaults or c is not JAVA_DEFAULTS]
+            chosen = [c for c in copiers if not arguments.copier or c.alias in arguments.copier]
+            figures += bench.row(number, workload, chosen)
+    table = Table(figures)
+    print_ratios(table)
+    print_targets(table, scale)
+    print(f"\nTook {(time.monotonic() - began) / 60:.1f} minutes.")
+    save(figures, is_in_memory=bench.is_in_memory, scale=scale)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--workload", action="append", choices=[w.name for w in WORKLOADS], help="only this; repeatable"
+        "--workload",
+        action="append",
+        default=[],
+        choices=[w.name for w in WORKLOADS],
+        help="only this row, and the one it is compared with; repeatable",
     )
     parser.add_argument("--copier", action="append", choices=[c.alias for c in COPIERS], help="only this; repeatable")
-    parser.add_argument("--latency-seconds", type=float, default=20.0)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one warm-up, shorter latency")
+    parser.add_argument("--scale", type=float, help="this share of the records")
+    parser.add_argument("--warm-ups", type=int, help="how often Heliograph copies before anything is measured")
+    parser.add_argument("--latency-seconds", type=float)
     parser.add_argument("--data", default=_memory_folder(), help="folder of the brokers' data (default: memory)")
     return parser.parse_args()
 
@@ -160,68 +238,44 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 
 
-def _start(name: str, data: Path, cleanup: ExitStack) -> EmbeddedCluster:
-    cluster = start_cluster(name, data=data / name)
-    cleanup.callback(forget_cluster, name)
+def _start_bench(arguments: argparse.Namespace, cleanup: ExitStack) -> Bench:
+    data = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="heliograph-bench-", dir=arguments.data)))
+    far_port, proxy_port = free_port(), free_port()
+    far = dict(_FAR_CONFIG)
+    far["listeners"] %= far_port
+    far["advertised.listeners"] %= proxy_port
+    source = _start("bench-source", data, {**_BROKER_CONFIG, **far}, cleanup)
+    target = _start("bench-target", data, _BROKER_CONFIG, cleanup)
+    return Bench(
+        folder=data,
+        source=source,
+        target=target,
+        far_port=far_port,
+        proxy_port=proxy_port,
+        is_in_memory=arguments.data is not None and arguments.data == _memory_folder(),
+        latency_s=arguments.latency_seconds or (_QUICK_LATENCY_S if arguments.quick else 20.0),
+    )
+
+
+def _start(name: str, data: Path, config: dict[str, str], cleanup: ExitStack) -> EmbeddedCluster:
+    own_name = f"{name}-{os.getpid()}"
+    cluster = start_cluster(own_name, data=data / name, config=config)
+    cleanup.callback(forget_cluster, own_name)
     cleanup.callback(cluster.stop)
     return cluster
 
 
-def _warm_up(bench: Bench) -> None:
+def _warm_up(bench: Bench, times: int, scale: float) -> None:
     """Let the brokers' JVMs compile their hot paths: a broker in production is warm, and no copier shall pay for it."""
+    if not times:
+        return
     print("== warming up the brokers ...", flush=True)
-    warm = Workload("warm-up", 3_000_000, 500)
-    write(bench.source, warm)
-    java, ours = COPIERS[1], COPIERS[2]
-    for copier in (java, *(replace(ours, alias=f"w{number}") for number in range(8))):
-        bench.measure(warm, copier, latency_s=0)
-        bench.drop(bench.target, copier.remote(warm.topic))
-    bench.drop(bench.source, warm.topic)
-
-
-def _line(row: Figures) -> str:
-    latency = ""
-    if row.latency_p50_ms is not None:
-        latency = f", latency p50/p95/p99 {row.latency_p50_ms:.1f}/{row.latency_p95_ms:.1f}/{row.latency_p99_ms:.1f} ms"
-    return (
-        f"{row.copier:18} {row.records_per_s:>11,.0f} rec/s {row.mb_per_s:7.1f} MB/s, CPU {row.cpu_s_per_gb:5.2f} s/GB"
-        f" (brokers {row.broker_cpu_s_per_gb:.2f}), peak {row.peak_mb:,.0f} MB,"
-        f" first record {row.first_record_s:.1f} s{latency}"
-    )
-
-
-def _print_ratios(figures: list[Figures]) -> None:
-    by_key = {(row.workload, row.copier): row for row in figures}
-    print("\nHeliograph against tuned Java MM2")
-    for workload in dict.fromkeys(row.workload for row in figures):
-        ours, java = by_key.get((workload, COPIERS[2].name)), by_key.get((workload, COPIERS[1].name))
-        if ours is None or java is None:
-            continue
-        line = (
-            f"  {workload:9} rec/s {ours.records_per_s / java.records_per_s:5.1f}x"
-            f"   CPU per GB 1/{java.cpu_s_per_gb / ours.cpu_s_per_gb:.1f}"
-            f"   memory {ours.peak_mb / java.peak_mb:.2f}x"
-            f"   first record {ours.first_record_s:.1f} s against {java.first_record_s:.1f} s"
-        )
-        if ours.latency_p50_ms and java.latency_p99_ms and ours.latency_p99_ms:
-            line += f"   latency p50 {ours.latency_p50_ms:.1f} ms, p99 {ours.latency_p99_ms / java.latency_p99_ms:.2f}x"
-        print(line)
-
-
-def _save(figures: list[Figures], *, is_in_memory: bool) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    machine = {
-        "cores": os.cpu_count(),
-        "memory_gb": round(psutil.virtual_memory().total / 1e9),
-        "python": platform.python_version(),
-        "brokers_data_in": "memory" if is_in_memory else "disk",
-    }
-    stamp = time.strftime("%Y-%m-%dT%H%M")
-    file = RESULTS / f"{stamp}.json"
-    file.write_text(
-        json.dumps({"at": stamp, "machine": machine, "figures": [asdict(row) for row in figures]}, indent=2) + "\n"
-    )
-    print(f"\nWritten to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
+    warm = Workload("warm-up", 3_000_000, 500).scaled(scale)
+    mark_ms = write(bench.source, warm)
+    for copier in (replace(JAVA_TUNED, alias="wj"), *(replace(OURS, alias=f"w{number}") for number in range(times))):
+        bench.measure(warm, copier, mark_ms)
+        bench.forget(copier)
+    _delete(bench.source, lambda name: name in warm.topics)
 
 
 if __name__ == "__main__":
