@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from heliograph.engine.lease import LeaseClient, LeaseServer
+from heliograph.engine.lease import LeaseClient, LeaseServer, encode_assignment
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
@@ -71,9 +71,13 @@ def test_the_driver_stops_a_task(driver: Driver) -> None:
 
 def test_the_driver_hands_out_partitions(driver: Driver) -> None:
     client = driver.client()
-    driver.answer = {"go": True, "assignment": [["t", 0, "A.t", 7, None]]}
+    partitions = (
+        PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),
+        PartitionSpec(TopicPartition("t", 1), "A.t", None, 70),
+    )
+    driver.answer = {"go": True, "assignment": encode_assignment(partitions)}
     client.report(TaskReport())
-    assert eventually(client.take_assignment) == (PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),)
+    assert eventually(client.take_assignment) == partitions
     assert client.take_assignment() is None
     client.close()
 
