@@ -23,7 +23,8 @@ _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((_ROOT /
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
-KEEP_RECORDS = {"log.retention.ms": "-1"}
+# Compaction shall come within a test's patience.
+KEEP_RECORDS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "1000"}
 
 _numbers = itertools.count()
 

@@ -48,12 +48,10 @@ class LargeBatches:
         return [Outgoing(part.view, part.record_count, self._pool.own(part.view), part) for part in parts]
 
     def _single(self, tp: TopicPartition, piece: Piece | None, size: int, limit: int) -> LeftOut | str:
-        takes = f"takes at most {limit} bytes (max.message.bytes)" if limit != UNKNOWN else "does not take that"
+        takes = f"takes at most {limit} (max.message.bytes)" if limit != UNKNOWN else "does not take that"
         if piece is None:
-            return f"our own record of {size} bytes is too large; {tp.topic} {takes}"
-        words = (
-            f"the record at offset {piece.base_offset} needs a batch of {size} bytes; {tp.topic} on the target {takes}"
-        )
+            return f"our own record needs {size} bytes; {tp.topic} {takes}"
+        words = f"its one record needs {size} bytes, but {tp.topic} on the target {takes}"
         if self._leaves_out:
-            return LeftOut(f"{words}; left out (errors.tolerance=all).")
+            return LeftOut(f"the record at offset {piece.base_offset} was left out (errors.tolerance=all): {words}.")
         return f"{words}. Raise max.message.bytes of {tp.topic}, or leave such records out with errors.tolerance=all"
