@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import admin_of, make_topic, read, write
+from heliograph.engine.offset_store import read_offsets
+from tests.clients import Seen, admin_of, make_topic, read, write
 from tests.copying import wait_for
 from tests.running import Running, run, write_file
 
@@ -107,85 +109,113 @@ def test_a_new_topic_and_new_partitions_are_noticed_while_running(
     assert read(target, f"{alias}.{first}", 4) == read(source, first, 4)
 
 
-def test_a_topic_that_cannot_be_forwarded_fails_alone_and_the_exit_code_says_so(
+def test_a_record_the_target_does_not_take_fails_alone_and_the_exit_code_says_so(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
     good, bad = f"{topic}-good", f"{topic}-bad"
-    make_topic(source, good)
-    make_topic(source, bad, message_timestamp_type="LogAppendTime")
+    make_topic(target, f"{alias}.{bad}", max_message_bytes="2000")
     for name in (good, bad):
-        write(source, name, ({"value": b"x", "partition": n % 2} for n in range(10)))
-    ended = run("run", write_file(tmp_path, source, target, alias, f"{topic}.*"), "--once")
+        make_topic(source, name)
+        write(source, name, ({"value": b"x" * 100 * n, "partition": n % 2} for n in range(30)))
+    file = write_file(tmp_path, source, target, alias, f"{topic}.*")
+    ended = run("run", file, "--once")
     assert ended.returncode == 1
-    assert f"error: {alias}->target {bad}-0: the batch at offset 0 cannot be forwarded" in ended.stderr
+    assert f"error: {alias}->target {bad}-0: the batch at offset 10 was refused: its one record needs" in ended.stderr
+    assert "errors.tolerance=all" in ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
-    assert count(target, f"{alias}.{good}") == 10
-    assert count(target, f"{alias}.{bad}") == 0
+    assert count(target, f"{alias}.{good}") == 30
+    with file.open("a") as more:
+        more.write(f"{alias}->target.errors.tolerance=all\n")
+    ended = run("run", file, "--once")
+    assert ended.returncode == 0, ended.stderr
+    assert "10 records were too large for the target and left out" in ended.stdout
+    assert count(target, f"{alias}.{bad}") == 20
 
 
 MILLION = 1_000_000
 PARTITIONS = 4
 
 
-@pytest.mark.parametrize("victim", ["worker", "process"])
-def test_kill_9_in_mid_copy_of_a_million_records_loses_nothing(
-    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path, victim: str
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rival", [False, True], ids=["alone", "with a second writer"])
+def test_three_kills_in_a_copy_of_a_million_records_lose_nothing_and_repeat_nothing(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path, rival: bool
 ) -> None:
     make_topic(source, topic, PARTITIONS)
     numbers = ({"value": f"{n:08}".encode(), "partition": n % PARTITIONS} for n in range(MILLION))
     write(source, topic, numbers, **{"batch.size": 3000, "queue.buffering.max.messages": 1_000_000})
     remote = f"{alias}.{topic}"
-    file = write_file(tmp_path, source, target, alias, topic)
-    repeatable = kill_in_mid_copy(file, target, remote, victim)
-    copied = count(target, remote, PARTITIONS)
-    print(f"killed the {victim} after {copied} records; {repeatable} had been written behind the last commit")
-    if victim == "process":
-        ended = run("run", file, "--once", timeout_s=200)
-        assert ended.returncode == 0, ended.stdout + ended.stderr
-    seen = read(target, remote, PARTITIONS)
+    # Slow enough for three kills, each at full load behind the last commit.
+    slow = f"{alias}->target.heliograph.throttle.bytes.per.second=1500000"
+    file = write_file(tmp_path, source, target, alias, topic, slow)
+    ended = threading.Event()
+    writer = threading.Thread(target=write_until, args=(ended, target, remote))
+    repeatable = 0
+    try:
+        for number, victim in enumerate(("process", "worker", "process"), start=1):
+            repeatable += kill_in_mid_copy(file, target, remote, victim, at_least=number * MILLION // 5)
+            if rival and number == 1:
+                writer.start()
+    finally:
+        ended.set()
+        if rival:
+            writer.join()
+    finished = run("run", write_file(tmp_path, source, target, alias, topic), "--once", timeout_s=200)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    duplicates = assert_complete_and_count_repeats(read(target, remote, PARTITIONS))
+    print(f"three kills; {repeatable} records had been written behind the last commits; {duplicates} duplicates")
+    assert repeatable > 0
+    assert duplicates == 0
+
+
+def write_until(ended: threading.Event, target: EmbeddedCluster, remote: str) -> None:
+    while not ended.wait(0.02):
+        write(target, remote, [{"value": b"rival", "partition": p} for p in range(PARTITIONS)])
+
+
+def assert_complete_and_count_repeats(seen: dict[int, list[Seen]]) -> int:
     duplicates = 0
     for p in range(PARTITIONS):
-        values = [int(record.value or b"") for record in seen[p]]
+        values = [int(record.value) for record in seen[p] if record.value and record.value != b"rival"]
         times = Counter(values)
         assert sorted(times) == list(range(p, MILLION, PARTITIONS)), f"partition {p} lacks records"
         duplicates += len(values) - len(times)
         assert_in_order_but_for_repeats(values)
-    print(f"{duplicates} duplicates")
-    assert duplicates <= repeatable
+    return duplicates
 
 
-def kill_in_mid_copy(file: Path, target: EmbeddedCluster, remote: str, victim: str) -> int:
-    """Kill once a part has been copied; returns how many records were written but not committed at that moment."""
+def kill_in_mid_copy(file: Path, target: EmbeddedCluster, remote: str, victim: str, at_least: int) -> int:
+    """Kill once so much has been committed; returns how many records were written but not committed at that moment."""
     with Running(file) as heliograph:
-        wait_for(lambda: count(target, remote, PARTITIONS) > MILLION // 20, 120)
+        wait_for(lambda: committed(target, remote) > at_least, 120)
+        time.sleep(0.5)
         if victim == "process":
             heliograph.kill()
-            assert count(target, remote, PARTITIONS) < MILLION, "the copy was over before the kill"
-            return uncommitted(target, remote)
-        for worker in heliograph.python_workers():
-            worker.kill()
-        at_the_kill = count(target, remote, PARTITIONS)
-        assert at_the_kill < MILLION, "the copy was over before the kill"
+        else:
+            for worker in heliograph.python_workers():
+                worker.kill()
         repeatable = uncommitted(target, remote)
-        wait_for(lambda: "Starting it again" in heliograph.output(), 30)
-        wait_for(lambda: committed(target, remote) == MILLION, 180)
-        assert heliograph.stop() == 0
+        assert committed(target, remote) < MILLION, "the copy was over before the kill"
+        if victim == "worker":
+            wait_for(lambda: "Starting it again" in heliograph.output(), 30)
+            wait_for(lambda: committed(target, remote) > at_least + MILLION // 10, 60)
+            heliograph.kill()
     return repeatable
 
 
 def committed(target: EmbeddedCluster, remote: str) -> int:
     """Records of the source that are committed as copied."""
-    from heliograph.worker.offset_store import read_offsets
-
     alias = remote.partition(".")[0]
     admin = admin_of(target)
     offsets = read_offsets(admin, f"mm2-offsets.{alias}.internal", "MirrorSourceConnector", alias)
     admin.close()
-    return sum(offset + 1 for offset in offsets.values())
+    return sum(progress.offset + 1 for progress in offsets.values())
 
 
 def uncommitted(target: EmbeddedCluster, remote: str) -> int:
-    return count(target, remote, PARTITIONS) - committed(target, remote)
+    """Ours that are on the target behind the last commit."""
+    ours = sum(r.value != b"rival" for records in read(target, remote, PARTITIONS).values() for r in records)
+    return ours - committed(target, remote)
 
 
 def assert_in_order_but_for_repeats(values: list[int]) -> None:

@@ -181,6 +181,11 @@ def _summary(flows: list[SourceFlow]) -> int:
             click.echo(
                 f"{flow.flow}: {flow.status.lost_offsets:,} offsets were gone from the source before they were copied"
             )
+        if flow.status.skipped_records:
+            click.echo(
+                f"{flow.flow}: {flow.status.skipped_records:,} records were too large for the target and left out"
+                " (errors.tolerance=all)"
+            )
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_PARTITIONS_FAILED

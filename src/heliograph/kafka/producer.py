@@ -94,6 +94,7 @@ class BatchProducer:
         self._requests_by_lane: dict[tuple[int, int], int] = {}
         self._throttled_until: dict[tuple[int, int], float] = {}
         self._ready: dict[TopicPartition, None] = {}
+        self._leaderless: dict[TopicPartition, None] = {}
         self._is_held = False
 
     @property
@@ -104,7 +105,7 @@ class BatchProducer:
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try, for a leader, or for the coordinator."""
-        if self._throttled_until or self._session.is_busy:
+        if self._throttled_until or self._leaderless or self._session.is_busy:
             return True
         return any(not p.in_flight or p.is_draining for tp in self._ready if (p := self.partitions[tp]))
 
@@ -137,11 +138,11 @@ class BatchProducer:
     def pump(self, now: float) -> None:
         """Send what may be sent."""
         self._session.pump(now)
+        self._find_leaders()
         if not self._ready or not self._session.is_ready:
             return
         self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
-        leaderless: list[TargetPartition] = []
         leaders = self._cluster.leaders
         for tp in self._ready:
             partition = self.partitions[tp]
@@ -149,17 +150,26 @@ class BatchProducer:
                 continue
             node_id = leaders.get(tp)
             if node_id is None:
-                self._cluster.want_metadata()
-                leaderless.append(partition)
+                self._leaderless[tp] = None
             elif not partition.in_flight or (partition.is_known and partition.node_id == node_id):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
-        for partition in leaderless:
-            partition.trouble = "the target has no leader for it"
-            self._park(partition)
+        self._find_leaders()
         for lane, partitions in by_lane.items():
             connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
+
+    def _find_leaders(self) -> None:
+        """Wait for the leaders that are missing; what was not sent is read again when they are there."""
+        for tp in list(self._leaderless):
+            partition = self.partitions[tp]
+            if tp in self._cluster.leaders:
+                del self._leaderless[tp]
+                partition.trouble = None
+            else:
+                self._cluster.want_metadata()
+                partition.trouble = "the target has no leader for it"
+                self._park(partition)
 
     def _may_leave(self, partition: TargetPartition) -> bool:
         head = partition.queue[0]
@@ -364,6 +374,7 @@ class BatchProducer:
         if isinstance(instead, str):
             self._give_up(partition, refused, instead)
             return
+        partition.trouble = None
         partition.sequence = refused.sequence
         self._forget(partition, partition.queue.popleft())
         for outgoing in partition.queue:

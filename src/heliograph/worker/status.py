@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from heliograph.engine.report import PartitionReport, TaskReport
@@ -30,6 +30,18 @@ class TopicRow:
     bytes_per_s: float
     lag: int
     latency_ms: float | None
+
+
+class Counts(NamedTuple):
+    """What is counted of a partition over all tasks that copied it."""
+
+    records: int = 0
+    bytes: int = 0
+    lost_offsets: int = 0
+    skipped_records: int = 0
+
+
+_NOTHING = Counts()
 
 
 @dataclass(slots=True)
@@ -61,7 +73,7 @@ class FlowStatus:
         self._troubles: dict[str, list[str]] = {}
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
-        self._finished: dict[TopicPartition, tuple[int, int]] = {}
+        self._finished: dict[TopicPartition, Counts] = {}
         self._rates: dict[str, _TopicRate] = {}
 
     @property
@@ -89,9 +101,8 @@ class FlowStatus:
             for tp in tps:
                 row = self._reports.get(tp)
                 if row is not None:
-                    records, size = self._finished.get(tp, (0, 0))
-                    self._finished[tp] = (records + row.records, size + row.bytes)
-                    row.records = row.bytes = 0
+                    self._finished[tp] = self._counts(tp)
+                    row.records = row.bytes = row.lost_offsets = row.skipped_records = 0
 
     @property
     def failures(self) -> list[str]:
@@ -103,14 +114,20 @@ class FlowStatus:
     def lost_offsets(self) -> int:
         """Offsets that were gone from the source before they could be copied."""
         with self._lock:
-            return sum(row.lost_offsets for row in self._reports.values())
+            return sum(self._counts(tp).lost_offsets for tp in self._reports)
+
+    @property
+    def skipped_records(self) -> int:
+        """Records that were left out because the target does not take their size."""
+        with self._lock:
+            return sum(self._counts(tp).skipped_records for tp in self._reports)
 
     @property
     def totals(self) -> tuple[int, int]:
         """Records and bytes copied."""
         with self._lock:
             counts = [self._counts(tp) for tp in self._reports]
-        return sum(records for records, _ in counts), sum(size for _, size in counts)
+        return sum(count.records for count in counts), sum(count.bytes for count in counts)
 
     def rows(self) -> list[TopicRow]:
         """One row per topic."""
@@ -128,24 +145,28 @@ class FlowStatus:
             topic=topic,
             partitions=len(rows),
             failed_partitions=sum(row.failure is not None for row in rows),
-            records=sum(records for records, _ in counts),
-            bytes=sum(size for _, size in counts),
+            records=sum(count.records for count in counts),
+            bytes=sum(count.bytes for count in counts),
             records_per_s=records_per_s,
             bytes_per_s=bytes_per_s,
             lag=sum(row.lag for row in rows),
             latency_ms=latency_ms,
         )
 
-    def _counts(self, tp: TopicPartition) -> tuple[int, int]:
-        row = self._reports[tp]
-        records, size = self._finished.get(tp, (0, 0))
-        return records + row.records, size + row.bytes
+    def _counts(self, tp: TopicPartition) -> Counts:
+        row, before = self._reports[tp], self._finished.get(tp, _NOTHING)
+        return Counts(
+            before.records + row.records,
+            before.bytes + row.bytes,
+            before.lost_offsets + row.lost_offsets,
+            before.skipped_records + row.skipped_records,
+        )
 
     def _sample(self) -> None:
         now = time.monotonic()
         sums: dict[str, list[int]] = {}
         for tp, row in self._reports.items():
-            records, size = self._counts(tp)
+            records, size, *_rest = self._counts(tp)
             total = sums.setdefault(tp.topic, [0, 0, 0, 0])
             total[0] += records
             total[1] += size
