@@ -131,9 +131,9 @@ class CopyLoop:
             self._step(fetch=False)
         for placed in placed_partitions(self.spec, self._stay_alive, self._events):
             partition = self._add(placed.spec)
-            if placed.resumed_behind is not None:
-                partition.passed_offset, partition.target_end = placed.resumed_behind, placed.target_end
-                partition.counters.already_there = placed.already_there
+            partition.target_end = placed.target_end
+            partition.passed_offset = placed.resumed_behind
+            partition.counters.already_there = placed.already_there
 
     def _load_kernels(self) -> None:
         """On a machine that never ran them, compiling the kernels takes longer than a lease lasts in silence."""
@@ -290,6 +290,9 @@ class CopyLoop:
             if not self._accept_recreated(partition, words):
                 return None
             position = earliest
+        if partition.spec.progress is None and partition.passed_offset is None and partition.target_end is not None:
+            # Committed before the first record: a restart then knows where our records begin on the target.
+            partition.passed_offset = position - 1
         self._end_if_done(partition, position)
         return position
 

@@ -12,6 +12,7 @@ B. Where anything cannot be known for sure, the committed offset counts: repeate
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
     from heliograph.wire.kernel_bytes import Table
 
-_MOST_COMPARED_RECORDS = 10_000_000  # of a partition; behind that, comparing takes longer than copying again is worth
+# Behind these limits, comparing takes longer than copying again is worth.
+_MOST_COMPARED_RECORDS = 10_000_000  # of a partition
+_LONGEST_COMPARISON_S = 60.0  # of a task
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A partition and where it goes on: behind `resumed_behind` where the target was found to have more than committed.
 
-    `target_end` is then how long the target's log was.
+    `target_end` is how long the target's log was, as far as known.
     """
 
     spec: PartitionSpec
@@ -84,19 +87,15 @@ class _Comparison:
         self._target = target
         self._stay_alive = stay_alive
         self._events = events
+        self._deadline = time.monotonic() + _LONGEST_COMPARISON_S
 
     def placed(self) -> list[Placed]:
         """Every partition, in the order given."""
-        comparable = [p for p in self._spec.partitions if self._is_comparable(p)]
+        comparable = [p for p in self._spec.partitions if p.progress is None or p.progress.target_end is not None]
         ends = self._target.list_offsets([p.target for p in comparable], LATEST, READ_UNCOMMITTED)
         fresh = [p.target for p in comparable if p.progress is None and ends[p.target] > 0]
         starts = self._target.list_offsets(fresh, EARLIEST, READ_UNCOMMITTED) if fresh else {}
         return [self._place(partition, starts, ends) for partition in self._spec.partitions]
-
-    def _is_comparable(self, partition: PartitionSpec) -> bool:
-        if partition.progress is None:
-            return self._spec.offset_reset == "earliest"
-        return partition.progress.target_end is not None
 
     def _place(
         self, partition: PartitionSpec, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
@@ -104,6 +103,7 @@ class _Comparison:
         end = ends.get(partition.target)
         if end is None:
             return Placed(partition)
+        as_committed = Placed(partition, target_end=end)
         known_end = starts.get(partition.target, 0) if partition.progress is None else partition.progress.target_end
         assert known_end is not None
         if end < known_end:
@@ -111,18 +111,19 @@ class _Comparison:
                 partition,
                 f"the target's log ends at offset {end}, but {known_end} was acknowledged: it has lost records",
             )
-        if not known_end < end <= known_end + _MOST_COMPARED_RECORDS:
-            return Placed(partition)
+        is_begun = partition.progress is not None or self._spec.offset_reset == "earliest"
+        if not is_begun or not known_end < end <= known_end + _MOST_COMPARED_RECORDS:
+            return as_committed
         try:
-            return self._compare(partition, known_end, end)
+            return self._compare(partition, known_end, end) or as_committed
         except ClusterError as error:
             self._tell(partition, f"{error} The last records before the restart may be copied again")
-            return Placed(partition)
+            return as_committed
 
     def _tell(self, partition: PartitionSpec, words: str) -> None:
         self._events.append(f"{self._spec.flow} {partition.tp}: {words}.")
 
-    def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed:
+    def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed | None:
         written = self._target_tail(partition.target, known_end, end)
         position = partition.position
         if position is None:
@@ -130,7 +131,7 @@ class _Comparison:
         last_there, already_there, at = None, 0, 0
         isolation_level = self._spec.limits.isolation_level
         while at < len(written):
-            self._stay_alive()
+            self._go_on()
             data = read_chunk(self._source, partition.tp, position, isolation_level)
             if data.records is None:
                 break
@@ -143,14 +144,14 @@ class _Comparison:
                 break
             position = chunk.next_offset
         if last_there is None:
-            return Placed(partition)
+            return None
         resumed = replace(partition, progress=self._progress_at(partition, last_there, end))
         return Placed(resumed, last_there, end, already_there)
 
     def _target_tail(self, tp: TopicPartition, position: int, end: int) -> Table:
         parts = []
         while position < end:
-            self._stay_alive()
+            self._go_on()
             data = read_chunk(self._target, tp, position, READ_UNCOMMITTED)
             if data.records is None:
                 break
@@ -160,6 +161,11 @@ class _Comparison:
                 break
             position = chunk.next_offset
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def _go_on(self) -> None:
+        self._stay_alive()
+        if time.monotonic() > self._deadline:
+            raise ClusterError(f"Comparing source and target took more than {_LONGEST_COMPARISON_S:.0f} s.")
 
     def _progress_at(self, partition: PartitionSpec, offset: int, end: int) -> SourceOffset:
         topic_id = partition.progress.topic_id if partition.progress is not None else None

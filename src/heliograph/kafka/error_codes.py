@@ -12,6 +12,7 @@ class Verdict(Enum):
 
     OK = "ok"
     RETRY = "retry"
+    RETRY_SOON = "retry in a moment"
     RETRY_WITH_METADATA = "retry after asking for metadata"
     DUPLICATE = "already there"
     OUT_OF_ORDER = "out of order"
@@ -34,7 +35,7 @@ _SPECIAL = {
     47: Verdict.FAIL_TASK,  # INVALID_PRODUCER_EPOCH: someone has taken our place
     48: Verdict.FAIL_TASK,  # INVALID_TXN_STATE: the transaction was ended without us
     49: Verdict.FAIL_TASK,  # INVALID_PRODUCER_ID_MAPPING
-    51: Verdict.RETRY,  # CONCURRENT_TRANSACTIONS: the last one's markers are still being written
+    51: Verdict.RETRY_SOON,  # CONCURRENT_TRANSACTIONS: the last one's markers are still being written
     59: Verdict.FAIL_TASK,  # UNKNOWN_PRODUCER_ID: the broker forgot us; begin again as a new producer
     70: Verdict.NEW_SESSION,  # FETCH_SESSION_ID_NOT_FOUND: the broker needed the room for another client's
     71: Verdict.NEW_SESSION,  # INVALID_FETCH_SESSION_EPOCH: an answer was lost

@@ -52,6 +52,7 @@ class TargetPartition:
     node_id: int = -1
     is_known: bool = False
     is_draining: bool = False
+    is_patient: bool = False  # the next try comes after a back-off, not in a moment
     is_failed: bool = False
     too_large: Outgoing | None = None
     retry_at: float = 0.0

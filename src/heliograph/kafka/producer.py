@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _OK, _DUPLICATE_SEQUENCE_NUMBER = 0, 46
 _TOPIC_AUTHORIZATION_FAILED = 29
 _NEWEST_WITH_FIRST_PROTOCOL = 11
+_MOMENT_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +330,7 @@ class BatchProducer:
         if verdict is Verdict.RETRY_WITH_METADATA:
             self._cluster.want_metadata()
         partition.is_draining = True
+        partition.is_patient = partition.is_patient or verdict is not Verdict.RETRY_SOON
         self._settle(partition)
 
     def _give_up(self, partition: TargetPartition, outgoing: Outgoing, sentence: str) -> None:
@@ -359,9 +361,12 @@ class BatchProducer:
             outgoing.is_acked = False
         partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
-        self._park(partition)
-        partition.is_draining = False
-        partition.retry_at = time.monotonic() + partition.backoff.next_pause_s()
+        pause_s = _MOMENT_S
+        if partition.is_patient:
+            self._park(partition)
+            pause_s = partition.backoff.next_pause_s()
+        partition.is_draining = partition.is_patient = False
+        partition.retry_at = time.monotonic() + pause_s
         if partition.queue:
             self._ready[partition.tp] = None
         too_large, partition.too_large = partition.too_large, None
