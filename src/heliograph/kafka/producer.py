@@ -140,7 +140,7 @@ class BatchProducer:
         """Send what may be sent."""
         self._session.pump(now)
         self._find_leaders()
-        if not self._ready or not self._session.is_ready:
+        if not self._ready or not self._session.is_ready or self._is_full():
             return
         self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
@@ -159,6 +159,11 @@ class BatchProducer:
             connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
+
+    def _is_full(self) -> bool:
+        """Whether every lane in use has all its requests under way; a thousand partitions are then not looked at."""
+        most = self._limits.max_in_flight
+        return bool(self._requests_by_lane) and all(count >= most for count in self._requests_by_lane.values())
 
     def _find_leaders(self) -> None:
         """Wait for the leaders that are missing; what was not sent is read again when they are there."""
