@@ -51,6 +51,7 @@ _NEWEST_FIND, _NEWEST_INIT, _NEWEST_ADD, _NEWEST_END, _NEWEST_END_V1 = 3, 4, 3, 
 _OLDEST_INIT_THAT_TELLS_FENCED = 3
 _PRODUCER_FENCED, _INVALID_PRODUCER_EPOCH = 90, 47
 _CONCURRENT_TRANSACTIONS = 51
+_OPERATION_NOT_ATTEMPTED = 55
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED = 53, 31
 _CONCURRENT_PAUSE_S = 0.01
 _PROBE_TIMEOUT_S = 10.0
@@ -290,8 +291,10 @@ class ProducerSession:
                 for result in topic.results_by_partition
             }
             failed = codes - {0}
-            if failed:
-                self._refused(next(iter(failed)), "add partitions to the transaction")
+            if failed:  # where one partition is refused, the others were merely not tried
+                self._refused(
+                    next(iter(failed - {_OPERATION_NOT_ATTEMPTED} or failed)), "add partitions to the transaction"
+                )
             else:
                 self._added |= adding
                 self._to_add -= adding
