@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import tempfile
 from pathlib import Path
 
+from heliograph.wire.forward import warm_up
 from tests.chaos.rounds import Arena, Outcome, arena
 
 
@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=45, help="how long faults come in a round")
     parser.add_argument("--mode", choices=["both", "exactly-once", "at-least-once"], default="both")
     options = parser.parse_args()
+    warm_up()  # compiling the kernels would take the processors from the first round
     folder = Path(tempfile.mkdtemp(prefix="heliograph-chaos-"))
     outcomes: list[Outcome] = []
     with arena(folder) as made:
@@ -48,5 +49,4 @@ def _play(made: Arena, seed: int, exactly_once: bool, seconds: float) -> Outcome
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     sys.exit(main())
