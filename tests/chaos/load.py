@@ -26,7 +26,7 @@ class Writer:
                 "enable.idempotence": True,
                 "message.timeout.ms": 0,  # given up by us, never by the client: a gap would be a loss of ours
                 "compression.type": self._random.choice(["none", "lz4", "zstd", "gzip", "snappy"]),
-                "linger.ms": self._random.choice([0, 5, 50]),
+                "linger.ms": self._random.choice([5, 20, 100]),
                 "delivery.report.only.error": True,
                 "log_level": 0,
             }

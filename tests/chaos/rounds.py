@@ -28,7 +28,7 @@ from tests.clients import Seen, make_topic, read
 
 BROKERS = 3
 PARTITIONS = 6
-PER_SECOND = 3000
+PER_SECOND = 2000
 _HEAP = "-Xms128m -Xmx384m"
 _FIRST_RECORD_TIMEOUT_S = 150.0
 _CATCH_UP_TIMEOUT_S = 150.0
