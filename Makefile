@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench fmt docs clean
+ROUNDS ?= 4
+
+.PHONY: help setup demo test check bench chaos fmt docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +31,9 @@ check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
 
 bench: $(STAMP) ## Measure Java MirrorMaker 2 and Heliograph in one run on the same clusters
 	@$(BIN)/python bench/run.py $(ARGS)
+
+chaos: $(STAMP) ## Kill, stop and cut off brokers, workers and the process at random: ROUNDS=4 SEED=1
+	@$(BIN)/python -m tests.chaos.run --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench

@@ -414,7 +414,8 @@ class CopyLoop:
         deadline = time.monotonic() + _DRAIN_TIMEOUT_S
         is_stopped = self._lease.stop_reason is not None
         if is_stopped:
-            for partition in self.partitions.values():
+            for tp, partition in self.partitions.items():
+                self._fetcher.remove(tp)  # or an answer under way would be sent behind the gap of what is forgotten
                 self._discard(partition)
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
