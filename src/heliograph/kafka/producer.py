@@ -137,9 +137,10 @@ class BatchProducer:
     def pump(self, now: float) -> None:
         """Send what may be sent."""
         self._session.pump(now)
+        if self._throttled_until:
+            self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         if not self._ready or not self._session.is_ready:
             return
-        self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
         leaderless: list[TargetPartition] = []
         leaders = self._cluster.leaders
