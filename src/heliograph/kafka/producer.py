@@ -7,7 +7,8 @@ B. A partition stays on its lane, and at most five requests are under way on a l
 C. After an error a partition sends nothing until every answer it still waits for has come (`draining`); then all
    batches that were not acknowledged go back to the front of the queue, in order.
 D. A broker that holds no state of a producer takes whatever sequence comes first. So a partition's first batch travels
-   alone until it is acknowledged, and after a change of leader nothing is sent before every awaited answer has come.
+   alone until it is acknowledged, and so does the first after an error (the topic may have been created again); after a
+   change of leader nothing is sent before every awaited answer has come.
 E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
 F. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
    with what was acknowledged, no more and no less.
@@ -351,7 +352,7 @@ class BatchProducer:
         partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
         self._park(partition)
-        partition.is_draining = False
+        partition.is_draining = partition.is_known = False
         partition.retry_at = time.monotonic() + partition.backoff.next_pause_s()
         if partition.queue:
             self._ready[partition.tp] = None
