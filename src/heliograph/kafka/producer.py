@@ -95,6 +95,7 @@ class BatchProducer:
         self._requests_by_lane: dict[tuple[int, int], int] = {}
         self._throttled_until: dict[tuple[int, int], float] = {}
         self._ready: dict[TopicPartition, None] = {}
+        self._leaderless: set[TopicPartition] = set()
         self._is_held = False
 
     @property
@@ -105,7 +106,7 @@ class BatchProducer:
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try, for a leader, or for the coordinator."""
-        if self._throttled_until or self._session.is_busy:
+        if self._throttled_until or self._leaderless or self._session.is_busy:
             return True
         return any(not p.in_flight or p.is_draining for tp in self._ready if (p := self.partitions[tp]))
 
@@ -140,6 +141,7 @@ class BatchProducer:
         self._session.pump(now)
         if self._throttled_until:
             self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
+        self._forgive_led()
         if not self._ready or not self._session.is_ready:
             return
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
@@ -157,11 +159,20 @@ class BatchProducer:
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
         for partition in leaderless:
             partition.trouble = "the target has no leader for it"
+            self._leaderless.add(partition.tp)
             self._park(partition)
         for lane, partitions in by_lane.items():
             connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
+
+    def _forgive_led(self) -> None:
+        """End the trouble of partitions that have a leader again: with an empty queue, no batch would ever end it."""
+        for tp in [tp for tp in self._leaderless if tp in self._cluster.leaders]:
+            self._leaderless.discard(tp)
+            self.partitions[tp].trouble = None
+        if self._leaderless:
+            self._cluster.want_metadata()
 
     def _may_leave(self, partition: TargetPartition) -> bool:
         head = partition.queue[0]
