@@ -35,6 +35,7 @@ class Producing:
         self.acked: list[tuple[Any, int]] = []
         self.failed: list[str] = []
         self.instead: list[Outgoing] | str = "it is too large"
+        self.reads_again = False
         self.network = Network(pool := BufferPool(1 << 20), "test", 5.0)
         self.cluster = Cluster("target", brokers.bootstrap, Security(), self.network, 10.0)
         self.session = ProducerSession(self.cluster, self.network, transactional_id=transactional_id)
@@ -57,7 +58,9 @@ class Producing:
         self.failed.append(why)
 
     def on_stuck(self, tp: TopicPartition) -> None:
-        """Nothing is read again here: the queue is kept."""
+        """Forget what was not sent, as a copy does, which reads it again; or keep the queue."""
+        if self.reads_again:
+            self.producer.discard(tp)
 
     def on_too_large(self, _tp: TopicPartition, _outgoing: Outgoing) -> list[Outgoing] | str:
         return self.instead

@@ -239,6 +239,21 @@ def test_a_broker_that_dies_leaves_its_partitions_to_the_next(brokers: ScriptedC
     assert ours.in_log() == [0, 2, 4]
 
 
+def test_a_partition_without_a_leader_is_wanted_again_when_it_has_one(
+    brokers: ScriptedCluster, ours: Producing
+) -> None:
+    """What waited for it was given back to be read later: no batch is left whose success could end the trouble."""
+    ours.reads_again = True
+    del brokers.leaders["t", 0]
+    ours.send(1)
+    ours.until(lambda: ours.producer.partitions[TP].trouble)
+    assert ours.producer.is_idle
+    brokers.leaders["t", 0] = 2
+    ours.until(lambda: ours.producer.partitions[TP].trouble is None)
+    ours.send(1)
+    ours.until_acked(1)
+
+
 # --- too large, throttled, held ---------------------------------------------------------------------------------------
 
 
@@ -265,6 +280,16 @@ def test_a_batch_left_out_leaves_no_gap_in_the_sequences(brokers: ScriptedCluste
     ours.until_acked(2, 3)
     assert ours.in_log() == [0, 2]
     assert ours.producer.unsettled_batches == 0
+
+
+def test_a_batch_left_out_with_nothing_behind_it_leaves_no_trouble(brokers: ScriptedCluster, ours: Producing) -> None:
+    """Trouble holds the reading back, and with an empty queue nothing would end it."""
+    ours.reads_again = True
+    ours.instead = []
+    brokers.script(ProduceRequest, TOO_LARGE)
+    ours.send(1, 2)
+    ours.until(lambda: ours.producer.is_idle)
+    assert ours.producer.partitions[TP].trouble is None
 
 
 def test_a_batch_too_large_behind_a_lost_one_is_replaced_in_its_turn(brokers: ScriptedCluster, ours: Producing) -> None:

@@ -390,6 +390,7 @@ class BatchProducer:
             self._ready[partition.tp] = None
         else:
             self._ready.pop(partition.tp, None)
+            partition.trouble = None  # nothing is left whose success could end it
 
     def _park(self, partition: TargetPartition) -> None:
         """Free the shared memory of a partition that cannot go on: what was not sent is read again, the rest copied."""
