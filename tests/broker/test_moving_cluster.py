@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import pytest
 from kafka.admin import KafkaAdminClient
@@ -86,27 +86,27 @@ def restart(cluster: EmbeddedCluster, node_id: int, topic: str) -> None:
     wait_for(lambda: is_in_sync(cluster, topic), 60)
 
 
-def describe(cluster: EmbeddedCluster, topic: str) -> list[dict[str, object]]:
+def describe(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
     client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     (found,) = client.describe_topics([topic])
     client.close()
-    partitions: list[dict[str, object]] = found["partitions"]
+    partitions: list[dict[str, Any]] = found["partitions"]
     return partitions
 
 
 def is_in_sync(cluster: EmbeddedCluster, topic: str) -> bool:
-    return all(len(p["isr_nodes"]) == len(p["replica_nodes"]) for p in describe(cluster, topic))  # type: ignore[arg-type]
+    return all(len(p["isr_nodes"]) == len(p["replica_nodes"]) for p in describe(cluster, topic))
 
 
 def leader_of(cluster: EmbeddedCluster, topic: str, partition: int = 0) -> int:
-    return next(int(str(p["leader_id"])) for p in describe(cluster, topic) if p["partition_index"] == partition)
+    return next(int(p["leader_id"]) for p in describe(cluster, topic) if p["partition_index"] == partition)
 
 
-def finish(copy: Copy, lease: Watch, join: object, written: int) -> dict[int, list[Seen]]:
+def finish(copy: Copy, lease: Watch, join: Callable[[], TaskReport], written: int) -> dict[int, list[Seen]]:
     """Wait for the end of a copy and compare; what was copied."""
     lease.wait_until_copied(written)
     lease.stop_reason = "test"
-    join()  # type: ignore[operator]
+    join()
     copied = read(copy.target, copy.remote, copy.partitions)
     assert copied == read(copy.source, copy.topic, copy.partitions)
     return copied
