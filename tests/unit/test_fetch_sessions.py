@@ -88,6 +88,11 @@ class Fetching:
         self.until(lambda: len(self.requests()) >= count)
         return self.requests()[:count]
 
+    def until_request(self, is_it: Callable[[Any], object], since: int = 1) -> Any:
+        """The first fetch behind the first `since` ones that is as wanted; a later one may have come meanwhile."""
+        self.until(lambda: any(map(is_it, self.requests()[since:])))
+        return next(filter(is_it, self.requests()[since:]))
+
     def requests(self, node_id: int | None = None) -> list[Any]:
         return self.brokers.requests(FetchRequest, node_id)
 
@@ -133,8 +138,7 @@ def test_after_the_first_request_only_changes_are_named(ours: Fetching) -> None:
     assert (second.session_epoch, asked_for(second)) == (1, {})
     ours.put(1)
     ours.until_read(2)
-    ours.until(lambda: asked_for(ours.requests()[-1]))
-    assert asked_for(ours.requests()[-1]) == {1: 2}
+    assert asked_for(ours.until_request(asked_for)) == {1: 2}
     assert len(ours.brokers.sessions.open) == 1
 
 
@@ -156,14 +160,12 @@ def test_a_thousand_idle_partitions_cost_nothing_after_the_first_request() -> No
         assert sizes[1] < 100
         ours.put(777)
         ours.until_read(2)
-        ours.until(lambda: asked_for(ours.requests()[-1]))
-        assert asked_for(ours.requests()[-1]) == {777: 2}
+        assert asked_for(ours.until_request(asked_for)) == {777: 2}
 
 
 def test_a_partition_that_is_read_no_more_is_forgotten_by_name(ours: Fetching) -> None:
     ours.fetcher.remove(tp(1))
-    ours.until(lambda: forgotten(ours.requests()[-1]))
-    assert forgotten(ours.requests()[-1]) == {1}
+    assert forgotten(ours.until_request(forgotten)) == {1}
     ours.until_asked(len(ours.requests()) + 2)
     assert [forgotten(request) for request in ours.requests()].count({1}) == 1
 
@@ -172,12 +174,11 @@ def test_a_partition_held_back_is_forgotten_and_named_again_when_it_is_wanted(ou
     ours.unwanted.add(tp(0))
     ours.put(0)
     ours.until_read(2)  # the request under way was asked before
-    ours.until(lambda: 0 in forgotten(ours.requests()[-1]))
-    held_back = ours.requests()[-1]
+    held_back = ours.until_request(forgotten)
+    assert forgotten(held_back) == {0}
     assert held_back.max_wait_ms == 10, "the broker must not keep the lane for the idle ones"
     ours.unwanted.clear()
-    ours.until(lambda: 0 in asked_for(ours.requests()[-1]))
-    assert asked_for(ours.requests()[-1]) == {0: 2}
+    assert asked_for(ours.until_request(asked_for)) == {0: 2}
 
 
 @pytest.mark.parametrize("code", [SESSION_NOT_FOUND, INVALID_SESSION_EPOCH])
@@ -185,9 +186,7 @@ def test_a_session_the_broker_does_not_know_begins_again_with_all(
     brokers: ScriptedCluster, ours: Fetching, code: int
 ) -> None:
     brokers.script(FetchRequest, code)
-    count = len(ours.requests())
-    ours.until(lambda: any(r.session_epoch == 0 for r in ours.requests()[count:]))
-    again = next(r for r in ours.requests()[count:] if r.session_epoch == 0)
+    again = ours.until_request(lambda request: request.session_epoch == 0)
     assert asked_for(again) == {0: 0, 1: 0, 2: 0}
     ours.put(2)
     ours.until_read(2)
