@@ -23,15 +23,24 @@ _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((_ROOT /
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
-# Compaction shall come within a test's patience.
-KEEP_RECORDS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "1000"}
+# Compaction, and the end of a quota's window, shall come within a test's patience.
+KEEP_RECORDS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "1000", "quota.window.num": "2"}
 
 _numbers = itertools.count()
 
 
-def _running(name: str, folder: Path, **options: object) -> Iterator[EmbeddedCluster]:
+# Each broker is a rack of its own, named by its port; only a client that names its rack notices.
+RACKS = {
+    "broker.rack": "rack-{port}",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+}
+
+
+def _running(
+    name: str, folder: Path, config: dict[str, str] = KEEP_RECORDS, brokers: int = 1
+) -> Iterator[EmbeddedCluster]:
     unique = f"test-{os.getpid()}-{name}"
-    cluster = start_cluster(unique, data=folder, config=KEEP_RECORDS, **options)  # type: ignore[arg-type]
+    cluster = start_cluster(unique, data=folder, config=config, brokers=brokers)
     try:
         yield cluster
     finally:
@@ -53,8 +62,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
 
 @pytest.fixture(scope="module")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """A cluster of three brokers, for tests that take one away."""
-    yield from _running("three", tmp_path_factory.mktemp("three"), brokers=3)
+    """A cluster of three brokers, each in a rack of its own, for tests that take one away."""
+    yield from _running("three", tmp_path_factory.mktemp("three"), KEEP_RECORDS | RACKS, brokers=3)
 
 
 @pytest.fixture

@@ -51,11 +51,12 @@ class Copy:
         admin = admin_of(target)
         existing = admin.view([self.remote, self.offsets_topic]).partition_counts
         admin.close()
+        factor = min(3, len(target.brokers))
         if self.remote not in existing:
-            make_topic(target, self.remote, partitions, factor=min(3, len(target.brokers)))
+            make_topic(target, self.remote, partitions, factor=factor)
         if self.offsets_topic not in existing:
             admin = admin_of(target)
-            admin.create_topics([CreateTopic(self.offsets_topic, 25, 1, (("cleanup.policy", "compact"),))])
+            admin.create_topics([CreateTopic(self.offsets_topic, 25, factor, (("cleanup.policy", "compact"),))])
             admin.wait_for_leaders({self.offsets_topic: 25})
             admin.close()
 
@@ -93,28 +94,36 @@ class Copy:
         """Copy what is there now."""
         return CopyLoop(self.spec(**changes), HandLease()).run()
 
+    def loop(self, lease: HandLease, **changes: object) -> CopyLoop:
+        """A copy that runs until the lease says stop."""
+        return CopyLoop(self.spec(once=False, **changes), lease)
+
     def background(self, lease: HandLease, **changes: object) -> Callable[[], TaskReport]:
         """Copy until the lease says stop; the returned function waits for the end."""
-        outcome: list[TaskReport | BaseException] = []
-        loop = CopyLoop(self.spec(once=False, **changes), lease)
+        return run_in_background(self.loop(lease, **changes))
 
-        def run() -> None:
-            try:
-                outcome.append(loop.run())
-            except BaseException as error:  # noqa: BLE001  (handed to the waiting test)
-                outcome.append(error)
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
+def run_in_background(loop: CopyLoop) -> Callable[[], TaskReport]:
+    """Run a loop in a thread of its own; the returned function waits for its end."""
+    outcome: list[TaskReport | BaseException] = []
 
-        def join() -> TaskReport:
-            thread.join(60)
-            assert outcome, "the copy did not end"
-            if isinstance(outcome[0], BaseException):
-                raise outcome[0]
-            return outcome[0]
+    def run() -> None:
+        try:
+            outcome.append(loop.run())
+        except BaseException as error:  # noqa: BLE001  (handed to the waiting test)
+            outcome.append(error)
 
-        return join
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def join() -> TaskReport:
+        thread.join(60)
+        assert outcome, "the copy did not end"
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        return outcome[0]
+
+    return join
 
 
 def _cluster_spec(alias: str, cluster: EmbeddedCluster) -> ClusterSpec:

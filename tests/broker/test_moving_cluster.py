@@ -1,14 +1,24 @@
-"""Brokers that die, stop answering and come back: the copy waits, retries, and neither loses nor repeats."""
+"""Brokers that die, restart and hand over: the copy waits, retries, and neither loses nor repeats."""
 
 from __future__ import annotations
 
+import itertools
 import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster
-from tests.clients import make_topic, read, write
-from tests.copying import Copy, HandLease, wait_for
+from heliograph.engine.report import TaskReport
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.fetcher import FetchLimits
+from heliograph.model import TopicPartition
+from tests.clients import Seen, admin_of, make_topic, read, write
+from tests.copying import Copy, HandLease, run_in_background, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -19,6 +29,96 @@ def numbered(start: int, count: int) -> list[dict[str, object]]:
     return [{"value": f"{n}".encode(), "partition": n % 3} for n in range(start, start + count)]
 
 
+class Load:
+    """Somebody who writes numbered records to the source all the while."""
+
+    def __init__(self, cluster: EmbeddedCluster, topic: str, partitions: int = 3) -> None:
+        self.written = 0
+        self._cluster, self._topic, self._partitions = cluster, topic, partitions
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._ended.set()
+        self._thread.join(60)
+
+    def _write(self) -> None:
+        for start in itertools.count(0, 300):
+            if self._ended.wait(0.02):
+                return
+            write(self._cluster, self._topic, numbered(start, 300), **{"enable.idempotence": True})
+            self.written = start + 300
+
+
+class Watch(HandLease):
+    """A lease that knows how much was copied."""
+
+    def __init__(self) -> None:
+        super().__init__(self._note)
+        self.copied = 0
+
+    def _note(self, report: TaskReport) -> None:
+        self.copied = sum(row.records for row in report.partitions)
+
+    def wait_until_copied(self, records: int) -> None:
+        try:
+            wait_for(lambda: self.copied >= records, 60)
+        except AssertionError:
+            raise AssertionError(f"{self.copied} of {records} were copied: {self.reports[-1]}") from None
+
+
+def cluster_now(cluster: EmbeddedCluster) -> EmbeddedCluster:
+    known = find_cluster(cluster.name)  # a test may have started a broker again
+    assert known is not None
+    return known
+
+
+def restart(cluster: EmbeddedCluster, node_id: int, topic: str) -> None:
+    """Stop a broker as an operator does, start it again, and wait until its replicas have caught up."""
+    victim = cluster_now(cluster).broker_process(node_id)
+    victim.send_signal(signal.SIGTERM)
+    victim.wait(30)
+    cluster_now(cluster).start_broker(node_id)
+    wait_for(lambda: is_in_sync(cluster, topic), 60)
+
+
+def describe(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    (found,) = client.describe_topics([topic])
+    client.close()
+    partitions: list[dict[str, Any]] = found["partitions"]
+    return partitions
+
+
+def is_in_sync(cluster: EmbeddedCluster, topic: str) -> bool:
+    return all(len(p["isr_nodes"]) == len(p["replica_nodes"]) for p in describe(cluster, topic))
+
+
+def leader_of(cluster: EmbeddedCluster, topic: str, partition: int = 0) -> int:
+    return next(int(p["leader_id"]) for p in describe(cluster, topic) if p["partition_index"] == partition)
+
+
+def finish(copy: Copy, lease: Watch, join: Callable[[], TaskReport], written: int) -> dict[int, list[Seen]]:
+    """Wait for the end of a copy and compare; what was copied."""
+    lease.wait_until_copied(written)
+    lease.stop_reason = "test"
+    join()
+    copied = read(copy.target, copy.remote, copy.partitions)
+    assert copied == read(copy.source, copy.topic, copy.partitions)
+    return copied
+
+
+@pytest.fixture
+def admin(three_brokers: EmbeddedCluster) -> Iterator[Admin]:
+    admin = admin_of(three_brokers)
+    yield admin
+    admin.close()
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_target_broker_goes_away_in_mid_copy(
     source: EmbeddedCluster, three_brokers: EmbeddedCluster, topic: str, alias: str, how: signal.Signals
@@ -26,22 +126,167 @@ def test_a_target_broker_goes_away_in_mid_copy(
     make_topic(source, topic, 3)
     write(source, topic, numbered(0, RECORDS), **{"batch.size": 1500})
     copy = Copy(source, three_brokers, alias, topic, partitions=3)
-    copied = [0]
-    lease = HandLease(lambda report: copied.__setitem__(0, sum(row.records for row in report.partitions)))
+    lease = Watch()
     join = copy.background(lease)
     wait_for(lambda: any(map(len, read(three_brokers, copy.remote, 3).values())))
-    known = find_cluster(three_brokers.name)
-    assert known is not None
-    victim = known.broker_process(2)
+    victim = cluster_now(three_brokers).broker_process(2)
     victim.send_signal(how)
     write(source, topic, numbered(RECORDS, 3000))
     if how is signal.SIGKILL:
         victim.wait(10)
-        known.start_broker(2)
+        cluster_now(three_brokers).start_broker(2)
     else:
         wait_for(lambda: lease.reports and any(row.trouble for row in lease.reports[-1].partitions), 90)
         victim.send_signal(signal.SIGCONT)
-    wait_for(lambda: copied[0] >= RECORDS + 3000, 120)
+    finish(copy, lease, join, RECORDS + 3000)
+
+
+def test_source_and_target_restart_broker_by_broker_under_a_copy(
+    three_brokers: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    """One cluster is both sides: each restart takes a source and a target broker at once."""
+    make_topic(three_brokers, topic, 3, factor=3)
+    copy = Copy(three_brokers, three_brokers, alias, topic, partitions=3)
+    lease = Watch()
+    join = copy.background(lease)
+    with Load(three_brokers, topic) as load:
+        lease.wait_until_copied(1000)
+        for node_id in (1, 2, 3):
+            restart(three_brokers, node_id, topic)
+            lease.wait_until_copied(load.written)
+    copied = finish(copy, lease, join, load.written)
+    assert sum(map(len, copied.values())) == load.written
+
+
+def test_leaders_that_are_moved_under_load_lose_and_repeat_nothing(
+    three_brokers: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(three_brokers, topic, 3, factor=3)
+    copy = Copy(three_brokers, three_brokers, alias, topic, partitions=3)
+    lease = Watch()
+    join = copy.background(lease)
+    client = KafkaAdminClient(bootstrap_servers=three_brokers.bootstrap)
+    moved = [KafkaTopicPartition(name, p) for name in (topic, copy.remote) for p in range(3)]
+    with Load(three_brokers, topic) as load:
+        lease.wait_until_copied(1000)
+        for first in (1, 2, 3, 1):
+            order = [1 + (first + n - 1) % 3 for n in range(3)]
+            client.alter_partition_reassignments(dict.fromkeys(moved, order))
+            wait_for(lambda: not client.list_partition_reassignments(moved))
+            client.elect_leaders(0, {name: [0, 1, 2] for name in (topic, copy.remote)}, raise_errors=False)
+            wait_for(lambda n=first: leader_of(three_brokers, topic) == leader_of(three_brokers, copy.remote) == n)
+            lease.wait_until_copied(load.written)
+    client.close()
+    finish(copy, lease, join, load.written)
+
+
+def test_partitions_added_to_a_topic_are_copied_by_the_running_loop(
+    three_brokers: EmbeddedCluster, admin: Admin, topic: str, alias: str
+) -> None:
+    make_topic(three_brokers, topic, 2, factor=3)
+    copy = Copy(three_brokers, three_brokers, alias, topic)
+    lease = Watch()
+    join = copy.background(lease)
+    write(three_brokers, topic, ({"value": b"%d" % n, "partition": n % 2} for n in range(100)))
+    lease.wait_until_copied(100)
+    for name in (topic, copy.remote):
+        grow(three_brokers, name, 3)
+    write(three_brokers, topic, numbered(0, 300))
+    copy.partitions = 3
+    admin.wait_for_leaders({topic: 3, copy.remote: 3})
+    lease.assignment = copy.spec(once=False).partitions
+    copied = finish(copy, lease, join, 400)
+    assert len(copied[2]) == 100
+
+
+def grow(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    client.create_partitions({topic: partitions})
+    client.close()
+
+
+def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
+    three_brokers: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(three_brokers, topic, 3, factor=3)
+    copy = Copy(three_brokers, target, alias, topic, partitions=3)
+    leader = leader_of(three_brokers, topic)
+    near = next(broker for broker in three_brokers.brokers if broker.node_id != leader)
+    lease = Watch()
+    loop = copy.loop(lease, limits=FetchLimits(rack=f"rack-{near.port}"))
+    join = run_in_background(loop)
+    write(three_brokers, topic, numbered(0, 3000))
+    lease.wait_until_copied(3000)
+    fetched = loop._fetcher.partitions[TopicPartition(topic, 0)]
+    wait_for(lambda: fetched.read_replica == near.node_id)
+    assert fetched.lane is not None
+    assert fetched.lane.node_id == near.node_id
+    write(three_brokers, topic, numbered(3000, 3000))
+    lease.wait_until_copied(6000)
+    victim = cluster_now(three_brokers).broker_process(near.node_id)
+    victim.kill()
+    victim.wait(10)
+    write(three_brokers, topic, numbered(6000, 3000))
+    lease.wait_until_copied(9000)
+    assert fetched.lane.node_id != near.node_id
+    cluster_now(three_brokers).start_broker(near.node_id)
+    wait_for(lambda: is_in_sync(three_brokers, topic))
+    finish(copy, lease, join, 9000)
+
+
+def test_transactions_outlive_their_coordinators_broker(three_brokers: EmbeddedCluster, topic: str, alias: str) -> None:
+    make_topic(three_brokers, topic, 3, factor=3)
+    copy = Copy(three_brokers, three_brokers, alias, topic, partitions=3)
+    lease = Watch()
+    transactional_id = f"{alias}-mm2-MirrorSourceConnector-0"
+    join = copy.background(lease, transactional_id=transactional_id, commit_interval_ms=300)
+    with Load(three_brokers, topic) as load:
+        lease.wait_until_copied(1000)
+        coordinator = coordinator_of(three_brokers, transactional_id)
+        victim = cluster_now(three_brokers).broker_process(coordinator)
+        victim.kill()
+        victim.wait(10)
+        before = committed(lease)
+        # While the broker is still down: another one must have become the coordinator, and we must have found it.
+        wait_for(lambda: committed(lease) > before + 1000, 60)
+        cluster_now(three_brokers).start_broker(coordinator)
+        wait_for(lambda: is_in_sync(three_brokers, topic), 60)
+    lease.wait_until_copied(load.written)
     lease.stop_reason = "test"
     join()
-    assert read(three_brokers, copy.remote, 3) == read(source, topic, 3)
+    written = read(three_brokers, topic, 3)
+    only_committed = {"isolation.level": "read_committed"}
+    wait_for(lambda: read(three_brokers, copy.remote, 3, **only_committed) == written)
+
+
+def coordinator_of(cluster: EmbeddedCluster, transactional_id: str) -> int:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    described = client.describe_transactions([transactional_id])[transactional_id]
+    client.close()
+    return int(described.coordinator_id)
+
+
+def committed(lease: HandLease) -> int:
+    return sum((row.committed_offset or 0) for row in lease.reports[-1].partitions)
+
+
+def test_a_target_topic_deleted_and_created_again_is_waited_for(
+    source: EmbeddedCluster, three_brokers: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic, 3)
+    copy = Copy(source, three_brokers, alias, topic, partitions=3)
+    lease = Watch()
+    join = copy.background(lease)
+    write(source, topic, numbered(0, 3000))
+    lease.wait_until_copied(3000)
+    client = KafkaAdminClient(bootstrap_servers=three_brokers.bootstrap)
+    client.delete_topics([copy.remote])
+    client.close()
+    write(source, topic, numbered(3000, 3000), **{"batch.size": 1500})
+    wait_for(lambda: lease.reports and any(row.trouble for row in lease.reports[-1].partitions))
+    make_topic(three_brokers, copy.remote, 3, factor=3)
+    lease.wait_until_copied(6000)
+    lease.stop_reason = "test"
+    join()
+    written = read(source, topic, 3)
+    assert read(three_brokers, copy.remote, 3) == {p: records[1000:] for p, records in written.items()}

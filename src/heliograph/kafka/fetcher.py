@@ -320,7 +320,9 @@ class Fetcher:
     def _refused(self, partition: FetchPartition, code: int) -> None:
         verdict = verdict_of(code)
         if partition.read_replica is not None:
-            self._back_to_leader(partition)  # a follower may lag behind; only the leader's word counts
+            # A follower may lag behind; only the leader's word counts. It may name the same one again: hence the pause.
+            self._back_to_leader(partition)
+            self.retry([partition.tp], describe(code))
         elif verdict is Verdict.OUT_OF_RANGE:
             partition.needs_ends = True
             self._ends.want(partition.tp)

@@ -7,7 +7,8 @@ B. A partition stays on its lane, and at most five requests are under way on a l
 C. After an error a partition sends nothing until every answer it still waits for has come (`draining`); then all
    batches that were not acknowledged go back to the front of the queue, in order.
 D. A broker that holds no state of a producer takes whatever sequence comes first. So a partition's first batch travels
-   alone until it is acknowledged, and after a change of leader nothing is sent before every awaited answer has come.
+   alone until it is acknowledged, and so does the first after an error (the topic may have been created again); after a
+   change of leader nothing is sent before every awaited answer has come.
 E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
 F. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
    with what was acknowledged, no more and no less.
@@ -139,10 +140,11 @@ class BatchProducer:
     def pump(self, now: float) -> None:
         """Send what may be sent."""
         self._session.pump(now)
+        if self._throttled_until:
+            self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         self._find_leaders()
         if not self._ready or not self._session.is_ready or self._is_full():
             return
-        self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
         leaders = self._cluster.leaders
         for tp in self._ready:
@@ -370,7 +372,7 @@ class BatchProducer:
         if partition.is_patient:
             self._park(partition)
             pause_s = partition.backoff.next_pause_s()
-        partition.is_draining = partition.is_patient = False
+        partition.is_draining = partition.is_patient = partition.is_known = False
         partition.retry_at = time.monotonic() + pause_s
         if partition.queue:
             self._ready[partition.tp] = None
@@ -398,6 +400,7 @@ class BatchProducer:
             self._ready[partition.tp] = None
         else:
             self._ready.pop(partition.tp, None)
+            partition.trouble = None  # nothing is left whose success could end it
 
     def _park(self, partition: TargetPartition) -> None:
         """Free the shared memory of a partition that cannot go on: what was not sent is read again, the rest copied."""

@@ -146,7 +146,11 @@ class ProducerSession:
         if self._coordinator is None:
             self._find_coordinator()
             return None
-        return self._cluster.connection_to(self._coordinator)
+        connection = self._cluster.connection_to(self._coordinator)
+        if connection is None and not self._cluster.is_connecting_to(self._coordinator):
+            self._coordinator = None  # its broker is gone or cannot be reached: another one may have taken over
+            self._again("the transaction coordinator cannot be reached")
+        return connection
 
     def _ask(self, connection: Connection, request: Any, response: Any, on_answer: Callable[[Any], None]) -> None:
         self._is_asking = True

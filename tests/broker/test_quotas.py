@@ -1,0 +1,80 @@
+"""Limits on bytes per second: the brokers' own quotas are honoured and told, and ours is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.fetcher import FetchLimits
+from heliograph.model import Address
+from heliograph.wire.forward import warm_up
+from tests.clients import admin_of, make_topic, read, write
+from tests.copying import Copy
+
+pytestmark = pytest.mark.broker
+
+_Entry = AlterClientQuotasRequest.EntryData
+
+
+@contextmanager
+def quota(cluster: EmbeddedCluster, client_id: str, key: str, bytes_per_s: float) -> Iterator[None]:
+    set_quota(cluster, client_id, _Entry.OpData(key=key, value=bytes_per_s, remove=False))
+    try:
+        yield
+    finally:
+        set_quota(cluster, client_id, _Entry.OpData(key=key, value=0.0, remove=True))
+
+
+def set_quota(cluster: EmbeddedCluster, client_id: str, change: object) -> None:
+    entity = [_Entry.EntityData(entity_type="client-id", entity_name=client_id)]
+    admin = admin_of(cluster)
+    answer = admin.ask_at(
+        Address("127.0.0.1", cluster.brokers[0].port),
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+        lambda version: AlterClientQuotasRequest(
+            version=version, entries=[_Entry(entity=entity, ops=[change])], validate_only=False
+        ),
+        newest=1,
+    )
+    admin.close()
+    assert [entry.error_code for entry in answer.entries] == [0]
+
+
+def fill(source: EmbeddedCluster, topic: str, megabytes: int) -> None:
+    make_topic(source, topic)
+    records = ({"value": b"%06d" % n * 166, "partition": n % 2} for n in range(megabytes * 1000))
+    write(source, topic, records)
+
+
+@pytest.mark.parametrize("side", ["consumer", "producer"])
+def test_a_quota_slows_the_copy_and_is_told(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, side: str
+) -> None:
+    fill(source, topic, 2)
+    copy = Copy(source, target, alias, topic)
+    limited = source if side == "consumer" else target
+    with quota(limited, f"heliograph-{alias}-0", f"{side}_byte_rate", 500_000.0):
+        report = copy.once(limits=FetchLimits(max_bytes=512 << 10, partition_max_bytes=256 << 10))
+    assert report.throttled_ms > 0
+    assert [row.failure for row in report.partitions] == [None, None]
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
+
+
+def test_our_own_limit_is_kept(source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str) -> None:
+    warm_up()  # compiling must not count as copying
+    fill(source, topic, 3)
+    copy = Copy(source, target, alias, topic)
+    began = time.monotonic()
+    report = copy.once(bytes_per_s=1_000_000)
+    took_s = time.monotonic() - began
+    copied = sum(row.bytes for row in report.partitions)
+    assert copied > 2_900_000
+    # A quarter of a second may be saved up, and the last answer may overdraw by an eighth and a batch.
+    assert took_s > copied / 1_000_000 - 0.25 - 0.2
+    assert read(target, copy.remote, 2) == read(source, topic, 2)
