@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from heliograph.embedded.cluster import find_cluster, forget_cluster, start_cluster
@@ -100,6 +100,9 @@ class Arena:
         game = _Round(self, outcome)
         try:
             game.play(seconds)
+        except BaseException as error:
+            outcome.problems.append(repr(error))  # its files stay
+            raise
         finally:
             outcome.seconds = time.monotonic() - began
             game.close()
@@ -220,16 +223,18 @@ class _Round:
         deadline = time.monotonic() + _FIRST_RECORD_TIMEOUT_S
         while time.monotonic() < deadline:
             self._copier.keep()
-            metadata = AdminClient({"bootstrap.servers": self._target.cluster.bootstrap}).list_topics(timeout=10)
+            metadata = _admin(self._target).list_topics(timeout=10)
             if self._remote in metadata.topics and self._has_records():
                 return True
             time.sleep(0.5)
         return False
 
     def _has_records(self) -> bool:
-        with contextlib.closing(_consumer(self._target)) as consumer:
+        # A topic that was just created is not known to every broker yet.
+        with contextlib.suppress(KafkaException), contextlib.closing(_consumer(self._target)) as consumer:
             marks = consumer.get_watermark_offsets(TopicPartition(self._remote, 0), timeout=10)
             return bool(marks and marks[1])
+        return False
 
     def _read(self, side: Side, topic: str) -> dict[int, list[Seen]]:
         return read(side.cluster, topic, PARTITIONS, **{"isolation.level": "read_committed"})
@@ -276,10 +281,14 @@ class _Round:
         if self._outcome.is_good:
             shutil.rmtree(self._folder, ignore_errors=True)
             for side in (self._source, self._target):
-                admin = AdminClient({"bootstrap.servers": side.cluster.bootstrap})
+                admin = _admin(side)
                 topics = [topic for topic in admin.list_topics(timeout=10).topics if self._name in topic]
                 for future in admin.delete_topics(topics).values() if topics else ():
                     future.result(30)
+
+
+def _admin(side: Side) -> AdminClient:
+    return AdminClient({"bootstrap.servers": side.cluster.bootstrap, "log_level": 0})
 
 
 def _consumer(side: Side) -> Consumer:
