@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.admin import Admin
@@ -75,3 +76,24 @@ def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
             seen[p].append(Seen(message.key(), message.value(), headers, message.timestamp()))
     consumer.close()
     return dict(seen)
+
+
+def enable_second_protocol(cluster: EmbeddedCluster) -> None:
+    """Let a cluster use the transaction protocol of Kafka 4 (KIP-890), as newly formatted ones do by themselves."""
+    admin = admin_of(cluster)
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="transaction.version", max_version_level=2, allow_downgrade=False, upgrade_type=1
+    )
+    view = admin.view([])
+    answer = admin.ask_at(
+        view.brokers[view.controller_id],
+        UpdateFeaturesRequest,
+        UpdateFeaturesResponse,
+        lambda version: UpdateFeaturesRequest(
+            version=version, timeout_ms=30_000, feature_updates=[update], validate_only=False
+        ),
+        newest=1,
+    )
+    admin.close()
+    assert answer.error_code == 0, answer
+    assert all(result.error_code == 0 for result in answer.results or ()), answer

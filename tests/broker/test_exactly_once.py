@@ -11,12 +11,19 @@ from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.engine.copy_loop import CopyLoop
 from heliograph.errors import FencedError, TaskError
 from heliograph.kafka.fencing import fence_producers
-from tests.clients import admin_of, make_topic, read, write
+from tests.clients import admin_of, enable_second_protocol, make_topic, read, write
 from tests.copying import Copy, HandLease, wait_for
 
 pytestmark = pytest.mark.broker
 
 COMMITTED = {"isolation.level": "read_committed"}
+
+
+@pytest.fixture(scope="module", params=["first protocol", "second protocol"])
+def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> None:
+    """Kafka's transactions as before 4.0, then as since."""
+    if request.param == "second protocol":
+        enable_second_protocol(target)
 
 
 def numbered(start: int, count: int) -> list[dict[str, object]]:
@@ -44,6 +51,7 @@ def abandon(copy: Copy, after_records: int, **changes: object) -> None:
         Trap(copy.spec(once=False, **changes), HandLease()).run()
 
 
+@pytest.mark.usefixtures("both_protocols")
 def test_records_and_progress_become_visible_together(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
@@ -56,6 +64,7 @@ def test_records_and_progress_become_visible_together(
     assert set(copy.committed().values()) == {1499}
 
 
+@pytest.mark.usefixtures("both_protocols")
 def test_a_task_that_vanished_leaves_nothing_double_with_transactions(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
@@ -69,6 +78,7 @@ def test_a_task_that_vanished_leaves_nothing_double_with_transactions(
     wait_for_equal(copy)
 
 
+@pytest.mark.usefixtures("both_protocols")
 def test_of_two_instances_the_first_is_fenced_and_says_so(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
@@ -89,6 +99,7 @@ def test_of_two_instances_the_first_is_fenced_and_says_so(
     join_second()
 
 
+@pytest.mark.usefixtures("both_protocols")
 def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:

@@ -157,6 +157,7 @@ class BatchProducer:
             elif not partition.in_flight or (partition.is_known and partition.node_id == node_id):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
         self._find_leaders()
+        self._session.pump(now)  # partitions just found not to be in the transaction are added at once
         for lane, partitions in by_lane.items():
             connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
             if connection is not None:
