@@ -102,7 +102,8 @@ class CopyLoop:
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
-        self._partition_buffer_bytes = max(spec.limits.partition_max_bytes * 2, spec.buffer_bytes // 8)
+        # More than one answer's share, or over a long way every other round trip would carry nothing of a partition.
+        self._partition_buffer_bytes = max(spec.limits.partition_max_bytes * 2, spec.buffer_bytes // 4)
         self._next_commit_at = 0.0
         self._next_report_at = 0.0
 
@@ -314,6 +315,9 @@ class CopyLoop:
         return self._accept_recreated(self.partitions[fetched.tp], "the topic has another id than before")
 
     def _accept_recreated(self, partition: CopyPartition, words: str) -> bool:
+        if not partition.target.is_idle:
+            # What is under way is of the old topic; its acknowledgements must not count as progress in the new one.
+            raise TaskError(f"{partition.spec.tp}: {words}; the task begins again.")
         if self.spec.on_recreated != "restart":
             self._fail(
                 partition,
@@ -321,6 +325,7 @@ class CopyLoop:
                 " heliograph.on.recreated=restart would copy it from its start",
             )
             return False
+        partition.acked_offset = partition.passed_offset = None
         self._events.append(
             f"{self.spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
             " it from its start, behind what the target has."

@@ -112,7 +112,7 @@ class Fetcher:
         self._homeless: dict[TopicPartition, None] = {}
         self._troubled: set[TopicPartition] = set()
         self._seen_version = -1
-        self._ends = LogEnds(cluster, network, limits.isolation_level, self)
+        self._ends = LogEnds(cluster, network, self)
 
     def add(self, tp: TopicPartition, position: int | None, topic_id: UUID | None = None) -> None:
         """Begin to read a partition, at a position or where `decide_position` says."""

@@ -1,7 +1,8 @@
 """Asks for the two ends of partitions' logs: where reading can begin, and where it ends just now.
 
 Both ends are asked for in two requests; only when both are known does the owner hear of them. An answer that is an
-error, or lost, makes both be asked for again.
+error, or lost, makes both be asked for again. The end is the high watermark, also where only committed records are
+read: a position behind an open transaction is still inside of the log.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _NEWEST, _OLDEST = 5, 1
 EARLIEST, LATEST = -2, -1
+_READ_UNCOMMITTED = 0
 
 
 class Owner(Protocol):
@@ -45,11 +47,10 @@ class Owner(Protocol):
 class LogEnds:
     """The look-ups under way for one cluster."""
 
-    def __init__(self, cluster: Cluster, network: Network, isolation_level: int, owner: Owner) -> None:
+    def __init__(self, cluster: Cluster, network: Network, owner: Owner) -> None:
         self.wanted: dict[TopicPartition, None] = {}
         self._cluster = cluster
         self._network = network
-        self._isolation_level = isolation_level
         self._owner = owner
         self._asked: set[TopicPartition] = set()
         self._found: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
@@ -91,7 +92,7 @@ class LogEnds:
         request = ListOffsetsRequest(
             version=connection.version_of(ListOffsetsRequest, _NEWEST, _OLDEST),
             replica_id=-1,
-            isolation_level=self._isolation_level,
+            isolation_level=_READ_UNCOMMITTED,
             topics=[topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()],
         )
         asked_at = time.monotonic()
