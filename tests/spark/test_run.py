@@ -225,3 +225,32 @@ def assert_in_order_but_for_repeats(values: list[int]) -> None:
         if value > highest:
             assert value == highest + PARTITIONS or highest == -1, f"{value} came after {highest}"
             highest = value
+
+
+def test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_nothing_is_double(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(source, topic, PARTITIONS)
+    remote = f"{alias}.{topic}"
+    (tmp_path / "second").mkdir()
+    lines = ("target.exactly.once.source.support=enabled",)
+    files = [write_file(folder, source, target, alias, topic, *lines) for folder in (tmp_path, tmp_path / "second")]
+
+    def write_some() -> None:
+        write(source, topic, ({"value": f"{n:06}".encode(), "partition": n % PARTITIONS} for n in range(20_000)))
+
+    def is_equal() -> bool:
+        copied = read(target, remote, PARTITIONS, **{"isolation.level": "read_committed"})
+        return copied == read(source, topic, PARTITIONS)
+
+    write_some()
+    with Running(files[0]) as first:
+        wait_for(lambda: count(target, remote, PARTITIONS) and is_equal(), 90)
+        with Running(files[1]) as second:
+            write_some()
+            assert first.process.wait(90) == 3
+            assert "another instance has taken over as the producer" in first.output()
+            write_some()
+            wait_for(is_equal, 90)
+            assert second.stop() == 0
+    assert is_equal()

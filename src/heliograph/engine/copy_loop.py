@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.byte_rate import ByteRate
 from heliograph.engine.copy_partition import CopyPartition
@@ -34,6 +34,7 @@ from heliograph.kafka.topic_limits import TopicLimits
 from heliograph.wire.forward import Piece, prepare, warm_up
 
 if TYPE_CHECKING:
+    from heliograph.engine.report import Lease
     from heliograph.engine.spec import ClusterSpec, PartitionSpec, TaskSpec
     from heliograph.kafka.buffers import Buffer
     from heliograph.model import SourceOffset, TopicPartition
@@ -43,26 +44,10 @@ _REPORT_INTERVAL_S = 1.0
 _RETRY_GRANULARITY_S = 0.05
 _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
+_QUIET_COMMIT_INTERVAL_S = 0.1
 _MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
 _MOST_DAMAGED_ANSWERS = 3
 _LEAST_FETCH_BYTES = 64 * 1024
-
-
-class Lease(Protocol):
-    """The driver's side of a task, as the loop sees it."""
-
-    def report(self, report: TaskReport) -> None:
-        """Hand a report on; does not block."""
-
-    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
-        """A new set of partitions, if the driver has sent one since the last call."""
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the driver wants the task to end, or None."""
-
-    def check(self) -> None:
-        """Raise LeaseLostError if the driver is gone."""
 
 
 class CopyLoop:
@@ -102,9 +87,9 @@ class CopyLoop:
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
-        # More than one answer's share, or over a long way every other round trip would carry nothing of a partition.
-        self._partition_buffer_bytes = max(spec.limits.partition_max_bytes * 2, spec.buffer_bytes // 4)
         self._next_commit_at = 0.0
+        self._last_commit_at = 0.0
+        self._has_news = False
         self._next_report_at = 0.0
 
     def _cluster(self, spec: ClusterSpec) -> Cluster:
@@ -173,9 +158,10 @@ class CopyLoop:
         self._producer.pump(now)
         if fetch and self._session.is_ready:
             self._fetcher.pump(now, self._wants, self._room_bytes)
-        if now >= self._next_commit_at:
+        if now >= self._commit_due_at:
             is_begun = self._commits.begin(int(time.time() * 1000))
             self._next_commit_at = now + (self.spec.commit_interval_ms / 1000 if is_begun else _RETRY_GRANULARITY_S)
+            self._last_commit_at, self._has_news = now, self._has_news and not is_begun
             self._producer.pump(now)
         if not self._commits.is_idle:
             self._commits.pump(int(time.time() * 1000))
@@ -185,8 +171,16 @@ class CopyLoop:
             self._network.drop_overdue(now)
             self._lease.report(self._report())
 
+    @property
+    def _commit_due_at(self) -> float:
+        """By the interval; in a transaction, whose records nobody sees before its end, sooner where nothing follows."""
+        is_quiet = self._has_news and not self._producer.has_unsettled
+        if is_quiet and self.spec.transactional_id is not None:
+            return min(self._next_commit_at, self._last_commit_at + _QUIET_COMMIT_INTERVAL_S)
+        return self._next_commit_at
+
     def _timeout_s(self, now: float) -> float:
-        until_timer = min(self._next_commit_at, self._next_report_at) - now
+        until_timer = min(self._commit_due_at, self._next_report_at) - now
         is_calm = self._session.is_ready and not self._source.is_unsettled and not self._target.is_unsettled
         if is_calm and not self._fetcher.has_retries and not self._producer.has_retries and not self.spec.bytes_per_s:
             return max(0.0, until_timer)
@@ -202,9 +196,11 @@ class CopyLoop:
 
     def _wants(self, fetched: FetchPartition) -> bool:
         target = self.partitions[fetched.tp].target
+        # More than one answer's share, or over a long way every other round trip would carry nothing of a partition.
+        two_answers = self._limits.partition_max_bytes * self._fetcher.growth * 2
         return (
             target.trouble is None
-            and target.queued_bytes < self._partition_buffer_bytes
+            and target.queued_bytes < max(two_answers, self.spec.buffer_bytes // 8)
             and len(target.queue) < _MOST_QUEUED_BATCHES
         )
 
@@ -357,6 +353,7 @@ class CopyLoop:
         if piece is None:
             self._commits.on_acked()
         else:
+            self._has_news = True
             self._by_target[tp].note_acked(piece, base_offset, int(time.time() * 1000))
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:

@@ -6,9 +6,12 @@ Counters only grow, so a lost report loses nothing.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.model import TopicPartition
+
+if TYPE_CHECKING:
+    from heliograph.engine.spec import PartitionSpec
 
 
 @dataclass(slots=True)
@@ -67,3 +70,20 @@ class TaskReport:
             list(data["trouble"]),
             int(data["throttled_ms"]),
         )
+
+
+class Lease(Protocol):
+    """The driver's side of a task, as the loop sees it."""
+
+    def report(self, report: TaskReport) -> None:
+        """Hand a report on; does not block."""
+
+    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
+        """A new set of partitions, if the driver has sent one since the last call."""
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the driver wants the task to end, or None."""
+
+    def check(self) -> None:
+        """Raise LeaseLostError if the driver is gone."""

@@ -80,6 +80,6 @@ class BufferPool:
             return
         self.held_bytes -= buffer.capacity
         is_common = buffer.capacity >= _WORTH_KEEPING_BYTES and not buffer.capacity % _WORTH_KEEPING_BYTES
-        if is_common and self.held_bytes + self._kept_bytes + buffer.capacity <= self._most_kept_bytes:
+        if is_common and self._kept_bytes + buffer.capacity <= self._most_kept_bytes:
             self._kept_bytes += buffer.capacity
             self._free.append(buffer)

@@ -103,6 +103,7 @@ class Fetcher:
         self.partitions: dict[TopicPartition, FetchPartition] = {}
         self.in_flight_bytes = 0
         self.throttled_ms = 0
+        self.growth = 1
         self._cluster = cluster
         self._network = network
         self._limits = limits
@@ -162,6 +163,7 @@ class Fetcher:
             if connection is None:
                 continue
             growth = self._growth(connection)
+            self.growth = max(self.growth, growth)
             most_bytes = max(self._limits.max_bytes, min(self._limits.max_bytes * growth, self._limits.grows_to_bytes))
             room = min(most_bytes, room_bytes())
             if room * _LEAST_WORTH_ASKING >= most_bytes:

@@ -105,6 +105,11 @@ class BatchProducer:
         return all(partition.is_idle for partition in self.partitions.values())
 
     @property
+    def has_unsettled(self) -> bool:
+        """Whether a batch is queued or waits for its acknowledgement."""
+        return bool(self._ready or self.unsettled_batches)
+
+    @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try, for a leader, or for the coordinator."""
         if self._throttled_until or self._leaderless or self._session.is_busy:

@@ -55,6 +55,8 @@ _OPERATION_NOT_ATTEMPTED = 55
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED = 53, 31
 _CONCURRENT_PAUSE_S = 0.01
 _PROBE_TIMEOUT_S = 10.0
+_PROBE_PAUSE_S = 0.2
+_RIVALS_TIME_S = 2.0
 _MOST_MARK_MS = 999
 
 
@@ -254,10 +256,12 @@ class ProducerSession:
             (state,) = answer.transaction_states
             if state.error_code:
                 self._end_doomed(state.error_code)
-            elif state.transaction_timeout_ms == self._transaction_timeout_ms:
-                self._end_doomed(0)
-            else:
+            elif state.transaction_timeout_ms != self._transaction_timeout_ms:
                 self._end_doomed(_PRODUCER_FENCED)
+            elif time.monotonic() > self._doomed_until - _PROBE_TIMEOUT_S + _RIVALS_TIME_S:
+                self._end_doomed(0)
+            else:  # a rival's first step is to end our transaction; only then it leaves its own mark
+                self._retry_at = time.monotonic() + _PROBE_PAUSE_S
 
         self._ask(connection, request, DescribeTransactionsResponse, described)
 
