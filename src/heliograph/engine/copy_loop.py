@@ -11,7 +11,6 @@ C. The loop ends only by: all partitions done (`--once`), the lease's word, a lo
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from heliograph.engine.byte_rate import ByteRate
 from heliograph.engine.copy_partition import CopyPartition
 from heliograph.engine.large_batches import LargeBatches, LeftOut
 from heliograph.engine.offset_commits import OffsetCommits
+from heliograph.engine.patience import done_patiently
 from heliograph.engine.report import TaskReport
 from heliograph.engine.restart import placed_partitions
 from heliograph.errors import CorruptBatchError, TaskError
@@ -45,6 +45,7 @@ _RETRY_GRANULARITY_S = 0.05
 _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
 _QUIET_COMMIT_INTERVAL_S = 0.1
+_SOON_S = 0.01
 _MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
 _MOST_DAMAGED_ANSWERS = 3
 _LEAST_FETCH_BYTES = 64 * 1024
@@ -109,31 +110,29 @@ class CopyLoop:
     def _begin(self) -> None:
         """Take our place as the producer, find out where each partition goes on, and add them."""
         self._producer.add_topic_watch(self.spec.offsets_topic)
-        self._load_kernels()
+        # On a machine that never ran the kernels, compiling them takes longer than a lease lasts in silence.
+        done_patiently(warm_up, self._stay_alive)
         while self.spec.transactional_id is not None and not self._session.is_ready:
             self._lease.check()
             if self._lease.stop_reason is not None:
                 return
             self._step(fetch=False)
-        for placed in placed_partitions(self.spec, self._stay_alive, self._events):
+        for placed in done_patiently(lambda: placed_partitions(self.spec, self._tell), self._stay_alive) or ():
             partition = self._add(placed.spec)
             partition.target_end = placed.target_end
             partition.passed_offset = placed.resumed_behind
             partition.counters.already_there = placed.already_there
 
-    def _load_kernels(self) -> None:
-        """On a machine that never ran them, compiling the kernels takes longer than a lease lasts in silence."""
-        loading = threading.Thread(target=warm_up, name="kernels", daemon=True)
-        loading.start()
-        while loading.is_alive():
-            self._stay_alive()
-            loading.join(_RETRY_GRANULARITY_S)
+    def _tell(self, words: str) -> None:
+        self._events.append(words)
 
-    def _stay_alive(self) -> None:
+    def _stay_alive(self) -> bool:
+        """Keep the lease; False where we are told to stop."""
         self._lease.check()
         if time.monotonic() >= self._next_report_at:
             self._next_report_at = time.monotonic() + _REPORT_INTERVAL_S
             self._lease.report(self._report())
+        return self._lease.stop_reason is None
 
     def _is_finished(self) -> bool:
         self._lease.check()
@@ -286,6 +285,8 @@ class CopyLoop:
             words = f"the source's log ends at offset {latest}, before our position {position}"
             if not self._accept_recreated(partition, words):
                 return None
+            fetched.topic_id = None  # whatever id the next metadata tells is the new topic's
+            self._source.want_metadata()
             position = earliest
         if partition.spec.progress is None and partition.passed_offset is None and partition.target_end is not None:
             # Committed before the first record: a restart then knows where our records begin on the target.
@@ -426,7 +427,7 @@ class CopyLoop:
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
             if self._commits.is_idle and self._is_copied():
-                self._next_commit_at = 0.0
+                self._next_commit_at = min(self._next_commit_at, time.monotonic() + _SOON_S)
             self._step(fetch=not is_stopped)
 
     def _is_copied(self) -> bool:

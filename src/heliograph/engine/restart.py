@@ -20,7 +20,7 @@ import numpy as np
 
 from heliograph.engine.offset_store import read_offsets
 from heliograph.errors import ClusterError
-from heliograph.kafka.admin import READ_UNCOMMITTED, Admin
+from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED, Admin
 from heliograph.kafka.log_ends import EARLIEST, LATEST
 from heliograph.kafka.log_reader import read_chunk
 from heliograph.model import SourceOffset
@@ -51,8 +51,8 @@ class Placed:
     already_there: int = 0
 
 
-def placed_partitions(spec: TaskSpec, stay_alive: Callable[[], None], events: list[str]) -> list[Placed]:
-    """The task's partitions, each with the place to go on; `stay_alive` is called between slow steps."""
+def placed_partitions(spec: TaskSpec, tell: Callable[[str], None]) -> list[Placed]:
+    """The task's partitions, each with the place to go on. Blocks."""
     if not spec.partitions:
         return []
     target = _admin(spec.target, spec)
@@ -62,7 +62,7 @@ def placed_partitions(spec: TaskSpec, stay_alive: Callable[[], None], events: li
             return [Placed(replace(partition, progress=progress.get(partition.tp))) for partition in spec.partitions]
         source = _admin(spec.source, spec)
         try:
-            return _Comparison(spec, source, target, stay_alive, events).placed()
+            return _Comparison(spec, source, target, tell).placed()
         finally:
             source.close()
     finally:
@@ -79,22 +79,20 @@ def _admin(cluster: ClusterSpec, spec: TaskSpec) -> Admin:
 class _Comparison:
     """Looks at the ends of the target's logs, and at their tails where they are longer than we committed."""
 
-    def __init__(
-        self, spec: TaskSpec, source: Admin, target: Admin, stay_alive: Callable[[], None], events: list[str]
-    ) -> None:
+    def __init__(self, spec: TaskSpec, source: Admin, target: Admin, tell: Callable[[str], None]) -> None:
         self._spec = spec
         self._source = source
         self._target = target
-        self._stay_alive = stay_alive
-        self._events = events
+        self._tell_driver = tell
         self._deadline = time.monotonic() + _LONGEST_COMPARISON_S
 
     def placed(self) -> list[Placed]:
         """Every partition, in the order given."""
         comparable = [p for p in self._spec.partitions if p.progress is None or p.progress.target_end is not None]
-        ends = self._target.list_offsets([p.target for p in comparable], LATEST, READ_UNCOMMITTED)
-        fresh = [p.target for p in comparable if p.progress is None and ends[p.target] > 0]
-        starts = self._target.list_offsets(fresh, EARLIEST, READ_UNCOMMITTED) if fresh else {}
+        # A partition without a leader is not compared; it must not keep the others from beginning.
+        ends = self._target.known_offsets([p.target for p in comparable], LATEST)
+        fresh = [p.target for p in comparable if p.progress is None and ends.get(p.target, 0) > 0]
+        starts = self._target.known_offsets(fresh, EARLIEST)
         return [self._place(partition, starts, ends) for partition in self._spec.partitions]
 
     def _place(
@@ -104,7 +102,7 @@ class _Comparison:
         if end is None:
             return Placed(partition)
         as_committed = Placed(partition, target_end=end)
-        known_end = starts.get(partition.target, 0) if partition.progress is None else partition.progress.target_end
+        known_end = starts.get(partition.target, end) if partition.progress is None else partition.progress.target_end
         assert known_end is not None
         if end < known_end:
             self._tell(
@@ -121,7 +119,7 @@ class _Comparison:
             return as_committed
 
     def _tell(self, partition: PartitionSpec, words: str) -> None:
-        self._events.append(f"{self._spec.flow} {partition.tp}: {words}.")
+        self._tell_driver(f"{self._spec.flow} {partition.tp}: {words}.")
 
     def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed | None:
         written = self._target_tail(partition.target, known_end, end)
@@ -131,7 +129,7 @@ class _Comparison:
         last_there, already_there, at = None, 0, 0
         isolation_level = self._spec.limits.isolation_level
         while at < len(written):
-            self._go_on()
+            self._check_time()
             data = read_chunk(self._source, partition.tp, position, isolation_level)
             if data.records is None:
                 break
@@ -151,19 +149,19 @@ class _Comparison:
     def _target_tail(self, tp: TopicPartition, position: int, end: int) -> Table:
         parts = []
         while position < end:
-            self._go_on()
-            data = read_chunk(self._target, tp, position, READ_UNCOMMITTED)
+            self._check_time()
+            # What a transaction aborted, or has not committed, is not there: an earlier run may have been exactly-once.
+            data = read_chunk(self._target, tp, position, READ_COMMITTED)
             if data.records is None:
                 break
-            chunk = fingerprints(data.records, position)
+            chunk = fingerprints(data.records, position, data.aborted)
             parts.append(chunk.prints)
             if not chunk.is_sound or chunk.next_offset == position:
                 break
             position = chunk.next_offset
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    def _go_on(self) -> None:
-        self._stay_alive()
+    def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
             raise ClusterError(f"Comparing source and target took more than {_LONGEST_COMPARISON_S:.0f} s.")
 

@@ -8,6 +8,7 @@ has its own.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka.protocol.admin import (
@@ -169,6 +170,19 @@ class Admin:
                 time.sleep(_RETRY_PAUSE_S)
         lost = ", ".join(str(tp) for tp in tps if tp not in found)
         raise ClusterError(f"The cluster '{self.alias}' does not tell the end offsets of {lost}: no leader answered.")
+
+    def known_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """As `list_offsets`, at the first try: partitions without a leader that answers are left out."""
+        view = self.view({tp.topic for tp in tps})
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for tp in tps:
+            by_leader.setdefault(view.leaders.get(tp, -1), []).append(tp)
+        found: dict[TopicPartition, int] = {}
+        for leader, theirs in by_leader.items():
+            if leader in view.brokers:
+                with suppress(UnreachableError):
+                    found |= self._offsets_at(view.brokers[leader], theirs, timestamp, READ_UNCOMMITTED)
+        return found
 
     def end_offsets_at(self, broker: Address, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
         """The high watermarks of those partitions that this broker leads, in one request."""

@@ -121,10 +121,10 @@ class Cluster:
             self._start_connecting(node.address, link)
         return link.connection
 
-    def is_connecting_to(self, node_id: int) -> bool:
+    def is_connecting_to(self, node_id: int, lane: int = 0) -> bool:
         """Whether a connection to a broker is being made; where not, it is unknown or was not reached just now."""
         node = self._nodes.get(node_id)
-        return node is not None and node.link(0).is_connecting
+        return node is not None and node.link(lane).is_connecting
 
     def any_connection(self) -> Connection | None:
         """A ready connection to whichever broker; None starts one, another at each call."""

@@ -65,6 +65,11 @@ class FetchLane:
         if tp in self.members:
             self.dirty[tp] = None
 
+    def to_the_back(self, tp: TopicPartition) -> None:
+        """Others first next time, where the broker keeps no session that would see to it."""
+        if tp in self.members:
+            self.members[tp] = self.members.pop(tp)
+
     def next_request(self, now: float, wants: Callable[[FetchPartition], bool]) -> LaneRequest | None:
         """What to ask now; None where no partition is wanted."""
         changed: dict[TopicPartition, int] = {}

@@ -161,6 +161,8 @@ class Fetcher:
                 continue
             connection = self._cluster.connection_to(lane.node_id, lane.number)
             if connection is None:
+                if not self._cluster.is_connecting_to(lane.node_id, lane.number):
+                    self._leave_replicas(lane)
                 continue
             growth = self._growth(connection)
             self.growth = max(self.growth, growth)
@@ -289,7 +291,7 @@ class Fetcher:
         for data in answer.partitions:
             tp = TopicPartition(data.topic, data.partition)
             partition = lane.members.get(tp)
-            if partition is None or partition.position is None or partition.position != lane.known.get(tp):
+            if partition is None or not partition.is_placed or partition.position != lane.known.get(tp):
                 continue  # removed, or given another position, while the request was under way
             lane.changed(tp)
             if data.error_code:
@@ -303,6 +305,7 @@ class Fetcher:
                 partition.read_replica_until = time.monotonic() + _READ_REPLICA_LEASE_S
                 self._homeless[tp] = None
             elif data.records is not None:
+                lane.to_the_back(tp)
                 partition.backoff.reset()
                 self._listener.on_records(partition, data, buffer)
         if answer.session_id == 0:
@@ -310,10 +313,15 @@ class Fetcher:
 
     def _lost_lane(self, lane: FetchLane, why: str) -> None:
         lane.reset()
-        for partition in lane.members.values():
-            if partition.read_replica is not None:
-                self._back_to_leader(partition)
+        self._leave_replicas(lane)
         self.retry(list(lane.members), why)
+
+    def _leave_replicas(self, lane: FetchLane) -> None:
+        """The broker cannot be reached: read from the leaders what was read here because it is near."""
+        for partition in lane.members.values():
+            if partition.read_replica is not None and partition.retry_at <= time.monotonic():
+                self._back_to_leader(partition)
+                self.retry([partition.tp], f"the near replica on broker {lane.node_id} cannot be reached")
 
     def _back_to_leader(self, partition: FetchPartition) -> None:
         partition.read_replica = None

@@ -47,10 +47,11 @@ def read_chunk(admin: Admin, tp: TopicPartition, position: int, isolation_level:
                 newest=MAX_VERSION,
                 oldest=MIN_VERSION,
             )
-            (data,) = answer.partitions
-            code = data.error_code
-            if not code:
-                return data
+            for data in answer.partitions:  # none, where a quota makes us wait
+                code = data.error_code
+                if not code:
+                    return data
+            time.sleep(answer.throttle_time_ms / 1000)
         if verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.OUT_OF_RANGE) or time.monotonic() > deadline:
             raise ClusterError(
                 f"The cluster '{admin.alias}' does not let us read {tp} at {position}: {describe(code)}."

@@ -177,6 +177,7 @@ class ProducerSession:
         """Try again, or give up with a sentence."""
         if code == _CONCURRENT_TRANSACTIONS:  # the last transaction's markers are still being written
             self._retry_at = time.monotonic() + _CONCURRENT_PAUSE_S
+            self.trouble = f"{doing}: {describe(code)}"
             return
         if code in (_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED):
             needs = (
