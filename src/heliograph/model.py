@@ -76,3 +76,38 @@ class SourceOffset:
     offset: int
     target_end: int | None = None
     topic_id: UUID | None = None
+
+
+class OffsetRun(NamedTuple):
+    """Records that follow each other without a gap on both sides: `upstream + i` was copied to `downstream + i`."""
+
+    upstream: int
+    downstream: int
+    count: int
+
+
+class OffsetSync(NamedTuple):
+    """One record's offset on both sides; `runs` (only from Heliograph) say the same of all records up to it."""
+
+    tp: TopicPartition
+    upstream: int
+    downstream: int
+    runs: tuple[OffsetRun, ...] = ()
+
+
+class Checkpoint(NamedTuple):
+    """A group's committed offset on the source, and where that is on the target; `tp` is of the remote topic."""
+
+    group: str
+    tp: TopicPartition
+    upstream: int
+    downstream: int
+    metadata: str = ""
+
+
+class Heartbeat(NamedTuple):
+    """A sign of life of a flow, written to its target."""
+
+    source: str
+    target: str
+    timestamp_ms: int

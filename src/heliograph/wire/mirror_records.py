@@ -1,0 +1,115 @@
+"""Keys and values of MM2's own records, byte for byte: offset syncs, checkpoints, heartbeats.
+
+Numbers are big-endian; a string is its length (INT16) and UTF-8. A record that cannot be read decodes to None: these
+topics are shared with Java MM2 and with whoever has the right to write to them. What only we note (the runs of an
+offset sync) stands in a record header, which Java does not read.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+RUNS_HEADER = "heliograph.runs"
+
+_VERSION = 0
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+_TWO_OFFSETS = struct.Struct(">qq")
+_VERSIONED_OFFSETS = struct.Struct(">hqq")
+_HEARTBEAT = struct.Struct(">hq")
+_RUN = struct.Struct(">qqq")
+
+KeyValue = tuple[bytes, bytes]
+
+
+def encode_offset_sync(sync: OffsetSync) -> KeyValue:
+    """Key: topic and partition at the source. Value: the record's offset on both sides, without a version."""
+    return _encode_tp(sync.tp), _TWO_OFFSETS.pack(sync.upstream, sync.downstream)
+
+
+def decode_offset_sync(
+    key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
+) -> OffsetSync | None:
+    """The sync, with the runs that only Heliograph notes."""
+    try:
+        tp, _rest = _decode_tp(key or b"", 0)
+        upstream, downstream = _TWO_OFFSETS.unpack_from(value or b"")
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return OffsetSync(tp, upstream, downstream, _decode_runs(headers))
+
+
+def encode_runs(runs: Sequence[OffsetRun]) -> tuple[str, bytes]:
+    """The header that carries a sync's runs."""
+    return RUNS_HEADER, b"".join(_RUN.pack(*run) for run in runs)
+
+
+def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun, ...]:
+    packed = next((value for name, value in headers if name == RUNS_HEADER and value), b"")
+    if len(packed) % _RUN.size:
+        return ()
+    return tuple(OffsetRun(*run) for run in _RUN.iter_unpack(packed))
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:
+    """Key: group, remote topic, partition. Value: version, both offsets, metadata."""
+    key = _encode_string(checkpoint.group) + _encode_tp(checkpoint.tp)
+    value = _VERSIONED_OFFSETS.pack(_VERSION, checkpoint.upstream, checkpoint.downstream)
+    return key, value + _encode_string(checkpoint.metadata)
+
+
+def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
+    """The checkpoint; None where it cannot be read."""
+    try:
+        group, at = _decode_string(key or b"", 0)
+        tp, _at = _decode_tp(key or b"", at)
+        _version, upstream, downstream = _VERSIONED_OFFSETS.unpack_from(value or b"")
+        metadata, _at = _decode_string(value or b"", _VERSIONED_OFFSETS.size)
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return Checkpoint(group, tp, upstream, downstream, metadata)
+
+
+def encode_heartbeat(heartbeat: Heartbeat) -> KeyValue:
+    """Key: both aliases. Value: version and time."""
+    key = _encode_string(heartbeat.source) + _encode_string(heartbeat.target)
+    return key, _HEARTBEAT.pack(_VERSION, heartbeat.timestamp_ms)
+
+
+def decode_heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat | None:
+    """The heartbeat; None where it cannot be read."""
+    try:
+        source, at = _decode_string(key or b"", 0)
+        target, _at = _decode_string(key or b"", at)
+        _version, timestamp_ms = _HEARTBEAT.unpack_from(value or b"")
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return Heartbeat(source, target, timestamp_ms)
+
+
+def _encode_string(text: str) -> bytes:
+    encoded = text.encode()
+    return _INT16.pack(len(encoded)) + encoded
+
+
+def _decode_string(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = _INT16.unpack_from(data, at)
+    end = at + _INT16.size + length
+    if length < 0 or end > len(data):
+        raise struct.error("a string is longer than its record")
+    return data[at + _INT16.size : end].decode(), end
+
+
+def _encode_tp(tp: TopicPartition) -> bytes:
+    return _encode_string(tp.topic) + _INT32.pack(tp.partition)
+
+
+def _decode_tp(data: bytes, at: int) -> tuple[TopicPartition, int]:
+    topic, at = _decode_string(data, at)
+    (partition,) = _INT32.unpack_from(data, at)
+    return TopicPartition(topic, partition), at + _INT32.size

@@ -1,0 +1,79 @@
+"""MM2's own records against bytes that Kafka 4.3.1's classes wrote."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
+from heliograph.wire.mirror_records import (
+    decode_checkpoint,
+    decode_heartbeat,
+    decode_offset_sync,
+    encode_checkpoint,
+    encode_heartbeat,
+    encode_offset_sync,
+    encode_runs,
+)
+
+_OFFSETS = st.integers(-(2**63), 2**63 - 1)
+_NAMES = st.text(st.characters(codec="utf-8"), max_size=40)
+_TPS = st.builds(TopicPartition, _NAMES, st.integers(0, 2**31 - 1))
+
+
+def test_an_offset_sync_has_javas_bytes() -> None:
+    sync = OffsetSync(TopicPartition("topic1", 3), 1234567890123, 42)
+    assert [part.hex() for part in encode_offset_sync(sync)] == [
+        "0006746f7069633100000003",
+        "0000011f71fb04cb000000000000002a",
+    ]
+
+
+def test_a_checkpoint_has_javas_bytes() -> None:
+    assert [
+        part.hex() for part in encode_checkpoint(Checkpoint("group-1", TopicPartition("A.topic1", 3), 100, 95, "meta"))
+    ] == [
+        "000767726f75702d310008412e746f7069633100000003",
+        "00000000000000000064000000000000005f00046d657461",
+    ]
+    assert [part.hex() for part in encode_checkpoint(Checkpoint("g", TopicPartition("é", 0), 1, 2))] == [
+        "0001670002c3a900000000",
+        "0000000000000000000100000000000000020000",
+    ]
+
+
+def test_a_heartbeat_has_javas_bytes() -> None:
+    assert [part.hex() for part in encode_heartbeat(Heartbeat("A", "B", 1700000000123))] == [
+        "000141000142",
+        "00000000018bcfe5687b",
+    ]
+
+
+@given(_TPS, _OFFSETS, _OFFSETS, st.lists(st.builds(OffsetRun, _OFFSETS, _OFFSETS, _OFFSETS)))
+def test_offset_sync_serde(tp: TopicPartition, upstream: int, downstream: int, runs: list[OffsetRun]) -> None:
+    sync = OffsetSync(tp, upstream, downstream, tuple(runs))
+    assert decode_offset_sync(*encode_offset_sync(sync), [("other", b"x"), encode_runs(runs)]) == sync
+    assert decode_offset_sync(*encode_offset_sync(sync)) == sync._replace(runs=())
+
+
+@given(st.builds(Checkpoint, _NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES))
+def test_checkpoint_serde(checkpoint: Checkpoint) -> None:
+    assert decode_checkpoint(*encode_checkpoint(checkpoint)) == checkpoint
+
+
+@given(st.builds(Heartbeat, _NAMES, _NAMES, _OFFSETS))
+def test_heartbeat_serde(heartbeat: Heartbeat) -> None:
+    assert decode_heartbeat(*encode_heartbeat(heartbeat)) == heartbeat
+
+
+@given(st.none() | st.binary(max_size=60), st.none() | st.binary(max_size=60))
+def test_any_other_bytes_are_passed_over(key: bytes | None, value: bytes | None) -> None:
+    for decode in (decode_offset_sync, decode_checkpoint, decode_heartbeat):
+        decode(key, value)
+
+
+def test_a_record_cut_short_is_none() -> None:
+    key, value = encode_checkpoint(Checkpoint("g", TopicPartition("t", 0), 1, 2, "m"))
+    assert decode_checkpoint(key[:-1], value) is None
+    assert decode_checkpoint(key, value[:-1]) is None
+    assert decode_checkpoint(key, None) is None
