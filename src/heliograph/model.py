@@ -68,14 +68,23 @@ class TopicState:
 class SourceOffset:
     """Progress of one source partition: the offset of the last record that is safe on the target.
 
-    Beside what MM2 notes, ours also says how long the target's log was behind that record (`target_end`), and which
-    topic it was (`topic_id`): the first lets a restart see what was written since, the second that it is another topic.
+    Beside what MM2 notes, ours also says how long the target's log was behind that record (`target_end`), which topic
+    it was (`topic_id`), and how many records up to it follow each other without a gap on both sides (`run_count`): the
+    first lets a restart see what was written since, the second that it is another topic, the third continue a run.
     """
 
     tp: TopicPartition
     offset: int
     target_end: int | None = None
     topic_id: UUID | None = None
+    run_count: int = 0
+
+    @property
+    def run(self) -> OffsetRun | None:
+        """The run that ends with the last record."""
+        if not self.run_count or self.target_end is None:
+            return None
+        return OffsetRun(self.offset + 1 - self.run_count, self.target_end - self.run_count, self.run_count)
 
 
 class OffsetRun(NamedTuple):
@@ -83,7 +92,7 @@ class OffsetRun(NamedTuple):
 
     upstream: int
     downstream: int
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple's own `count` is of no use here
 
 
 class OffsetSync(NamedTuple):

@@ -54,6 +54,7 @@ def check(prepared: Prepared, visible: list[tuple[int, Record]], next_offset: in
         mine, left = left[: piece.record_count], left[piece.record_count :]
         assert produced(piece) == [record for _, record in mine]
         assert piece.base_offset == mine[0][0]
+        assert [piece.offset_of(index) for index in range(piece.record_count)] == [offset for offset, _ in mine]
         assert before < piece.base_offset <= mine[-1][0] <= piece.last_offset < next_offset
         assert not left or piece.last_offset < left[0][0]
         before = piece.last_offset
@@ -201,6 +202,19 @@ def test_a_batch_is_cut_to_size(written: list[Record], codec: int, max_bytes: in
         assert (part.base_offset, part.is_shared) == (offset, False)
         offset += part.record_count
         assert part.last_offset == (offset - 1 if part is not parts[-1] else batch.last_offset + gap)
+
+
+@given(st.sets(st.integers(0, 60), min_size=2, max_size=30), st.integers(0, 4), st.integers(70, 400))
+def test_parts_of_a_batch_with_gaps_know_their_offsets(deltas: set[int], codec: int, max_bytes: int) -> None:
+    records = {delta: Record(None, b"%d" % delta * 9, (), delta) for delta in deltas}
+    batch = PlainBatch(records, 63, codec=codec, base_offset=500)
+    (piece,) = prepare(memoryview(batch.encode()), 0).pieces
+    parts = split(piece, max_bytes)
+    offsets = [part.offset_of(index) for part in parts for index in range(part.record_count)]
+    assert offsets == [500 + delta for delta in sorted(deltas)]
+    assert [part.base_offset for part in parts] == [part.offset_of(0) for part in parts]
+    assert [part.last_offset for part in parts[:-1]] == [part.offset_of(part.record_count - 1) for part in parts[:-1]]
+    assert parts[-1].last_offset == piece.last_offset
 
 
 @pytest.mark.parametrize("codec", range(5))

@@ -131,7 +131,7 @@ TOPICS_EXCLUDE = define(
     "Topics to leave out; wins over `topics`.",
 )
 define("topics.blacklist", LIST, NO_STRINGS, SOURCE | CHECKPOINT, "Old name.", replaced_by="topics.exclude")
-define(
+TOPIC_FILTER_CLASS = define(
     "topic.filter.class",
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultTopicFilter",
@@ -162,7 +162,7 @@ define(
     "Old name.",
     replaced_by="config.properties.exclude",
 )
-define(
+CONFIG_PROPERTY_FILTER_CLASS = define(
     "config.property.filter.class",
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
@@ -195,10 +195,18 @@ REFRESH_TOPICS_INTERVAL_SECONDS = define(
     at_least(1),
     ours=True,
 )
-define("sync.topic.configs.enabled", BOOLEAN, True, SOURCE, "Whether topic configs follow the source's.")
-define("sync.topic.configs.interval.seconds", LONG, 600, SOURCE, "How often configs are compared.", at_least(1))
-define("sync.topic.acls.enabled", BOOLEAN, True, SOURCE, "Whether topic ACLs follow the source's.")
-define("sync.topic.acls.interval.seconds", LONG, 600, SOURCE, "How often ACLs are compared.", at_least(1))
+SYNC_TOPIC_CONFIGS_ENABLED = define(
+    "sync.topic.configs.enabled", BOOLEAN, True, SOURCE, "Whether topic configs follow the source's."
+)
+SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS = define(
+    "sync.topic.configs.interval.seconds", LONG, 600, SOURCE, "How often configs are compared.", at_least(1)
+)
+SYNC_TOPIC_ACLS_ENABLED = define(
+    "sync.topic.acls.enabled", BOOLEAN, True, SOURCE, "Whether topic ACLs follow the source's."
+)
+SYNC_TOPIC_ACLS_INTERVAL_SECONDS = define(
+    "sync.topic.acls.interval.seconds", LONG, 600, SOURCE, "How often ACLs are compared.", at_least(1)
+)
 REPLICATION_FACTOR = define(
     "replication.factor",
     INT,
@@ -206,8 +214,10 @@ REPLICATION_FACTOR = define(
     SOURCE,
     "Replication factor of created remote topics; -1 is the broker's default.",
 )
-define("offset-syncs.topic.replication.factor", SHORT, 3, SOURCE, "Replication factor of the offset-syncs topic.")
-define(
+OFFSET_SYNCS_REPLICATION_FACTOR = define(
+    "offset-syncs.topic.replication.factor", SHORT, 3, SOURCE, "Replication factor of the offset-syncs topic."
+)
+OFFSET_SYNCS_LOCATION = define(
     "offset-syncs.topic.location",
     STRING,
     "source",
@@ -215,8 +225,8 @@ define(
     "Cluster that holds the offset-syncs topic.",
     one_of("source", "target"),
 )
-define("offset.lag.max", LONG, 100, SOURCE, "Spacing of offset syncs in records.", at_least(0))
-define(
+OFFSET_LAG_MAX = define("offset.lag.max", LONG, 100, SOURCE, "Spacing of offset syncs in records.", at_least(0))
+EMIT_OFFSET_SYNCS_ENABLED = define(
     "emit.offset-syncs.enabled",
     BOOLEAN,
     True,
@@ -233,18 +243,22 @@ HEARTBEATS_REPLICATION = define(
 define("metric.names.formats", LIST, ("legacy",), SOURCE | CHECKPOINT, "Names of JMX metrics (KIP-1280).")
 
 # --- checkpoint and heartbeat connectors ----------------------------------------------------------
-define("groups", LIST, (".*",), CHECKPOINT, "Consumer groups to follow: names or Java regexes.")
-define("groups.exclude", LIST, ("console-consumer-.*", "connect-.*", "__.*"), CHECKPOINT, "Groups to leave out.")
+GROUPS = define("groups", LIST, (".*",), CHECKPOINT, "Consumer groups to follow: names or Java regexes.")
+GROUPS_EXCLUDE = define(
+    "groups.exclude", LIST, ("console-consumer-.*", "connect-.*", "__.*"), CHECKPOINT, "Groups to leave out."
+)
 define("groups.blacklist", LIST, NO_STRINGS, CHECKPOINT, "Old name.", replaced_by="groups.exclude")
-define(
+GROUP_FILTER_CLASS = define(
     "group.filter.class",
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultGroupFilter",
     CHECKPOINT,
     "Group filter.",
 )
-define("refresh.groups.enabled", BOOLEAN, True, CHECKPOINT, "Whether new groups are looked for.")
-define(
+REFRESH_GROUPS_ENABLED = define(
+    "refresh.groups.enabled", BOOLEAN, True, CHECKPOINT, "Whether new groups are looked for."
+)
+REFRESH_GROUPS_INTERVAL_SECONDS = define(
     "refresh.groups.interval.seconds",
     LONG,
     600,
@@ -252,8 +266,10 @@ define(
     "How often new groups are looked for.",
     at_least(1),
 )
-define("emit.checkpoints.enabled", BOOLEAN, True, CHECKPOINT, "Whether checkpoints are written.")
-define(
+EMIT_CHECKPOINTS_ENABLED = define(
+    "emit.checkpoints.enabled", BOOLEAN, True, CHECKPOINT, "Whether checkpoints are written."
+)
+EMIT_CHECKPOINTS_INTERVAL_SECONDS = define(
     "emit.checkpoints.interval.seconds",
     LONG,
     60,
@@ -261,18 +277,26 @@ define(
     "How often checkpoints are written.",
     at_least(1),
 )
-define("sync.group.offsets.enabled", BOOLEAN, False, CHECKPOINT, "Whether groups on the target follow (KIP-545).")
-define("sync.group.offsets.interval.seconds", LONG, 60, CHECKPOINT, "How often groups are written.", at_least(1))
-define(
+SYNC_GROUP_OFFSETS_ENABLED = define(
+    "sync.group.offsets.enabled", BOOLEAN, False, CHECKPOINT, "Whether groups on the target follow (KIP-545)."
+)
+SYNC_GROUP_OFFSETS_INTERVAL_SECONDS = define(
+    "sync.group.offsets.interval.seconds", LONG, 60, CHECKPOINT, "How often groups are written.", at_least(1)
+)
+CHECKPOINTS_REPLICATION_FACTOR = define(
     "checkpoints.topic.replication.factor",
     SHORT,
     3,
     CHECKPOINT,
     "Replication factor of the checkpoints topic.",
 )
-define("emit.heartbeats.enabled", BOOLEAN, True, HEARTBEAT, "Whether heartbeats are written.")
-define("emit.heartbeats.interval.seconds", LONG, 1, HEARTBEAT, "How often heartbeats are written.", at_least(1))
-define("heartbeats.topic.replication.factor", SHORT, 3, HEARTBEAT, "Replication factor of the heartbeats topic.")
+EMIT_HEARTBEATS_ENABLED = define("emit.heartbeats.enabled", BOOLEAN, True, HEARTBEAT, "Whether heartbeats are written.")
+EMIT_HEARTBEATS_INTERVAL_SECONDS = define(
+    "emit.heartbeats.interval.seconds", LONG, 1, HEARTBEAT, "How often heartbeats are written.", at_least(1)
+)
+HEARTBEATS_REPLICATION_FACTOR = define(
+    "heartbeats.topic.replication.factor", SHORT, 3, HEARTBEAT, "Replication factor of the heartbeats topic."
+)
 
 # --- Connect worker -------------------------------------------------------------------------------
 OFFSET_FLUSH_INTERVAL_MS = define(

@@ -22,6 +22,8 @@ from heliograph.engine.offset_commits import OffsetCommits
 from heliograph.engine.patience import done_patiently
 from heliograph.engine.report import TaskReport
 from heliograph.engine.restart import placed_partitions
+from heliograph.engine.source_changes import SourceChanges
+from heliograph.engine.sync_writer import SyncWriter
 from heliograph.errors import CorruptBatchError, TaskError
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
@@ -45,6 +47,7 @@ _RETRY_GRANULARITY_S = 0.05
 _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
 _QUIET_COMMIT_INTERVAL_S = 0.1
+_COMMIT_REST_FACTOR = 9  # while a transaction ends nothing is sent: at full load that may take a tenth of the time
 _SOON_S = 0.01
 _MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
 _MOST_DAMAGED_ANSWERS = 3
@@ -84,7 +87,12 @@ class CopyLoop:
         )
         limits = TopicLimits(self._target, self._network)
         self._large_batches = LargeBatches(limits, self._pool, leaves_out=spec.tolerates_too_large)
-        self._commits = OffsetCommits(spec, self._producer, self._session, self._progress)
+        self._commits = OffsetCommits(spec, self._producer, self._session, self._progress, self._on_committed)
+        self._syncs: SyncWriter | None = None
+        if spec.syncs is not None:
+            holder = self._cluster(spec.syncs.cluster)
+            self._syncs = SyncWriter(holder, self._network, spec.syncs.topic, spec.syncs.lag_max)
+        self._changes = SourceChanges(spec, self._source, self._fail, self._tell)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
@@ -160,11 +168,14 @@ class CopyLoop:
         if now >= self._commit_due_at:
             is_begun = self._commits.begin(int(time.time() * 1000))
             self._next_commit_at = now + (self.spec.commit_interval_ms / 1000 if is_begun else _RETRY_GRANULARITY_S)
-            self._last_commit_at, self._has_news = now, self._has_news and not is_begun
+            if is_begun:
+                self._last_commit_at, self._has_news = now, False
             self._producer.pump(now)
         if not self._commits.is_idle:
             self._commits.pump(int(time.time() * 1000))
             self._producer.pump(now)
+        if self._syncs is not None:
+            self._syncs.pump(now)
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
             self._network.drop_overdue(now)
@@ -180,6 +191,8 @@ class CopyLoop:
 
     def _timeout_s(self, now: float) -> float:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
+        if self._syncs is not None:
+            until_timer = min(until_timer, self._syncs.wait_s)
         is_calm = self._session.is_ready and not self._source.is_unsettled and not self._target.is_unsettled
         if is_calm and not self._fetcher.has_retries and not self._producer.has_retries and not self.spec.bytes_per_s:
             return max(0.0, until_timer)
@@ -209,7 +222,8 @@ class CopyLoop:
         if spec.target in self._by_target:
             # What was sent before it was taken away has used up sequences; only a new producer can begin again.
             raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
-        partition = CopyPartition(spec, self._producer.add(spec.target))
+        syncs = self._syncs.add(spec.tp) if self._syncs is not None else None
+        partition = CopyPartition(spec, self._producer.add(spec.target), syncs)
         self.partitions[spec.tp] = partition
         self._by_target[spec.target] = partition
         self._fetcher.add(spec.tp, spec.position, partition.topic_id)
@@ -274,60 +288,18 @@ class CopyLoop:
     def decide_position(self, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
         """Go on where we were; say so where the source's log no longer has that place."""
         partition = self.partitions[fetched.tp]
-        position = fetched.position
+        position = self._changes.position(partition, fetched, earliest, latest)
         if position is None:
-            position = earliest if self.spec.offset_reset == "earliest" else latest
-        elif position < earliest:
-            if not self._accept_loss(partition, position, earliest):
-                return None
-            position = earliest
-        elif position > latest:
-            words = f"the source's log ends at offset {latest}, before our position {position}"
-            if not self._accept_recreated(partition, words):
-                return None
-            fetched.topic_id = None  # whatever id the next metadata tells is the new topic's
-            self._source.want_metadata()
-            position = earliest
+            return None
         if partition.spec.progress is None and partition.passed_offset is None and partition.target_end is not None:
             # Committed before the first record: a restart then knows where our records begin on the target.
             partition.passed_offset = position - 1
         self._end_if_done(partition, position)
         return position
 
-    def _accept_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
-        lost = earliest - position
-        words = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
-        if self.spec.on_truncation == "fail":
-            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
-            return False
-        partition.counters.lost_offsets += lost
-        self._events.append(
-            f"{self.spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
-            " the lag."
-        )
-        return True
-
     def on_recreated(self, fetched: FetchPartition) -> bool:
         """The topic was deleted and created again under our hands, or while we were away."""
-        return self._accept_recreated(self.partitions[fetched.tp], "the topic has another id than before")
-
-    def _accept_recreated(self, partition: CopyPartition, words: str) -> bool:
-        if not partition.target.is_idle:
-            # What is under way is of the old topic; its acknowledgements must not count as progress in the new one.
-            raise TaskError(f"{partition.spec.tp}: {words}; the task begins again.")
-        if self.spec.on_recreated != "restart":
-            self._fail(
-                partition,
-                f"{words}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
-                " heliograph.on.recreated=restart would copy it from its start",
-            )
-            return False
-        partition.acked_offset = partition.passed_offset = None
-        self._events.append(
-            f"{self.spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
-            " it from its start, behind what the target has."
-        )
-        return True
+        return self._changes.accepts_recreated(self.partitions[fetched.tp], "the topic has another id than before")
 
     def on_source_failed(self, tp: TopicPartition, why: str) -> None:
         """The source will not let us read a partition."""
@@ -356,6 +328,8 @@ class CopyLoop:
         else:
             self._has_news = True
             self._by_target[tp].note_acked(piece, base_offset, int(time.time() * 1000))
+            if self.spec.transactional_id is None:
+                self._tell_runs(self._by_target[tp])
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:
         """The target will not take a batch."""
@@ -396,6 +370,19 @@ class CopyLoop:
         everyone = self.partitions | self._departed
         return {tp: progress for tp, p in everyone.items() if (progress := p.progress) is not None}
 
+    def _on_committed(self) -> None:
+        if self.spec.transactional_id is not None:
+            now = time.monotonic()
+            self._next_commit_at = max(self._next_commit_at, now + _COMMIT_REST_FACTOR * (now - self._last_commit_at))
+        for partition in self._by_target.values():
+            self._tell_runs(partition)
+        if self._syncs is not None:
+            self._syncs.flush()
+
+    def _tell_runs(self, partition: CopyPartition) -> None:
+        if self._syncs is not None and partition.tell_runs():
+            self._syncs.wake(partition.spec.tp)
+
     def _report(self) -> TaskReport:
         rows = []
         for tp, partition in self.partitions.items():
@@ -409,7 +396,8 @@ class CopyLoop:
             counters.committed_offset = self._commits.committed.get(tp)
             rows.append(counters)
         events, self._events = self._events, []
-        trouble = [words for words in (self._source.trouble, self._target.trouble, self._session.trouble) if words]
+        told_by = (self._source, self._target, self._session, self._syncs)
+        trouble = [part.trouble for part in told_by if part is not None and part.trouble]
         return TaskReport(rows, events, trouble, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
     def _drain(self) -> None:
@@ -422,13 +410,17 @@ class CopyLoop:
                 self._discard(partition)
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
-            if self._producer.is_idle and self._is_committed() and (is_stopped or self._is_over()):
+            if self._producer.is_idle and self._is_committed() and (is_stopped or self._is_over()) and self._is_told():
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
             if self._commits.is_idle and self._is_copied():
                 self._next_commit_at = min(self._next_commit_at, time.monotonic() + _SOON_S)
             self._step(fetch=not is_stopped)
+
+    def _is_told(self) -> bool:
+        """Whether the offset syncs are written, or cannot be."""
+        return self._syncs is None or self._syncs.is_idle or self._syncs.trouble is not None
 
     def _is_copied(self) -> bool:
         return all(partition.target.is_idle for partition in self.partitions.values())

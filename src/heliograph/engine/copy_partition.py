@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from heliograph.engine.report import PartitionReport
 from heliograph.model import SourceOffset
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
 
     from heliograph.engine.spec import PartitionSpec
     from heliograph.kafka.outgoing import TargetPartition
+    from heliograph.mirror.offset_syncs import PartitionSyncs
     from heliograph.wire.forward import Piece
 
 
@@ -23,18 +27,25 @@ class CopyPartition:
     """
 
     __slots__ = (
+        "_untold",
         "acked_offset",
         "counters",
         "damaged_answers",
         "passed_offset",
         "spec",
+        "syncs",
         "target",
         "target_end",
         "topic_id",
     )
 
-    def __init__(self, spec: PartitionSpec, target: TargetPartition) -> None:
+    def __init__(self, spec: PartitionSpec, target: TargetPartition, syncs: PartitionSyncs | None = None) -> None:
         self.spec = spec
+        self.syncs = syncs
+        self._untold: array[int] = array("q")
+        run = spec.progress.run if spec.progress is not None else None
+        if syncs is not None and run is not None:
+            syncs.resume(run)
         self.target = target
         self.acked_offset: int | None = None
         self.passed_offset: int | None = None
@@ -59,10 +70,29 @@ class CopyPartition:
     def progress(self) -> SourceOffset | None:
         """What to commit."""
         offset = self.safe_offset
-        return None if offset is None else SourceOffset(self.spec.tp, offset, self.target_end, self.topic_id)
+        if offset is None:
+            return None
+        return SourceOffset(self.spec.tp, offset, self.target_end, self.topic_id, self._run_count(offset))
+
+    def _run_count(self, offset: int) -> int:
+        """How many records up to an offset follow each other on both sides, the last of them being the target's."""
+        run = self.syncs.last_run if self.syncs is not None and not self._untold else None
+        if run is None or (run.upstream + run.count, run.downstream + run.count) != (offset + 1, self.target_end):
+            return 0
+        return run.count
+
+    def tell_runs(self) -> bool:
+        """What was acknowledged is there to stay, with exactly-once once its transaction has ended; if anything."""
+        if self.syncs is None or not self._untold:
+            return False
+        self.syncs.note_all(self._untold)
+        self._untold = array("q")
+        return True
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """A batch is safe; `base_offset` is its place on the target, -1 where the broker does not say."""
+        if base_offset >= 0 and self.syncs is not None:
+            self._untold.extend(_flat_runs(piece, base_offset))
         self.acked_offset = piece.last_offset
         self.target_end = base_offset + piece.record_count if base_offset >= 0 else None
         counters = self.counters
@@ -73,3 +103,16 @@ class CopyPartition:
             counters.latency_sum_ms += latency_ms
             counters.latency_count += 1
             counters.latency_max_ms = max(counters.latency_max_ms, latency_ms)
+
+
+def _flat_runs(piece: Piece, base_offset: int) -> array[int]:
+    """Where the records of a piece went, as triples of an `OffsetRun` in a row."""
+    if piece.runs is None:
+        return array("q", (piece.base_offset, base_offset, piece.record_count))
+    runs = np.empty((len(piece.runs), 3), np.int64)
+    runs[:, 0] = piece.runs[:, 0]
+    runs[:, 1] = piece.runs[:, 1] + base_offset
+    runs[:, 2] = np.diff(piece.runs[:, 1], append=piece.record_count)
+    flat = array("q")
+    flat.frombytes(runs.tobytes())
+    return flat

@@ -13,10 +13,9 @@ from collections import defaultdict
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from kafka.record.default_records import DefaultRecordBatchBuilder
-
 from heliograph.errors import TaskError
 from heliograph.kafka.outgoing import Outgoing
+from heliograph.kafka.own_records import OwnRecord, build_batches
 from heliograph.model import SourceOffset, TopicPartition
 from heliograph.wire.connect_offsets import encode_headers, encode_key, encode_value, partition_for_key
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from heliograph.engine.spec import TaskSpec
     from heliograph.kafka.producer import BatchProducer
     from heliograph.kafka.producer_session import ProducerSession
-
-_BATCH_BYTES = 512 * 1024
-_Record = tuple[bytes, bytes, list[tuple[str, bytes]]]
 
 
 class _State(Enum):
@@ -47,12 +43,14 @@ class OffsetCommits:
         producer: BatchProducer,
         session: ProducerSession,
         progress: Callable[[], Mapping[TopicPartition, SourceOffset]],
+        on_committed: Callable[[], None],
     ) -> None:
         self.committed: dict[TopicPartition, int] = {}
         self._spec = spec
         self._producer = producer
         self._session = session
         self._progress = progress
+        self._on_committed = on_committed
         self._state = _State.IDLE
         self._awaited = 0
         self._committing: dict[TopicPartition, SourceOffset] = {}
@@ -86,15 +84,16 @@ class OffsetCommits:
         """Queue the records of what has moved; False where nothing has."""
         self._committing = self._moved()
         self._state = _State.WRITING if self._committing else _State.IDLE
-        by_partition: dict[int, list[_Record]] = defaultdict(list)
+        by_partition: dict[int, list[OwnRecord]] = defaultdict(list)
         for tp, progress in self._committing.items():
             key = encode_key(self._spec.connector, self._spec.flow.source, tp)
-            record = (key, encode_value(progress.offset), encode_headers(progress))
+            record = OwnRecord(key, encode_value(progress.offset), encode_headers(progress))
             by_partition[partition_for_key(key, self._spec.offsets_partition_count)].append(record)
         for number, records in by_partition.items():
             partition = self._producer.add(TopicPartition(self._spec.offsets_topic, number))
-            for outgoing in _batches(records, timestamp_ms):
+            for batch in build_batches(records, timestamp_ms):
                 self._awaited += 1
+                outgoing = Outgoing(batch.view, batch.record_count, None, None, passes_hold=True)
                 self._producer.enqueue(partition, outgoing)
         return bool(self._committing)
 
@@ -113,30 +112,8 @@ class OffsetCommits:
         self.committed |= {tp: progress.offset for tp, progress in self._committing.items()}
         self._state = _State.IDLE
         self._producer.release()
+        self._on_committed()
 
     def on_refused(self, tp: TopicPartition, why: str) -> None:
         """Progress cannot be recorded: going on would mean endless duplicates after the next restart."""
         raise TaskError(f"progress cannot be written to {tp} on '{self._spec.target.alias}': {why}.")
-
-
-def _batches(records: list[_Record], timestamp_ms: int) -> list[Outgoing]:
-    outgoing: list[Outgoing] = []
-    at = 0
-    while at < len(records):
-        builder = DefaultRecordBatchBuilder(
-            magic=2,
-            compression_type=0,
-            is_transactional=False,
-            producer_id=-1,
-            producer_epoch=-1,
-            base_sequence=-1,
-            batch_size=_BATCH_BYTES,
-        )
-        first = at
-        while at < len(records):
-            key, value, headers = records[at]
-            if builder.append(at - first, timestamp=timestamp_ms, key=key, value=value, headers=headers) is None:
-                break
-            at += 1
-        outgoing.append(Outgoing(memoryview(bytearray(builder.build())), at - first, None, None, passes_hold=True))
-    return outgoing

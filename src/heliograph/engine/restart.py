@@ -143,7 +143,7 @@ class _Comparison:
             position = chunk.next_offset
         if last_there is None:
             return None
-        resumed = replace(partition, progress=self._progress_at(partition, last_there, end))
+        resumed = replace(partition, progress=self._progress_at(partition, last_there, end, already_there))
         return Placed(resumed, last_there, end, already_there)
 
     def _target_tail(self, tp: TopicPartition, position: int, end: int) -> Table:
@@ -165,6 +165,12 @@ class _Comparison:
         if time.monotonic() > self._deadline:
             raise ClusterError(f"Comparing source and target took more than {_LONGEST_COMPARISON_S:.0f} s.")
 
-    def _progress_at(self, partition: PartitionSpec, offset: int, end: int) -> SourceOffset:
-        topic_id = partition.progress.topic_id if partition.progress is not None else None
-        return SourceOffset(partition.tp, offset, end, topic_id)
+    def _progress_at(self, partition: PartitionSpec, offset: int, end: int, already_there: int) -> SourceOffset:
+        before = partition.progress
+        if before is None or before.target_end is None:
+            return SourceOffset(partition.tp, offset, end)
+        # Only if nothing but our records was written since, and none was left out, does the run go on.
+        is_in_run = before.run_count and already_there == offset - before.offset == end - before.target_end
+        return SourceOffset(
+            partition.tp, offset, end, before.topic_id, before.run_count + already_there if is_in_run else 0
+        )

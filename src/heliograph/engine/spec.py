@@ -53,6 +53,15 @@ class LeaseSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncsSpec:
+    """Where a task tells its offset syncs, and how far apart (`offset.lag.max`)."""
+
+    cluster: ClusterSpec
+    topic: str
+    lag_max: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSpec:
     """Everything a copy task needs."""
 
@@ -77,3 +86,4 @@ class TaskSpec:
     tolerates_too_large: bool = False
     on_truncation: str = "continue"
     on_recreated: str = "fail"
+    syncs: SyncsSpec | None = None

@@ -31,12 +31,14 @@ def encode_value(offset: int) -> bytes:
 
 
 def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
-    """`heliograph: {"target_end":1300,"topic_id":"..."}`, as far as known."""
+    """`heliograph: {"target_end":1300,"topic_id":"...","run":1300}`, as far as known."""
     notes: dict[str, Any] = {}
     if progress.target_end is not None:
         notes["target_end"] = progress.target_end
     if progress.topic_id is not None:
         notes["topic_id"] = str(progress.topic_id)
+    if progress.run_count:
+        notes["run"] = progress.run_count
     return [(_HEADER, _json(notes))] if notes else []
 
 
@@ -59,13 +61,17 @@ def decode(
     return tp, None if offset is None else SourceOffset(tp, int(offset), *_decode_notes(headers))
 
 
-def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | None, UUID | None]:
+def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | None, UUID | None, int]:
     try:
         notes = json.loads(next((value for name, value in headers if name == _HEADER and value), b"{}"))
-        target_end, topic_id = notes.get("target_end"), notes.get("topic_id")
-        return target_end if isinstance(target_end, int) else None, UUID(topic_id) if topic_id else None
+        target_end, topic_id, run_count = notes.get("target_end"), notes.get("topic_id"), notes.get("run")
+        return (
+            target_end if isinstance(target_end, int) else None,
+            UUID(topic_id) if topic_id else None,
+            run_count if isinstance(run_count, int) and run_count > 0 else 0,
+        )
     except (ValueError, TypeError, AttributeError):
-        return None, None
+        return None, None, 0
 
 
 def _is_valid(tp: TopicPartition) -> bool:

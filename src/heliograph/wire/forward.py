@@ -25,7 +25,7 @@ from heliograph.errors import BatchError, CorruptBatchError
 from heliograph.wire import scan as s
 from heliograph.wire.batch import COMPRESSION_MASK, HEADER_BYTES, compression_of
 from heliograph.wire.codecs import NONE, compress, decompress
-from heliograph.wire.rewrite import MIN_MESSAGE_BYTES, NO_LIMIT, rewrite, room_for
+from heliograph.wire.rewrite import MIN_MESSAGE_BYTES, NO_LIMIT, OUT_FIRST_RUN, RUN_INDEX, RUN_OFFSET, rewrite, room_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,8 @@ class Piece(NamedTuple):
     """One batch ready to be re-stamped and produced; `view` is writable.
 
     `base_offset` is the source offset of its first record; `last_offset` is the last source offset it covers, which
-    may be one that compaction has emptied.
+    may be one that compaction has emptied. Where offsets are left out between its records, `runs` has a row (source
+    offset, number in the piece) for the first and for each record behind a gap.
     """
 
     base_offset: int
@@ -61,6 +62,14 @@ class Piece(NamedTuple):
     max_timestamp_ms: int
     view: memoryview
     is_shared: bool  # points into the fetched buffer
+    runs: Table | None = None
+
+    def offset_of(self, index: int) -> int:
+        """The source offset of a record, by its number in the piece."""
+        if self.runs is None:
+            return self.base_offset + index
+        run = self.runs[np.searchsorted(self.runs[:, RUN_INDEX], index, "right") - 1]
+        return int(run[RUN_OFFSET] + index - run[RUN_INDEX])
 
 
 class Prepared(NamedTuple):
@@ -111,8 +120,8 @@ def prepare(
 def split(piece: Piece, max_bytes: int) -> list[Piece]:
     """The piece cut into batches of at most `max_bytes`, codec kept; only a single record may be longer than that.
 
-    All parts but the last cover no more offsets than they have records, so none claims an offset that is not in it.
-    The parts have memory of their own. Raises CorruptBatchError if the records, which nobody has read so far, are none.
+    No part but the last claims an offset behind its last record. The parts have memory of their own. Raises
+    CorruptBatchError if the records, which nobody has read so far, are none.
     """
     codec = compression_of(piece.view)
     section = decompress(codec, piece.view[HEADER_BYTES:])
@@ -122,16 +131,28 @@ def split(piece: Piece, max_bytes: int) -> list[Piece]:
     last_delta, base_timestamp, max_timestamp = _COUNT_AND_TIMES.unpack_from(piece.view, 23)
     row = np.zeros((1, s.COLUMNS), np.int64)
     row[0, s.SECTION_END] = len(section)
-    row[0, s.BASE_OFFSET] = row[0, s.WANTED] = piece.base_offset
-    row[0, s.LAST_OFFSET] = piece.base_offset + last_delta
+    row[0, s.LAST_OFFSET] = last_delta  # offsets are numbers in the piece until the parts are made
     row[0, s.COUNT], row[0, s.MAGIC], row[0, s.ACTION] = piece.record_count, 2, s.REWRITE
     row[0, s.BASE_TIMESTAMP], row[0, s.MAX_TIMESTAMP] = base_timestamp, max_timestamp
     parts: list[Piece] = []
-    for part in _rewritten(section, row, codec, (len(section), piece.record_count), limit):
+    for numbered in _rewritten(section, row, codec, (len(section), piece.record_count), limit):
+        part = _part_of(piece, numbered)
         is_too_large = len(part.view) > max_bytes and part.record_count > 1
         parts += split(part, max_bytes) if is_too_large else (part,)
     parts[-1] = parts[-1]._replace(last_offset=piece.last_offset)
     return parts
+
+
+def _part_of(piece: Piece, numbered: Piece) -> Piece:
+    """A part with the source offsets of its records."""
+    first, last = numbered.base_offset, numbered.last_offset
+    runs = None
+    if piece.runs is not None:
+        inner = piece.runs[(piece.runs[:, RUN_INDEX] > first) & (piece.runs[:, RUN_INDEX] <= last)]
+        runs = np.concatenate([np.array([[piece.offset_of(first), first]], np.int64), inner])
+        runs[:, RUN_INDEX] -= first
+        runs = runs if len(runs) > 1 else None
+    return numbered._replace(base_offset=piece.offset_of(first), last_offset=piece.offset_of(last), runs=runs)
 
 
 def warm_up() -> None:
@@ -226,17 +247,21 @@ def _rewrite_onto(
     pieces: list[Piece], data: Bytes, rows: Table, codec: int, size: tuple[int, int], limit_bytes: int
 ) -> None:
     """Add what the rows become; where one is refused, what those before it become, and raise."""
-    out, outs = room_for(*size, limit_bytes)
-    count, refused = rewrite(data, rows, out, outs, limit_bytes)
+    out, outs, runs = room_for(*size, limit_bytes)
+    count, run_count, refused = rewrite(data, rows, out, outs, runs, limit_bytes)
     if refused > 0:
         _rewrite_onto(pieces, data, rows[:refused], codec, size, limit_bytes)
     if refused >= 0:
         reason = "its records contradict its header or are not records"
         raise CorruptBatchError(reason, offset=int(rows[refused, s.WANTED]))
     whole = out.data
-    for start, end, record_count, _base, max_timestamp, base_offset, last_offset in outs[:count].tolist():
+    batches = outs[:count].tolist()
+    run_ends = [*outs[1:count, OUT_FIRST_RUN].tolist(), run_count]
+    for batch, run_end in zip(batches, run_ends, strict=False):
+        start, end, record_count, _base, max_timestamp, base_offset, last_offset, first_run = batch
         view = whole[start:end] if codec == NONE else _compressed(whole[start:end], codec)
-        pieces.append(Piece(base_offset, last_offset, record_count, max_timestamp, view, is_shared=False))
+        gaps = runs[first_run:run_end].copy() if run_end - first_run > 1 else None  # not to hold the whole table
+        pieces.append(Piece(base_offset, last_offset, record_count, max_timestamp, view, False, gaps))
 
 
 def _rewritten(data: Bytes, rows: Table, codec: int, size: tuple[int, int], limit_bytes: int) -> list[Piece]:

@@ -8,12 +8,14 @@ offset sync) stands in a record header, which Java does not read.
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
 from typing import TYPE_CHECKING
 
 from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 RUNS_HEADER = "heliograph.runs"
 
@@ -44,9 +46,12 @@ def decode_offset_sync(
     return OffsetSync(tp, upstream, downstream, _decode_runs(headers))
 
 
-def encode_runs(runs: Sequence[OffsetRun]) -> tuple[str, bytes]:
-    """The header that carries a sync's runs."""
-    return RUNS_HEADER, b"".join(_RUN.pack(*run) for run in runs)
+def encode_runs(runs: array[int]) -> tuple[str, bytes]:
+    """The header that carries a sync's runs, given as flat triples: there can be thousands."""
+    big_endian = array("q", runs)
+    if sys.byteorder == "little":
+        big_endian.byteswap()
+    return RUNS_HEADER, big_endian.tobytes()
 
 
 def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun, ...]:

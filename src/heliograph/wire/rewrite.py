@@ -10,7 +10,8 @@ A. Keys, values and headers are copied byte for byte, in order; a record's visib
 B. A section of records must be used up exactly by the stated number of records, with ascending offsets inside of the
    batch's range; otherwise its row is refused as a whole. The checksums of wrapped messages are checked here.
 C. No output batch is longer than the limit, unless it has only one record.
-D. Nothing is written outside of `out` and `outs`: too little room counts as a refusal.
+D. Nothing is written outside of `out`, `outs` and `runs`: too little room counts as a refusal.
+E. `runs` tells the source offset of every record written: a row where a batch begins, and where an offset is left out.
 """
 
 from __future__ import annotations
@@ -53,47 +54,51 @@ from heliograph.wire.scan import (
     WANTED,
 )
 
-# The columns of an output batch: its place in `out`, its records, and the source offsets it covers.
+# The columns of an output batch: its place in `out`, its records, the source offsets it covers, and its first run.
 OUT_START, OUT_END, OUT_COUNT, OUT_BASE_TIMESTAMP, OUT_MAX_TIMESTAMP, OUT_BASE_OFFSET, OUT_LAST_OFFSET = range(7)
-OUT_COLUMNS = 7
+OUT_FIRST_RUN = 7
+OUT_COLUMNS = 8
+# The columns of a run: the source offset of its first record, and that record's number in its output batch.
+RUN_OFFSET, RUN_INDEX = 0, 1
 NO_LIMIT = 2**62
 MAX_RECORD_GROWTH_BYTES = 17  # a length, a time and an offset that took one byte each may take 5, 10 and 5
 MIN_MESSAGE_BYTES = 26
 _HEADER = 61
-_BATCHES, _LIMIT = 0, 1  # of the cursor
+_BATCHES, _LIMIT, _RUNS, _LAST_OFFSET = 0, 1, 2, 3  # of the cursor
 
 
-def room_for(section_bytes: int, records: int, limit_bytes: int) -> tuple[Bytes, Table]:
+def room_for(section_bytes: int, records: int, limit_bytes: int) -> tuple[Bytes, Table, Table]:
     """Buffers that are large enough for what `rewrite` can make of so much; memory that stays unused is not touched."""
     most_bytes = section_bytes + MAX_RECORD_GROWTH_BYTES * records
     # Two neighbours are together longer than the limit; half of it is left for headers, which are not in `most_bytes`.
     batches = records if limit_bytes < 4 * _HEADER else min(records, 4 * most_bytes // limit_bytes + 4)
-    return np.empty(most_bytes + _HEADER * batches, np.uint8), np.empty((batches, OUT_COLUMNS), np.int64)
+    out = np.empty(most_bytes + _HEADER * batches, np.uint8)
+    return out, np.empty((batches, OUT_COLUMNS), np.int64), np.empty((records, 2), np.int64)
 
 
 @kernel
-def rewrite(data: Bytes, rows: Table, out: Bytes, outs: Table, limit_bytes: int) -> tuple[int, int]:
-    """How many batches were written, and the row that was refused (-1 if none was)."""
-    cursor = np.zeros(2, np.int64)
+def rewrite(data: Bytes, rows: Table, out: Bytes, outs: Table, runs: Table, limit_bytes: int) -> tuple[int, int, int]:
+    """How many batches and runs were written, and the row that was refused (-1 if none was)."""
+    cursor = np.zeros(4, np.int64)
     cursor[_LIMIT] = limit_bytes
     for k in range(len(rows)):
         if rows[k, ACTION] == DROP:
             continue
         if rows[k, MAGIC] == 2:
-            is_sound = _records(data, rows, k, out, outs, cursor)
+            is_sound = _records(data, rows, k, out, outs, runs, cursor)
         else:
-            is_sound = _message_set(data, rows, k, out, outs, cursor)
+            is_sound = _message_set(data, rows, k, out, outs, runs, cursor)
         if not is_sound:
-            return cursor[_BATCHES], k
+            return cursor[_BATCHES], cursor[_RUNS], k
         if cursor[_BATCHES] > 0:
             outs[cursor[_BATCHES] - 1, OUT_LAST_OFFSET] = rows[k, LAST_OFFSET]
     for k in range(cursor[_BATCHES]):
         _write_header(out, outs[k])
-    return cursor[_BATCHES], -1
+    return cursor[_BATCHES], cursor[_RUNS], -1
 
 
 @part_of_kernel
-def _records(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, cursor: Table) -> bool:
+def _records(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, runs: Table, cursor: Table) -> bool:
     """The records of a batch of format v2."""
     at, end, previous = rows[k, SECTION], rows[k, SECTION_END], -1
     last_delta = rows[k, LAST_OFFSET] - rows[k, BASE_OFFSET]
@@ -111,7 +116,7 @@ def _records(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, cursor: 
         previous = delta
         if rows[k, BASE_OFFSET] + delta >= rows[k, WANTED]:
             timestamp = rows[k, MAX_TIMESTAMP] if rows[k, IS_APPEND_TIME] else rows[k, BASE_TIMESTAMP] + timestamp
-            body = _begin_record(out, outs, cursor, rows[k, BASE_OFFSET] + delta, timestamp, record_end - at)
+            body = _begin_record(out, outs, runs, cursor, rows[k, BASE_OFFSET] + delta, timestamp, record_end - at)
             if body < 0:
                 return False
             copy_bytes(data, at, record_end, out, body)
@@ -120,7 +125,9 @@ def _records(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, cursor: 
 
 
 @part_of_kernel
-def _begin_record(out: Bytes, outs: Table, cursor: Table, offset: int, timestamp: int, body_bytes: int) -> int:
+def _begin_record(
+    out: Bytes, outs: Table, runs: Table, cursor: Table, offset: int, timestamp: int, body_bytes: int
+) -> int:
     """Write what comes before key, value and headers, in a new batch if need be; where those go, or -1: no room."""
     b, is_full = cursor[_BATCHES] - 1, True
     if b >= 0:
@@ -133,12 +140,18 @@ def _begin_record(out: Bytes, outs: Table, cursor: Table, offset: int, timestamp
             return -1
         outs[b, OUT_START], outs[b, OUT_END], outs[b, OUT_COUNT] = start, start + _HEADER, 0
         outs[b, OUT_BASE_TIMESTAMP] = outs[b, OUT_MAX_TIMESTAMP] = timestamp
-        outs[b, OUT_BASE_OFFSET] = offset
+        outs[b, OUT_BASE_OFFSET], outs[b, OUT_FIRST_RUN] = offset, cursor[_RUNS]
         length = _record_bytes(outs, b, timestamp, body_bytes)
         cursor[_BATCHES] = b + 1
     at = outs[b, OUT_END]
     if at + varint_bytes(length) + length > len(out):
         return -1
+    if outs[b, OUT_COUNT] == 0 or offset != cursor[_LAST_OFFSET] + 1:
+        if cursor[_RUNS] >= len(runs):
+            return -1
+        runs[cursor[_RUNS], RUN_OFFSET], runs[cursor[_RUNS], RUN_INDEX] = offset, outs[b, OUT_COUNT]
+        cursor[_RUNS] += 1
+    cursor[_LAST_OFFSET] = offset
     at = write_varint(out, at, length)
     out[at] = 0
     at = write_varint(out, at + 1, timestamp - outs[b, OUT_BASE_TIMESTAMP])
@@ -173,7 +186,7 @@ def _write_header(out: Bytes, batch: Table) -> None:
 
 
 @part_of_kernel
-def _message_set(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, cursor: Table) -> bool:
+def _message_set(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, runs: Table, cursor: Table) -> bool:
     """The messages of a plain row (one) or of what was in a wrapper (its checked, decompressed value)."""
     at, end, previous = rows[k, SECTION], rows[k, SECTION_END], -1
     last, shift = rows[k, LAST_OFFSET], 0
@@ -192,7 +205,7 @@ def _message_set(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, curs
         if offset <= previous or offset > last:
             return False
         previous = offset
-        if offset + shift >= rows[k, WANTED] and not _message(data, at, rows, k, shift, out, outs, cursor):
+        if offset + shift >= rows[k, WANTED] and not _message(data, at, rows[k], shift, out, outs, runs, cursor):
             return False
         at = message_end
     return True
@@ -234,17 +247,17 @@ def _message_end(data: Bytes, at: int, end: int, rows: Table, k: int) -> int:
 
 
 @part_of_kernel
-def _message(data: Bytes, at: int, rows: Table, k: int, shift: int, out: Bytes, outs: Table, cursor: Table) -> bool:
+def _message(data: Bytes, at: int, row: Table, shift: int, out: Bytes, outs: Table, runs: Table, cursor: Table) -> bool:
     """Write a message that was found sound as a record."""
-    is_own_time = rows[k, MAGIC] == 1 and rows[k, CODEC] != 0 and rows[k, IS_APPEND_TIME] == 0
-    timestamp = read_int64(data, at + 18) if is_own_time else rows[k, BASE_TIMESTAMP]
-    key_at = at + (18 if rows[k, MAGIC] == 0 else 26)
+    is_own_time = row[MAGIC] == 1 and row[CODEC] != 0 and row[IS_APPEND_TIME] == 0
+    timestamp = read_int64(data, at + 18) if is_own_time else row[BASE_TIMESTAMP]
+    key_at = at + (18 if row[MAGIC] == 0 else 26)
     key_bytes = read_int32(data, key_at)
     value_at = key_at + 8 + max(0, key_bytes)
     value_bytes = read_int32(data, value_at - 4)
     key_size, value_size = max(0, key_bytes), max(0, value_bytes)
     body_bytes = varint_bytes(key_bytes) + key_size + varint_bytes(value_bytes) + value_size + 1
-    to = _begin_record(out, outs, cursor, read_int64(data, at) + shift, timestamp, body_bytes)
+    to = _begin_record(out, outs, runs, cursor, read_int64(data, at) + shift, timestamp, body_bytes)
     if to < 0:
         return False
     to = copy_bytes(data, key_at + 4, key_at + 4 + key_size, out, write_varint(out, to, key_bytes))

@@ -1,0 +1,79 @@
+"""What to do where the source is not what it was: records gone before they were copied, a topic created again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heliograph.errors import TaskError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.engine.copy_partition import CopyPartition
+    from heliograph.engine.spec import TaskSpec
+    from heliograph.kafka.cluster import Cluster
+    from heliograph.kafka.fetcher import FetchPartition
+
+
+class SourceChanges:
+    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; whatever it decides is told."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        source: Cluster,
+        fail: Callable[[CopyPartition, str], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._spec = spec
+        self._source = source
+        self._fail = fail
+        self._tell = tell
+
+    def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
+        """Where to read on in a log that has these ends; None where the partition must stop."""
+        position = fetched.position
+        if position is None:
+            return earliest if self._spec.offset_reset == "earliest" else latest
+        if position < earliest:
+            return earliest if self._accepts_loss(partition, position, earliest) else None
+        if position > latest:
+            words = f"the source's log ends at offset {latest}, before our position {position}"
+            if not self.accepts_recreated(partition, words):
+                return None
+            fetched.topic_id = None  # whatever id the next metadata tells is the new topic's
+            self._source.want_metadata()
+            return earliest
+        return position
+
+    def _accepts_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
+        lost = earliest - position
+        words = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
+        if self._spec.on_truncation == "fail":
+            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            return False
+        partition.counters.lost_offsets += lost
+        self._tell(
+            f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
+            " the lag."
+        )
+        return True
+
+    def accepts_recreated(self, partition: CopyPartition, words: str) -> bool:
+        """Whether to begin again with the topic that is there now."""
+        if not partition.target.is_idle:
+            # What is under way is of the old topic; its acknowledgements must not count as progress in the new one.
+            raise TaskError(f"{partition.spec.tp}: {words}; the task begins again.")
+        if self._spec.on_recreated != "restart":
+            self._fail(
+                partition,
+                f"{words}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
+                " heliograph.on.recreated=restart would copy it from its start",
+            )
+            return False
+        partition.acked_offset = partition.passed_offset = None
+        self._tell(
+            f"{self._spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
+            " it from its start, behind what the target has."
+        )
+        return True

@@ -1,0 +1,178 @@
+"""Writes a task's offset syncs to `mm2-offset-syncs.B.internal`, on whichever cluster holds that topic.
+
+As in MM2 a producer of its own, outside of any transaction: a sync only tells of what is safe already. It is not
+idempotent either, since a sync that is written twice says the same twice. One request is under way at a time; what
+comes meanwhile is told with the next. Syncs that cannot be written are kept and told as trouble: copying goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.connection import Pending
+from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.own_records import OwnRecord, build_batches
+from heliograph.mirror.offset_syncs import PartitionSyncs
+from heliograph.model import OffsetSync, TopicPartition
+from heliograph.wire import produce_request
+from heliograph.wire.mirror_records import encode_offset_sync, encode_runs
+
+if TYPE_CHECKING:
+    from heliograph.kafka.buffers import Buffer
+    from heliograph.kafka.cluster import Cluster
+    from heliograph.kafka.connection import Connection
+    from heliograph.kafka.network import Network
+
+_INTERVAL_S = 0.1
+_PAUSE_PER_SYNC_S = 0.001  # so that a thousand busy partitions cost a hundredth of a core
+_MOST_REQUEST_BYTES = 256 * 1024
+_REQUEST_TIMEOUT_MS = 30_000
+_TOPIC_AUTHORIZATION_FAILED = 29
+
+
+class SyncWriter:
+    """Tells where the records of a task's partitions went."""
+
+    def __init__(self, cluster: Cluster, network: Network, topic: str, lag_max: int) -> None:
+        self.trouble: str | None = None
+        self._cluster = cluster
+        self._network = network
+        self._tp = TopicPartition(topic, 0)
+        self._lag_max = lag_max
+        self._partitions: dict[TopicPartition, PartitionSyncs] = {}
+        self._under_way: list[TopicPartition] = []
+        self._fresh: dict[TopicPartition, None] = {}
+        self._due: dict[TopicPartition, None] = {}
+        self._is_flushing = False
+        self._next_at = 0.0
+        self._backoff = Backoff(first_s=0.1, most_s=30.0)
+        cluster.watch([topic])
+
+    def add(self, tp: TopicPartition) -> PartitionSyncs:
+        """Tell of a source partition too."""
+        return self._partitions.setdefault(tp, PartitionSyncs(self._lag_max))
+
+    def wake(self, tp: TopicPartition) -> None:
+        """A partition has something to tell."""
+        self._fresh[tp] = None
+        if self._partitions[tp].is_due:
+            self._due[tp] = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything has been told."""
+        return not self._under_way and not self._fresh
+
+    @property
+    def _wanted(self) -> dict[TopicPartition, None]:
+        return self._fresh if self._is_flushing else self._due
+
+    @property
+    def wait_s(self) -> float:
+        """How long until something can be done; for ever where nothing is to be done."""
+        if self._under_way or not self._wanted:
+            return math.inf
+        return max(0.0, self._next_at - time.monotonic())
+
+    def flush(self) -> None:
+        """Tell all that is new, due or not, as a commit does."""
+        self._is_flushing = bool(self._fresh)
+
+    def pump(self, now: float) -> None:
+        """Send what is wanted, if nothing is under way."""
+        self._cluster.maintain(now)
+        if self._under_way or not self._wanted or now < self._next_at:
+            return
+        self._next_at = now + _INTERVAL_S
+        leader = self._cluster.leaders.get(self._tp)
+        connection = self._cluster.connection_to(leader) if leader is not None else None
+        if connection is None:
+            self.trouble = self._cluster.trouble and f"offset syncs wait: {self._cluster.trouble}"
+            self._cluster.want_metadata()
+            return
+        self._send(connection, self._take_records())
+
+    def _take_records(self) -> list[OwnRecord]:
+        records: list[OwnRecord] = []
+        size = 0
+        for tp in list(self._wanted):
+            sync = self._partitions[tp].take()
+            self._fresh.pop(tp, None)
+            self._due.pop(tp, None)
+            if sync is None:
+                continue
+            self._under_way.append(tp)
+            key, value = encode_offset_sync(OffsetSync(tp, sync.upstream, sync.downstream))
+            header = encode_runs(sync.runs)
+            records.append(OwnRecord(key, value, (header,)))
+            size += len(key) + len(header[1])
+            if size > _MOST_REQUEST_BYTES:
+                break
+        self._is_flushing = self._is_flushing and bool(self._fresh)
+        self._next_at += len(records) * _PAUSE_PER_SYNC_S
+        return records
+
+    def _send(self, connection: Connection, records: list[OwnRecord]) -> None:
+        if not records:
+            return
+        batch = build_batches(records, int(time.time() * 1000))[0]  # a produce request takes one
+        for tp in self._under_way[batch.record_count :]:
+            self._give_back(tp)
+        del self._under_way[batch.record_count :]
+        version = connection.version_of(ProduceRequest, produce_request.MAX_VERSION, produce_request.MIN_VERSION)
+        correlation_id = connection.next_correlation_id()
+        topics = {self._tp.topic: [(0, batch.view)]}
+        parts = produce_request.encode_produce_request(
+            version, correlation_id, connection.client_id, _REQUEST_TIMEOUT_MS, topics
+        )
+        is_flexible = version >= produce_request.FLEXIBLE_FROM
+        deadline = self._cluster.request_deadline
+        connection.send(
+            parts,
+            Pending(correlation_id, _decode, version, is_flexible, self._answered, self._lost, deadline, pooled=False),
+        )
+        self._network.flush(connection)
+
+    def _answered(self, answer: Any, _buffer: Buffer) -> None:
+        codes = [data.error_code for topic in answer.responses for data in topic.partition_responses]
+        code = codes[0] if codes else -1
+        if code == 0:
+            self._confirm()
+            return
+        if verdict_of(code) is Verdict.RETRY_WITH_METADATA:
+            self._cluster.want_metadata()
+        needs = "; the principal needs WRITE on it" if code == _TOPIC_AUTHORIZATION_FAILED else ""
+        self._keep(f"{describe(code)}{needs}")
+
+    def _lost(self, why: str) -> None:
+        self._cluster.want_metadata()
+        self._keep(why)
+
+    def _confirm(self) -> None:
+        for tp in self._under_way:
+            self._partitions[tp].confirm()
+            if self._partitions[tp].has_news:
+                self.wake(tp)
+        self._under_way.clear()
+        self._backoff.reset()
+        self.trouble = None
+
+    def _keep(self, why: str) -> None:
+        for tp in self._under_way:
+            self._give_back(tp)
+        self._under_way.clear()
+        self._next_at = time.monotonic() + self._backoff.next_pause_s()
+        self.trouble = f"offset syncs cannot be written to {self._tp.topic} on '{self._cluster.alias}': {why}"
+
+    def _give_back(self, tp: TopicPartition) -> None:
+        self._partitions[tp].give_back()
+        self.wake(tp)
+
+
+def _decode(view: memoryview, version: int) -> Any:
+    return ProduceResponse.decode(view, version=version)

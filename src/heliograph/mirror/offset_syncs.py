@@ -1,0 +1,110 @@
+"""What a task tells about where its records went: when an offset sync is due, and the runs it carries.
+
+A *run* is a stretch of records without a gap on both sides; inside of it translation is arithmetic. Every run is told,
+so that our translation is exact. A sync's own two offsets are those of the last record of its last run, which is all
+that Java MM2 reads of it; how often it comes follows Java's rule (`offset.lag.max`), so that Java's translation of our
+syncs is no coarser than of its own.
+
+Invariant: a run is kept until the sync that carries it is confirmed. Telling a run again, or longer, does no harm.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from heliograph.model import OffsetRun
+
+MOST_RUNS_PER_SYNC = 16_000  # of 24 bytes: well below the usual limit of a record
+_MOST_UNTOLD_RUNS = 1_000_000
+_FIELDS = 3
+
+
+class DueSync(NamedTuple):
+    """A sync to be written: the last record's two offsets, and the runs up to it as flat triples."""
+
+    upstream: int
+    downstream: int
+    runs: array[int]
+
+
+class PartitionSyncs:
+    """The runs of one source partition that are not told yet."""
+
+    def __init__(self, lag_max: int) -> None:
+        self._lag_max = lag_max
+        self._runs: array[int] = array("q")  # upstream, downstream, count; the last run still grows
+        self._previous = (-1, -1)
+        self._last_told_downstream = -1
+        self._taken_runs = 0
+        self.is_due = False
+        self.has_news = False
+
+    @property
+    def last_run(self) -> OffsetRun | None:
+        """The run that still grows."""
+        return OffsetRun(*self._runs[-_FIELDS:]) if self._runs else None
+
+    def resume(self, run: OffsetRun) -> None:
+        """An earlier task's last run, which ours may continue; it was told already."""
+        self._runs = array("q", run)
+        self._previous = (run.upstream + run.count - 1, run.downstream + run.count - 1)
+
+    def note(self, run: OffsetRun) -> None:
+        """Records have been copied."""
+        self.has_news = True
+        self.is_due = self.is_due or self._makes_due(run)
+        runs = self._runs
+        continues = self._previous == (run.upstream - 1, run.downstream - 1) and bool(runs)
+        if continues:
+            runs[-1] += run.count
+        else:
+            self.is_due = self.is_due or bool(runs)
+            runs.extend(run)
+        self._previous = (run.upstream + run.count - 1, run.downstream + run.count - 1)
+        if len(runs) > _MOST_UNTOLD_RUNS * _FIELDS:  # what is not told is translated to the run before: never too far
+            del runs[: _MOST_UNTOLD_RUNS // 2 * _FIELDS]
+            self._taken_runs = max(0, self._taken_runs - _MOST_UNTOLD_RUNS // 2)
+
+    def note_all(self, runs: array[int]) -> None:
+        """Several runs in a row, as flat triples: a compacted batch may have thousands."""
+        self.note(OffsetRun(*runs[:_FIELDS]))
+        if len(runs) > _FIELDS:
+            self._runs.extend(runs[_FIELDS:-_FIELDS])
+            upstream, downstream, count = runs[-2 * _FIELDS : -_FIELDS]
+            self._previous = (upstream + count - 1, downstream + count - 1)
+            self.note(OffsetRun(*runs[-_FIELDS:]))
+
+    def _makes_due(self, run: OffsetRun) -> bool:
+        """Java MM2's rule for the records of a run, of which any may be the one."""
+        upstream, downstream = self._previous
+        last = run.downstream + run.count - 1
+        return (
+            self._last_told_downstream == -1
+            or last - (self._last_told_downstream + 1) >= self._lag_max
+            or run.upstream - upstream != 1
+            or run.downstream < downstream
+        )
+
+    def take(self) -> DueSync | None:
+        """The next sync to write; `confirm` must follow before the next is taken, or it is given again."""
+        if not self.has_news:
+            return None
+        runs = self._runs[: MOST_RUNS_PER_SYNC * _FIELDS]
+        self._taken_runs = len(runs) // _FIELDS
+        upstream, downstream, count = runs[-_FIELDS:]
+        self.has_news = self.is_due = False
+        self._last_told_downstream = downstream + count - 1
+        return DueSync(upstream + count - 1, downstream + count - 1, runs)
+
+    def confirm(self) -> None:
+        """The sync that was taken is written."""
+        is_all = self._taken_runs * _FIELDS == len(self._runs)
+        told = max(0, self._taken_runs - 1) if is_all else self._taken_runs  # the last run may go on growing
+        del self._runs[: told * _FIELDS]
+        if not is_all:
+            self.has_news = self.is_due = True
+
+    def give_back(self) -> None:
+        """The sync could not be written."""
+        self.has_news = self.is_due = True

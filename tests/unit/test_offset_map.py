@@ -1,0 +1,305 @@
+"""Translation of offsets: exact in runs, Java's rule elsewhere, and never past an unread record."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.mirror.offset_map import OffsetMap, RunMap
+from heliograph.mirror.offset_syncs import PartitionSyncs
+from heliograph.mirror.sync_store import Pair, PartitionSyncStore
+from heliograph.model import OffsetRun, OffsetSync, TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+# --- Java's store, by vectors taken from Kafka 4.3.1's classes --------------------------------------------------------
+
+
+def store_of(upstreams: list[int], factor: int = 1, *, keep_history: bool = True) -> PartitionSyncStore:
+    first, *others = [Pair(upstream, upstream * factor) for upstream in upstreams]
+    store = PartitionSyncStore(first)
+    for pair in others:
+        store.add(pair, keep_history=keep_history)
+    return store
+
+
+def shown(store: PartitionSyncStore) -> str:
+    return " ".join(f"{slot}:{pair.upstream}" for slot, pair in store.distinct.items())
+
+
+def test_past_offset_translation_of_evenly_spaced_syncs() -> None:
+    store = store_of(list(range(0, 1_000_001, 100)))
+    assert shown(store) == (
+        "0:1000000 8:999900 9:999800 10:999600 11:999200 12:998400 13:995200 14:992000 15:985600 16:972800 17:921600"
+        " 18:819200 19:614400 20:409600 21:0"
+    )
+    asked = (0, 99, 500_000, 900_000, 999_000, 999_999, 1_000_000, 2_000_000)
+    answers = [0, 1, 409_601, 819_201, 998_401, 999_901, 1_000_000, 1_000_001]
+    assert [store.translate(upstream) for upstream in asked] == answers
+
+
+def test_past_offset_translation_of_every_record() -> None:
+    store = store_of(list(range(101)), factor=2)
+    assert shown(store) == "0:100 1:99 2:98 3:96 4:88 5:80 6:64 7:0"
+    assert [store.translate(u) for u in (50, 68, 84, 92, 96, 99, 101)] == [1, 129, 161, 177, 192, 198, 201]
+
+
+def test_history_that_must_not_be_trusted_leaves_only_the_last_sync() -> None:
+    store = store_of(list(range(0, 1001, 10)), keep_history=False)
+    assert shown(store) == "0:1000"
+    assert store.translate(999) == -1
+
+
+def test_a_rewind_of_the_source_forgets_what_was_before() -> None:
+    store = store_of(list(range(0, 1001, 10)))
+    assert shown(store) == "0:1000 5:990 6:960 7:900 8:840 9:720 10:480 11:0"
+    store.add(Pair(500, 9000))
+    assert shown(store) == "0:500"
+    assert [store.translate(u) for u in (499, 500, 2000)] == [-1, 9000, 9001]
+
+
+def test_past_offset_translation_of_unevenly_spaced_syncs() -> None:
+    store = store_of([5, 6, 7, 107, 207, 300, 301, 1000, 1001, 1002, 5000, 5100, 5105])
+    assert shown(store) == "0:5105 4:5100 8:5000 14:5"
+
+
+def test_past_offset_translation_without_initialization_read_to_end() -> None:
+    store = store_of(list(range(0, 10_001, 10)))
+    kept = sorted(pair.upstream for pair in store.distinct.values())
+    assert kept == [0, 3840, 7680, 8640, 9120, 9600, 9840, 9900, 9960, 9990, 10_000]
+
+
+def test_past_offset_translation() -> None:
+    store = store_of(list(range(0, 1001, 10)), keep_history=False)
+    for upstream in range(1010, 10_001, 10):
+        store.add(Pair(upstream, upstream))
+    kept = sorted(pair.upstream for pair in store.distinct.values())
+    assert kept == [1000, 4840, 6760, 8680, 9160, 9640, 9880, 9940, 9970, 9990, 10_000]
+
+
+def expirations(store: PartitionSyncStore, upstream: int) -> int:
+    before = len(store.distinct)
+    store.add(Pair(upstream, upstream))
+    return before + 1 - len(store.distinct)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 10, 64, 100, 1000, 65_535])
+def test_consistently_spaced_syncs_expire_one_at_a_time(step: int) -> None:
+    store = PartitionSyncStore(Pair(0, 0))
+    assert max(expirations(store, n * step) for n in range(1, 3000)) <= 1
+
+
+@pytest.mark.parametrize("bits", range(10))
+def test_randomly_spaced_syncs_expire_few_at_a_time(bits: int) -> None:
+    chance = random.Random(bits)
+    store, upstream = PartitionSyncStore(Pair(0, 0)), 0
+    for _ in range(2000):
+        upstream += chance.randrange(1 << bits)
+        assert expirations(store, upstream) <= bits + 2
+
+
+def test_dropped_syncs_spacing() -> None:
+    chance = random.Random(1)
+    store, upstream = PartitionSyncStore(Pair(0, 0)), 0
+    for _ in range(3000):
+        upstream += 100 * (1 + (chance.random() < 0.1))
+        assert expirations(store, upstream) <= 2
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=60))
+def test_any_syncs_keep_the_invariants(upstreams: list[int]) -> None:
+    store = store_of(sorted(upstreams))
+    slots = list(store.distinct.items())
+    assert slots[0][1].upstream == max(upstreams)
+    for (_low, newer), (_high, older) in pairwise(slots):
+        assert newer.upstream >= older.upstream + 1 or newer.upstream == older.upstream
+    for upstream in upstreams:
+        translated = store.translate(upstream)
+        assert translated == -1 or translated <= upstream
+
+
+def test_offset_translation() -> None:
+    known = OffsetMap()
+    known.take(OffsetSync(TP, 100, 200))
+    assert known.translate(TP, 150) == 201
+    known.take(OffsetSync(TP, 150, 251))
+    assert known.translate(TP, 150) == 251
+    assert known.translate(TP, 5) == -1
+    known.take(OffsetSync(TP, 150, 10))
+    assert known.translate(TP, 150) == 10
+    known.take(OffsetSync(TP, 20, 10))
+    assert known.translate(TP, 20) == 10
+
+
+def test_no_translation_if_no_offset_sync() -> None:
+    assert OffsetMap().translate(TP, 0) is None
+
+
+# --- our runs ---------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def copies(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Records copied in order, with gaps on both sides: (upstream, downstream)."""
+    upstream = downstream = draw(st.integers(0, 5))
+    pairs = []
+    for _ in range(draw(st.integers(1, 60))):
+        pairs.append((upstream, downstream))
+        upstream += 1 + draw(st.sampled_from([0, 0, 0, 1, 7]))
+        downstream += 1 + draw(st.sampled_from([0, 0, 0, 1, 3]))
+    return pairs
+
+
+def told(pairs: list[tuple[int, int]], chance: random.Random, *, lag_max: int = 10, loss: float = 0.0) -> OffsetMap:
+    """What a reader knows after a task has copied the records, telling its syncs now and then."""
+    syncs, known = PartitionSyncs(lag_max), OffsetMap()
+    for upstream, downstream in pairs:
+        syncs.note(OffsetRun(upstream, downstream, 1))
+        if syncs.is_due and chance.random() < 0.5:
+            tell(syncs, known, is_lost=chance.random() < loss)
+    tell(syncs, known)
+    return known
+
+
+def tell(syncs: PartitionSyncs, known: OffsetMap, *, is_lost: bool = False) -> None:
+    while (sync := syncs.take()) is not None:
+        if is_lost:
+            syncs.give_back()
+            return
+        flat = sync.runs
+        runs = tuple(OffsetRun(*flat[at : at + 3]) for at in range(0, len(flat), 3))
+        known.take(OffsetSync(TP, sync.upstream, sync.downstream, runs))
+        syncs.confirm()
+
+
+@given(copies(), st.randoms(use_true_random=False))
+def test_translation_points_at_the_next_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
+    known = told(pairs, chance, loss=0.3)
+    for position in range(pairs[0][0], pairs[-1][0] + 3):
+        translated = known.translate(TP, position)
+        assert translated is not None
+        unread = [downstream for upstream, downstream in pairs if upstream >= position]
+        read = [downstream for upstream, downstream in pairs if upstream < position]
+        assert all(downstream >= translated for downstream in unread), "it passes an unread record"
+        assert all(downstream < translated for downstream in read), "it goes back to a record that was read"
+
+
+@given(copies(), st.randoms(use_true_random=False))
+def test_a_reader_as_java_never_passes_an_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
+    known = told(pairs, chance)
+    store = known._stores[TP]
+    for position in range(pairs[0][0], pairs[-1][0] + 3):
+        translated = store.translate(position)
+        assert all(downstream >= translated for upstream, downstream in pairs if upstream >= position)
+
+
+@given(copies(), st.randoms(use_true_random=False), st.data())
+def test_copying_again_after_a_crash_moves_translation_to_the_new_copies(
+    pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
+) -> None:
+    known = told(pairs, chance)
+    again = data.draw(st.integers(0, len(pairs) - 1))
+    end = pairs[-1][1] + 1
+    copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
+    syncs = PartitionSyncs(10)
+    for upstream, downstream in copied:
+        syncs.note(OffsetRun(upstream, downstream, 1))
+    tell(syncs, known)
+    for upstream, downstream in [*pairs[:again], *copied]:
+        assert known.translate(TP, upstream) == downstream
+
+
+def test_a_target_that_begins_anew_forgets_its_old_offsets() -> None:
+    known = RunMap()
+    known.add(OffsetRun(0, 0, 100))
+    known.add(OffsetRun(100, 0, 10))
+    assert known.translate(50) is None
+    assert known.translate(105) == (5, True)
+
+
+def test_forgotten_runs_are_translated_to_the_run_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.mirror.offset_map._MOST_RUNS", 8)
+    known = RunMap()
+    for n in range(20):
+        known.add(OffsetRun(10 * n, 5 * n, 5))
+    assert len(known) <= 8
+    for position in range(200):
+        translated = known.translate(position)
+        assert translated is not None
+        unread = [5 * n + into for n in range(20) for into in range(5) if 10 * n + into >= position]
+        assert all(downstream >= translated[0] for downstream in unread)
+
+
+def test_a_run_goes_on_after_a_restart() -> None:
+    syncs = PartitionSyncs(100)
+    syncs.resume(OffsetRun(0, 0, 500))
+    assert syncs.take() is None
+    syncs.note(OffsetRun(500, 500, 10))
+    sync = syncs.take()
+    assert sync is not None
+    assert (sync.upstream, sync.downstream, list(sync.runs)) == (509, 509, [0, 0, 510])
+
+
+def test_java_that_goes_on_behind_our_runs_is_followed() -> None:
+    known = OffsetMap()
+    known.take(OffsetSync(TP, 99, 99, (OffsetRun(0, 0, 100),)))
+    known.take(OffsetSync(TP, 150, 150))
+    assert [known.translate(TP, position) for position in (50, 100, 140, 150, 160)] == [50, 100, 100, 150, 151]
+    known.take(OffsetSync(TP, 40, 200))  # Java has begun again
+    assert [known.translate(TP, position) for position in (39, 40, 50)] == [-1, 200, 201]
+
+
+# --- when a sync is due -----------------------------------------------------------------------------------------------
+
+
+def test_offset_sync() -> None:
+    """Java's vectors (PartitionState, offset.lag.max=50); T: due, taken and confirmed."""
+    syncs = PartitionSyncs(50)
+    vectors = [
+        *[(0, 100, True), (2, 102, True), (3, 152, False), (4, 153, True), (5, 154, False), (6, 203, False)],
+        *[(7, 204, True), (2, 206, True), (3, 207, False), (4, 3, True), (5, 4, False)],
+    ]
+    for upstream, downstream, is_due in vectors:
+        run = OffsetRun(upstream, downstream, 1)
+        assert syncs._makes_due(run) is is_due, run
+        syncs.note(run)
+        if is_due:
+            sync = syncs.take()
+            assert sync is not None
+            syncs.confirm()
+
+
+def test_zero_offset_sync() -> None:
+    syncs = PartitionSyncs(0)
+    for n in range(5):
+        syncs.note(OffsetRun(n, n, 1))
+        assert syncs.is_due
+        sync = syncs.take()
+        assert sync is not None
+        syncs.confirm()
+
+
+def test_a_sync_that_is_not_due_waits_for_the_commit() -> None:
+    syncs = PartitionSyncs(100)
+    for n in range(2):
+        syncs.note(OffsetRun(n, n, 1))
+        assert syncs.is_due is (n == 0)
+        sync = syncs.take()
+        assert sync is not None
+        assert (sync.upstream, list(sync.runs)) == (n, [0, 0, n + 1])
+        syncs.confirm()
+    assert syncs.take() is None
+
+
+def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.mirror.offset_syncs.MOST_RUNS_PER_SYNC", 3)
+    syncs, known = PartitionSyncs(10), OffsetMap()
+    syncs.note_all(array("q", [number for n in range(10) for number in (10 * n, 2 * n, 1)]))
+    tell(syncs, known)
+    assert [known.translate(TP, 10 * n) for n in range(10)] == [2 * n for n in range(10)]
