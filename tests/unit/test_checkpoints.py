@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,8 +100,8 @@ def test_checkpoints_never_go_back_while_the_group_goes_forward(steps: list[tupl
         if due is not None:
             last = due
             written.append(due)
-    assert all(first.downstream < second.downstream for first, second in zip(written, written[1:], strict=False))
-    assert all(first.upstream <= second.upstream for first, second in zip(written, written[1:], strict=False))
+    assert all(first.downstream < second.downstream for first, second in pairwise(written))
+    assert all(first.upstream <= second.upstream for first, second in pairwise(written))
     assert len(written) == len({(c.upstream, c.downstream) for c in written})
 
 
