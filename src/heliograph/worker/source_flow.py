@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.engine.offset_store import read_offsets
-from heliograph.engine.spec import PartitionSpec, TaskSpec
+from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
 from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
-from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, transactional_prefix
+from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, offset_syncs_topic, transactional_prefix
 from heliograph.model import TopicPartition
 from heliograph.worker.clusters import cluster_spec, fetch_limits, make_admin, produce_limits
+from heliograph.worker.internal_topics import ensure_internal_topic
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
@@ -130,6 +131,7 @@ class SourceFlow:
         self._source.wait_until_reachable(timeout_s)
         self._target.wait_until_reachable(timeout_s)
         self._offsets_topic = self._topics.ensure_offsets_topic()
+        self._syncs = self._ensure_offset_syncs()
         if self._is_exactly_once:
             fence_producers(self._target, self._transactional_prefix)
         self._replicated = self._topics.sync()
@@ -141,6 +143,22 @@ class SourceFlow:
         self._assign()
         self.status.state = "RUNNING"
         self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+
+    def _ensure_offset_syncs(self) -> SyncsSpec | None:
+        """Where the tasks tell their offset syncs; None where none are wanted."""
+        settings = self._settings
+        if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+            return None
+        is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+        topic = ensure_internal_topic(
+            self._source if is_at_source else self._target,
+            offset_syncs_topic(settings),
+            is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in settings,
+            factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
+        )
+        holder = self.flow.source if is_at_source else self.flow.target
+        spec = cluster_spec(self._config, holder, "producer", self.flow)
+        return SyncsSpec(spec, topic.name, settings[keys.OFFSET_LAG_MAX])
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
@@ -166,9 +184,9 @@ class SourceFlow:
         """Do a step; a cluster that does not answer is told, and the step comes again: copying goes on meanwhile."""
         try:
             step()
-            self.status.control_trouble = None
+            self.status.set_trouble(step.__name__, None)
         except ClusterError as error:
-            self.status.control_trouble = str(error)
+            self.status.set_trouble(step.__name__, str(error))
             log.warning("%s: %s (will be tried again)", self.flow, error)
 
     def _refresh(self) -> None:
@@ -286,6 +304,7 @@ class SourceFlow:
             tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
             on_truncation=settings[keys.ON_TRUNCATION],
             on_recreated=settings[keys.ON_RECREATED],
+            syncs=self._syncs,
         )
 
     # --- the end ------------------------------------------------------------------------------------------------------

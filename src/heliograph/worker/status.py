@@ -69,7 +69,7 @@ class FlowStatus:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.state = "STARTING"
-        self.control_trouble: str | None = None
+        self._control_troubles: dict[str, str] = {}
         self._troubles: dict[str, list[str]] = {}
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
@@ -80,10 +80,17 @@ class FlowStatus:
     def trouble(self) -> str | None:
         """What keeps the flow from going on just now, in words; None where nothing does."""
         with self._lock:
-            words = [self.control_trouble] if self.control_trouble else []
+            words = list(self._control_troubles.values())
             words += [word for task in self._troubles.values() for word in task]
         more = [f"and {len(words) - _MOST_TROUBLES} more"] if len(words) > _MOST_TROUBLES else []
         return "; ".join(words[:_MOST_TROUBLES] + more) or None
+
+    def set_trouble(self, step: str, words: str | None) -> None:
+        """A step of the control plane has failed (why), or has succeeded again (None)."""
+        with self._lock:
+            self._control_troubles.pop(step, None)
+            if words is not None:
+                self._control_troubles[step] = words
 
     def take(self, task_id: str, report: TaskReport) -> None:
         """Note a task's newest report."""
