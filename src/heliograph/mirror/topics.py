@@ -96,12 +96,20 @@ class TopicRules:
         return tuple(
             (entry.name, entry.value)
             for entry in entries
-            if entry.value is not None
-            and (not entry.is_default or self.use_source_defaults)
-            and not (entry.is_read_only or entry.is_sensitive or entry.is_static_broker_config)
+            if entry.value is not None and self.syncs_config(entry) and not self.leaves_to_target(entry)
+        )
+
+    def syncs_config(self, entry: ConfigEntry) -> bool:
+        """Whether a config of the source topic counts for the remote one, be it only to go back to its default."""
+        return (
+            not (entry.is_read_only or entry.is_sensitive or entry.is_static_broker_config)
             and entry.name not in _OF_OLD_FORMATS
             and self.config_properties.accepts(entry.name)
         )
+
+    def leaves_to_target(self, entry: ConfigEntry) -> bool:
+        """Whether the target's own default stands in for a config that is the default on the source."""
+        return entry.is_default and not self.use_source_defaults
 
 
 def plan_topics(

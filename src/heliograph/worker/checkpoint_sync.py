@@ -12,6 +12,7 @@ C. A group that is gone from the source is neither checkpointed nor moved any mo
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
@@ -31,8 +32,11 @@ from heliograph.worker.clusters import make_admin
 from heliograph.worker.internal_topics import ensure_internal_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from heliograph.config.dedicated import MirrorMakerConfig
     from heliograph.model import Checkpoint, CommittedOffset, Flow
+    from heliograph.worker.schedule import Schedule
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +71,7 @@ class CheckpointSync:
         self._source.close()
         self._target.close()
 
-    def begin(self) -> None:
+    def begin(self) -> Iterable[str]:
         """Make the topics where they are missing, and learn which checkpoints were written before."""
         ensure_internal_topic(
             self._holder,
@@ -85,8 +89,19 @@ class CheckpointSync:
             checkpoint = decode_checkpoint(record.key, record.value)
             if checkpoint is not None:
                 self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+        return ()
 
-    def refresh_groups(self) -> None:
+    def plan(self, schedule: Schedule) -> None:
+        """Groups, then checkpoints, then the groups on the target, each as often as the settings say."""
+        settings = self._settings
+        is_refreshed = settings[keys.REFRESH_GROUPS_ENABLED]  # where not, the groups of the start are followed
+        refresh_s = settings[keys.REFRESH_GROUPS_INTERVAL_SECONDS] if is_refreshed else math.inf
+        schedule.repeat("groups", self.refresh_groups, refresh_s)
+        schedule.repeat("checkpoints", self.emit, settings[keys.EMIT_CHECKPOINTS_INTERVAL_SECONDS])
+        if settings[keys.SYNC_GROUP_OFFSETS_ENABLED]:
+            schedule.repeat("group offsets", self.sync_groups, settings[keys.SYNC_GROUP_OFFSETS_INTERVAL_SECONDS])
+
+    def refresh_groups(self) -> Iterable[str]:
         """Which groups to follow: those the filter takes that have read a topic the filter takes."""
         listed = [group for group in self._source_groups.list_groups() if self._names.accepts(group)]
         found = tuple(sorted(group for group, offsets in self._committed(listed).items() if offsets))
@@ -94,6 +109,7 @@ class CheckpointSync:
         if new:
             log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
         self.groups = found
+        return ()
 
     def _committed(self, groups: list[str]) -> _Committed:
         """Committed offsets of topics that count."""
@@ -102,18 +118,18 @@ class CheckpointSync:
             for group, offsets in self._source_groups.committed(groups).items()
         }
 
-    def emit(self) -> None:
+    def emit(self) -> Iterable[str]:
         """Translate every group's offsets and write what is new."""
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
         committed = self._committed(list(self.groups))
         self._learn_syncs()
         fresh = [checkpoint for group, offsets in committed.items() for checkpoint in self._translated(group, offsets)]
-        if not fresh:
-            return
-        write_records(self._target, self._topic, [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh])
+        records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
+        write_records(self._target, self._topic, records)
         for checkpoint in fresh:
             self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
         self.checkpoints_written += len(fresh)
+        return ()
 
     def _learn_syncs(self) -> None:
         for record in self._tail.read_new():
@@ -136,14 +152,12 @@ class CheckpointSync:
                 found.append(checkpoint)
         return found
 
-    def sync_groups(self) -> None:
+    def sync_groups(self) -> Iterable[str]:
         """Move the groups on the target to where their checkpoints are; those in use are left to their users."""
         groups = [group for group in self.groups if group in self._known]
         states = self._target_groups.states(groups)
         committed = self._target_groups.committed(groups)
-        failures = [words for group in groups if (words := self._sync_group(group, states[group], committed[group]))]
-        if failures:
-            raise ClusterError("; ".join(failures[:3]))
+        return [words for group in groups if (words := self._sync_group(group, states[group], committed[group]))]
 
     def _sync_group(self, group: str, state: str, committed: dict[TopicPartition, CommittedOffset]) -> str | None:
         """Why a group could not be moved, or None."""

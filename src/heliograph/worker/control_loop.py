@@ -10,56 +10,45 @@ import logging
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field
+from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.backoff import Backoff
+from heliograph.worker.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
+
+    from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
 
 _LONGEST_WAIT_S = 3600.0
 
 
-@dataclass(slots=True)
-class Step:
-    """Something to be done every so often."""
-
-    name: str
-    do: Callable[[], None]
-    interval_s: float
-    due_at: float = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.5, most_s=30.0))
-
-
 class Work(Protocol):
-    """What the steps of a loop belong to."""
+    """What a loop does."""
 
-    def begin(self) -> None:
-        """What must succeed before the first step."""
+    def begin(self) -> Iterable[str]:
+        """What must succeed before the first step; the troubles it met."""
+
+    def plan(self, schedule: Schedule) -> None:
+        """Say which steps there are, and how often they come."""
 
     def close(self) -> None:
         """The end, whatever it came by."""
 
 
 class ControlLoop:
-    """Does its steps, each in its turn, until stopped."""
+    """Does the steps of a work, each in its turn, until stopped."""
 
-    def __init__(
-        self,
-        name: str,
-        work: Work,
-        steps: Sequence[Step],
-        on_trouble: Callable[[str, str | None], None],
-    ) -> None:
+    def __init__(self, name: str, work: Work, on_troubles: Callable[[str, tuple[str, ...]], None]) -> None:
         self.name = name
         self._work = work
-        self._begin = Step("start", work.begin, 0.0)
-        self._steps = list(steps)
-        self._on_trouble = on_trouble
+        self._on_troubles = on_troubles
+        self._schedule = Schedule()
+        self._backoffs: defaultdict[str, Backoff] = defaultdict(lambda: Backoff(first_s=0.5, most_s=30.0))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -77,40 +66,45 @@ class ControlLoop:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def _run(self) -> None:
-        try:
-            while not self._stopping.wait(self._begin.due_at - time.monotonic()) and not self._do(self._begin):
-                pass
-            while self._steps and not self._stopping.is_set():
-                now = time.monotonic()
-                # A later step may build on an earlier one: where both are due, the earlier comes first.
-                step = min(self._steps, key=lambda each: max(each.due_at, now))
-                if not self._stopping.wait(min(step.due_at - now, _LONGEST_WAIT_S)) and step.due_at <= time.monotonic():
-                    self._do(step)
-        finally:
-            self._work.close()
-
     def run_once(self) -> None:
         """Instead of `start`: every step once, in order, in the caller's thread; what fails is told."""
         try:
-            if self._do(self._begin):
-                for step in self._steps:
-                    self._do(step)
+            if self._do("start", self._work.begin):
+                self._work.plan(self._schedule)
+                self._do_due()
         finally:
             self._work.close()
 
-    def _do(self, step: Step) -> bool:
-        now = time.monotonic()
+    def _run(self) -> None:
         try:
-            step.do()
+            while not self._stopping.is_set() and not self._do("start", self._work.begin):
+                self._stopping.wait(self._backoffs["start"].next_pause_s())
+            self._work.plan(self._schedule)
+            while not self._stopping.is_set():
+                self._do_due()
+                next_at = self._schedule.next_at
+                wait_s = _LONGEST_WAIT_S if next_at is None else min(_LONGEST_WAIT_S, next_at - time.monotonic())
+                self._stopping.wait(wait_s)
+        finally:
+            self._work.close()
+
+    def _do_due(self) -> None:
+        for name, step in self._schedule.take_due():
+            if self._stopping.is_set():
+                return
+            if self._do(name, step):
+                self._backoffs[name].reset()
+            else:
+                self._schedule.retry(name, self._backoffs[name].next_pause_s())
+
+    def _do(self, name: str, step: Step) -> bool:
+        """Whether a step did what it should."""
+        try:
+            troubles = tuple(step())
+        except HeliographError as error:
+            troubles = (str(error),)
         except Exception as error:  # noqa: BLE001  (the boundary of a step: it must not end the loop in silence)
-            is_ours = isinstance(error, HeliographError)
-            words = str(error) if is_ours else f"unexpected {type(error).__name__}: {error}"
             log.debug("%s", traceback.format_exc())
-            self._on_trouble(f"{self.name} {step.name}", words)
-            step.due_at = now + step.backoff.next_pause_s()
-            return False
-        self._on_trouble(f"{self.name} {step.name}", None)
-        step.backoff.reset()
-        step.due_at = now + step.interval_s
-        return True
+            troubles = (f"unexpected {type(error).__name__}: {error}",)
+        self._on_troubles(f"{self.name}: {name}", troubles)
+        return not troubles

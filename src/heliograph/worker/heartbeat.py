@@ -18,8 +18,11 @@ from heliograph.worker.clusters import make_admin
 from heliograph.worker.internal_topics import ensure_internal_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from heliograph.config.dedicated import MirrorMakerConfig
     from heliograph.model import Flow
+    from heliograph.worker.schedule import Schedule
 
 
 class HeartbeatSource:
@@ -35,7 +38,7 @@ class HeartbeatSource:
         """Leave the target."""
         self._target.close()
 
-    def begin(self) -> None:
+    def begin(self) -> Iterable[str]:
         """Make the topic where it is missing."""
         ensure_internal_topic(
             self._target,
@@ -43,8 +46,14 @@ class HeartbeatSource:
             is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
             factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
         )
+        return ()
 
-    def beat(self) -> None:
+    def plan(self, schedule: Schedule) -> None:
+        """A beat every so often."""
+        schedule.repeat("beat", self.beat, self._settings[keys.EMIT_HEARTBEATS_INTERVAL_SECONDS])
+
+    def beat(self) -> Iterable[str]:
         """Write one heartbeat."""
         heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
         write_records(self._target, TopicPartition(self._topic.name, 0), [OwnRecord(*encode_heartbeat(heartbeat))])
+        return ()

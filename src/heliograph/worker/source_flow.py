@@ -26,18 +26,22 @@ from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
 from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, offset_syncs_topic, transactional_prefix
 from heliograph.model import TopicPartition
+from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import cluster_spec, fetch_limits, make_admin, produce_limits
+from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from heliograph.config.dedicated import MirrorMakerConfig
     from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
     from heliograph.engine.report import TaskReport
     from heliograph.model import Flow, SourceOffset
+    from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +88,7 @@ class SourceFlow:
         self._source = make_admin(config, flow.source, flow)
         self._target = make_admin(config, flow.target, flow)
         self._topics = TopicSync(self._settings, self._source, self._target)
+        self._schedule = Schedule()
         self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
         self._tasks: list[_Task] = []
         self._replicated = Replicated((), {})
@@ -135,6 +140,7 @@ class SourceFlow:
         if self._is_exactly_once:
             fence_producers(self._target, self._transactional_prefix)
         self._replicated = self._topics.sync()
+        self._tell_troubles("topics", self._replicated.troubles)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
             self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
@@ -142,7 +148,19 @@ class SourceFlow:
             log.warning("%s: no topic on '%s' matches; nothing to copy yet.", self.flow, self.flow.source)
         self._assign()
         self.status.state = "RUNNING"
-        self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+        self._plan_repeated_steps()
+
+    def _plan_repeated_steps(self) -> None:
+        settings, clusters = self._settings, (self._source, self._target)
+        if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
+            acls = AclSync(settings, *clusters)
+            self._schedule.repeat("ACLs", acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
+        if settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
+            configs = ConfigSync(settings, *clusters)
+            self._schedule.repeat("configs", configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
+        if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
+            interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+            self._schedule.repeat("topics", self._refresh, interval_s, first_in_s=interval_s)
 
     def _ensure_offset_syncs(self) -> SyncsSpec | None:
         """Where the tasks tell their offset syncs; None where none are wanted."""
@@ -165,8 +183,8 @@ class SourceFlow:
 
     def _wait_and_serve(self) -> None:
         due = [task.restart_at for task in self._tasks if task.restart_at is not None]
-        if self._settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
-            due.append(self._next_refresh_at)
+        if self._schedule.next_at is not None:
+            due.append(self._schedule.next_at)
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         try:
             end = self._events.get(timeout=timeout_s)
@@ -175,25 +193,29 @@ class SourceFlow:
         if end is not None:
             self._task_ended(end)
         if not self._stopping.is_set():
-            self._try_control(self._restart_due_tasks)
-            if time.monotonic() >= self._next_refresh_at and not self._once:
-                self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
-                self._try_control(self._refresh)
+            self._try_control("restarts", self._restart_due_tasks)
+            for name, step in self._schedule.take_due():
+                self._try_control(name, step)
 
-    def _try_control(self, step: Callable[[], None]) -> None:
-        """Do a step; a cluster that does not answer is told, and the step comes again: copying goes on meanwhile."""
+    def _try_control(self, name: str, step: Step) -> None:
+        """Do a step; what troubles it is told, and the step comes again: copying goes on meanwhile."""
         try:
-            step()
-            self.status.set_trouble(step.__name__, None)
+            self._tell_troubles(name, step())
         except ClusterError as error:
-            self.status.set_trouble(step.__name__, str(error))
-            log.warning("%s: %s (will be tried again)", self.flow, error)
+            self._tell_troubles(name, (str(error),))
 
-    def _refresh(self) -> None:
+    def _tell_troubles(self, step: str, troubles: Iterable[str]) -> None:
+        told = tuple(troubles)
+        if self.status.note_control(step, told):
+            for trouble in told:
+                log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))
+
+    def _refresh(self) -> tuple[str, ...]:
         self._replicated = self._topics.sync()
         assigned = frozenset[TopicPartition]().union(*(task.tps for task in self._tasks))
         if assigned != frozenset(self._replicated.partitions):  # also where the last assignment did not come to its end
             self._assign()
+        return self._replicated.troubles
 
     # --- tasks --------------------------------------------------------------------------------------------------------
 
@@ -230,13 +252,14 @@ class SourceFlow:
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
-    def _restart_due_tasks(self) -> None:
+    def _restart_due_tasks(self) -> tuple[str, ...]:
         now = time.monotonic()
         due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
         if due:
             positions = self._positions()
             for task in due:
                 self._start(task, positions)
+        return ()
 
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
         self.status.take(spec.task_id, report)
