@@ -1,7 +1,7 @@
 """Kafka's own Java classes in a JVM beside the tests, called through py4j: no Java is compiled, a JRE is enough.
 
 PySpark ships py4j and its jar; `heliograph.embedded` knows Java and Kafka's jars. What is package-private or protected
-in Java is reached by reflection (`call`, `new`, `field`). The JVM ends with `close`, and with this process at the latest.
+in Java is reached by reflection (`call`, `new`, `field`). The JVM ends with `close`, at the latest with this process.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class Java:
         found = [c for c in self._class(name).getDeclaredConstructors() if c.getParameterCount() == len(arguments)]
         assert len(found) == 1, f"{name} has {len(found)} constructors of {len(arguments)} arguments"
         found[0].setAccessible(True)
-        return found[0].newInstance(self._array(arguments))
+        return found[0].newInstance(self.array(arguments))
 
     def call(self, target: Any, method: str, *arguments: object) -> Any:
         """Call a method of an object, or a static one of a class given by its name, however hidden."""
         if isinstance(target, str):
-            return self._method(target, method, len(arguments)).invoke(None, self._array(arguments))
-        return self._method(_class_name(target), method, len(arguments)).invoke(target, self._array(arguments))
+            return self._method(target, method, len(arguments)).invoke(None, self.array(arguments))
+        return self._method(_class_name(target), method, len(arguments)).invoke(target, self.array(arguments))
 
     def field(self, target: Any, name: str) -> Any:
         """The value of an object's field."""
@@ -102,12 +102,13 @@ class Java:
 
     def caller(self, target: Any, method: str) -> Caller:
         """A method of one argument that is to be called very often."""
-        return Caller(self._method(_class_name(target), method, 1), target, self._array((None,)))
+        return Caller(self._method(_class_name(target), method, 1), target, self.array((None,)))
 
     def _class(self, name: str) -> Any:
         return self.jvm.java.lang.Class.forName(name)
 
-    def _array(self, values: tuple[object, ...]) -> Any:
+    def array(self, values: tuple[object, ...]) -> Any:
+        """An `Object[]`."""
         array = self._gateway.new_array(self.jvm.java.lang.Object, len(values))
         for at, value in enumerate(values):
             array[at] = value
