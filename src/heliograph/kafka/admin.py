@@ -30,7 +30,7 @@ from heliograph.errors import (
     UnreachableError,
 )
 from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
-from heliograph.kafka.error_codes import describe
+from heliograph.kafka.refusals import Refusal, refusal_of
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
@@ -142,7 +142,12 @@ class Admin:
             answer = self._ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
             for described in answer.results:
                 if described.error_code:
-                    raise self._refusal(f"describe the configs of topic {described.resource_name}", described)
+                    refusal = refusal_of(described, "DESCRIBE_CONFIGS on the topic")
+                    raise BrokerError(
+                        f"The cluster '{self.alias}' refused to describe the configs of topic"
+                        f" {described.resource_name}: {refusal}.",
+                        refusal.code,
+                    )
                 found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
         return found
 
@@ -214,10 +219,10 @@ class Admin:
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
-    def create_topics(self, topics: Iterable[CreateTopic]) -> dict[str, str]:
+    def create_topics(self, topics: Iterable[CreateTopic]) -> dict[str, Refusal]:
         """Create topics; returns the reason for each that could not be. One that exists already is no failure."""
         wanted = list(topics)
-        failures: dict[str, str] = {}
+        failures: dict[str, Refusal] = {}
         for at in range(0, len(wanted), _TOPICS_PER_REQUEST):
             chunk = wanted[at : at + _TOPICS_PER_REQUEST]
 
@@ -247,10 +252,14 @@ class Admin:
                 newest=5,
                 codes=lambda a: [t.error_code for t in a.topics],
             )
-            failures |= {t.name: _reason(t) for t in answer.topics if t.error_code not in (0, _TOPIC_EXISTS)}
+            failures |= {
+                t.name: refusal_of(t, "CREATE on the topic or on the cluster")
+                for t in answer.topics
+                if t.error_code not in (0, _TOPIC_EXISTS)
+            }
         return failures
 
-    def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, str]:
+    def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, Refusal]:
         """Grow topics; returns the reason for each that could not be."""
         wanted = list(topics)
         if not wanted:
@@ -274,7 +283,11 @@ class Admin:
             newest=1,
             codes=lambda a: [result.error_code for result in a.results],
         )
-        return {r.name: _reason(r) for r in answer.results if r.error_code not in (0, _INVALID_PARTITIONS)}
+        return {
+            result.name: refusal_of(result, "ALTER on the topic")
+            for result in answer.results
+            if result.error_code not in (0, _INVALID_PARTITIONS)
+        }
 
     def wait_for_leaders(self, partition_counts: dict[str, int]) -> None:
         """Wait until every partition of the topics has a leader, as new topics do within moments."""
@@ -362,14 +375,6 @@ class Admin:
         connection = open_connection(address, self._security, self._client_id, min(10.0, self.timeout_s))
         self._connections[address] = connection
         return connection
-
-    def _refusal(self, doing: str, answer: Any) -> BrokerError:
-        return BrokerError(f"The cluster '{self.alias}' refused to {doing}: {_reason(answer)}.", answer.error_code)
-
-
-def _reason(answer: Any) -> str:
-    words = (getattr(answer, "error_message", None) or "").rstrip(".")
-    return f"{describe(answer.error_code)} ({words})" if words else describe(answer.error_code)
 
 
 def _config_entry(config: Any) -> ConfigEntry:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.mirror.filters import NameFilter, config_property_exclude, topic_filter
-from heliograph.mirror.policy import ReplicationPolicy, is_cycle, is_heartbeats_topic, make_policy
+from heliograph.mirror.policy import ReplicationPolicy, is_cycle, make_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,7 +79,7 @@ class TopicRules:
             return "it is an internal topic"
         if is_cycle(self.policy, topic, self.source, self.target):
             return f"it came from '{self.target}' or this flow before; copying it would go in circles"
-        if self.replicate_heartbeats and is_heartbeats_topic(self.policy, topic):
+        if self.replicate_heartbeats and self.policy.is_heartbeats_topic(topic):
             return None
         if self.names.is_excluded(topic):
             return "topics.exclude matches it"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.errors import ClusterError
 from heliograph.mirror.internal_topics import offsets_topic
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
 from heliograph.model import TopicPartition, TopicState
+from heliograph.worker.internal_topics import create_internal_topic
+from heliograph.worker.replication_factor import ReplicationFactors
 
 if TYPE_CHECKING:
     from heliograph.config.types import Settings
@@ -35,23 +36,16 @@ class TopicSync:
         self._rules = TopicRules.of(settings)
         self._source = source
         self._target = target
-        self._told: set[str] = set()
+        self._factors = ReplicationFactors(target)
 
     def ensure_offsets_topic(self) -> CreateTopic:
         """Create the topic of progress where it is missing; returns it with the partitions it really has."""
-        wanted = offsets_topic(self._settings)
-        existing = self._target.view([wanted.name]).partition_counts.get(wanted.name)
-        if existing is None:
-            explicit = keys.OFFSET_STORAGE_REPLICATION_FACTOR in self._settings
-            factor = self._possible_factor(wanted.name, wanted.replication_factor, explicit=explicit)
-            failures = self._target.create_topics([replace(wanted, replication_factor=factor)])
-            if failures:
-                raise ClusterError(
-                    f"The topic {wanted.name} cannot be created on '{self._target.alias}': {failures[wanted.name]}."
-                )
-            self._target.wait_for_leaders({wanted.name: wanted.partition_count})
-            existing = wanted.partition_count
-        return replace(wanted, partition_count=existing)
+        return create_internal_topic(
+            self._target,
+            offsets_topic(self._settings),
+            is_explicit_factor=keys.OFFSET_STORAGE_REPLICATION_FACTOR in self._settings,
+            factor_key=keys.OFFSET_STORAGE_REPLICATION_FACTOR.name,
+        )
 
     def sync(self) -> Replicated:
         """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
@@ -72,7 +66,12 @@ class TopicSync:
         return Replicated(tuple(partitions), remote_topics)
 
     def _apply(self, actions: tuple[CreateTopic | AddPartitions, ...]) -> dict[str, int]:
-        creates = [self._with_possible_factor(action) for action in actions if isinstance(action, CreateTopic)]
+        is_explicit = keys.REPLICATION_FACTOR in self._settings
+        creates = [
+            self._factors.possible(action, is_explicit=is_explicit, what="remote topics")
+            for action in actions
+            if isinstance(action, CreateTopic)
+        ]
         grows = [action for action in actions if isinstance(action, AddPartitions)]
         failures = self._target.create_topics(creates) | self._target.add_partitions(grows)
         for name, why in failures.items():
@@ -93,22 +92,3 @@ class TopicSync:
         if done:
             self._target.wait_for_leaders(done)
         return done
-
-    def _with_possible_factor(self, action: CreateTopic) -> CreateTopic:
-        explicit = keys.REPLICATION_FACTOR in self._settings
-        factor = self._possible_factor("remote topics", action.replication_factor, explicit=explicit)
-        return replace(action, replication_factor=factor)
-
-    def _possible_factor(self, what: str, wanted: int, *, explicit: bool) -> int:
-        """MM2's default factors fail on a smaller cluster; a default bends, what the user wrote does not."""
-        brokers = len(self._target.view([]).brokers)
-        if explicit or wanted <= brokers:
-            return wanted
-        sentence = (
-            f"{self._target.alias}: {brokers} broker(s) cannot hold {what} with the default replication factor"
-            f" {wanted}; using {brokers}"
-        )
-        if sentence not in self._told:
-            self._told.add(sentence)
-            log.warning("%s", sentence)
-        return brokers
