@@ -129,6 +129,13 @@ class Checkpoint(NamedTuple):
     metadata: str = ""
 
 
+class CommittedOffset(NamedTuple):
+    """What a consumer group has committed for a partition: the next offset it reads, and a note of its own."""
+
+    offset: int
+    metadata: str = ""
+
+
 class Heartbeat(NamedTuple):
     """A sign of life of a flow, written to its target."""
 
