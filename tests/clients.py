@@ -58,11 +58,19 @@ def write(cluster: EmbeddedCluster, topic: str, records: Iterable[dict[str, obje
 
 def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object) -> dict[int, list[Seen]]:
     """Everything in a topic, by partition, in order; up to the first open transaction where the reader is committed."""
+    found = read_with_offsets(cluster, topic, partitions, **config)
+    return {p: [record for _offset, record in records] for p, records in found.items()}
+
+
+def read_with_offsets(
+    cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
+) -> dict[int, list[tuple[int, Seen]]]:
+    """As `read`, each record with its offset."""
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True, **config}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     wanted = set(range(partitions))
-    seen: dict[int, list[Seen]] = defaultdict(list)
+    seen: dict[int, list[tuple[int, Seen]]] = defaultdict(list)
     deadline = time.monotonic() + 120
     while wanted:
         assert time.monotonic() < deadline, f"{topic}: partitions {wanted} did not reach their end"
@@ -73,7 +81,8 @@ def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
                 wanted.discard(p)
                 continue
             headers = tuple((name, value) for name, value in message.headers() or ())
-            seen[p].append(Seen(message.key(), message.value(), headers, message.timestamp()))
+            record = Seen(message.key(), message.value(), headers, message.timestamp())
+            seen[p].append((message.offset(), record))
     consumer.close()
     return dict(seen)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -83,33 +84,37 @@ def test_past_offset_translation() -> None:
     assert kept == [1000, 4840, 6760, 8680, 9160, 9640, 9880, 9940, 9970, 9990, 10_000]
 
 
-def expirations(store: PartitionSyncStore, upstream: int) -> int:
-    before = len(store.distinct)
-    store.add(Pair(upstream, upstream))
-    return before + 1 - len(store.distinct)
+def assert_few_expire_at_once(first: int, steps: Iterable[int], most: int) -> None:
+    """Feed a store; the newest and the first sync must stay, and each new one may drive out only so many others."""
+    store, upstream, known = PartitionSyncStore(Pair(first, first)), first, 1
+    for step in steps:
+        upstream += step
+        assert upstream < 2**63, "the test leaves the range of offsets"
+        store.add(Pair(upstream, upstream))
+        distinct = store.distinct
+        assert (distinct[0].upstream, store._slots[-1].upstream) == (upstream, first)
+        assert known + 1 - len(distinct) <= most, f"after {upstream}"
+        known = len(distinct)
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 10, 64, 100, 1000, 65_535])
-def test_consistently_spaced_syncs_expire_one_at_a_time(step: int) -> None:
-    store = PartitionSyncStore(Pair(0, 0))
-    assert max(expirations(store, n * step) for n in range(1, 3000)) <= 1
+@pytest.mark.parametrize("first", [0, 1, 2, 13, 29])
+def test_consistently_spaced_syncs(first: int) -> None:
+    """Each new sync drives out one other at most, however far apart they are."""
+    for bits in range(1, 57):
+        assert_few_expire_at_once(first, [(1 << bits) - 1] * 100, most=1)
 
 
-@pytest.mark.parametrize("bits", range(10))
-def test_randomly_spaced_syncs_expire_few_at_a_time(bits: int) -> None:
-    chance = random.Random(bits)
-    store, upstream = PartitionSyncStore(Pair(0, 0)), 0
-    for _ in range(2000):
-        upstream += chance.randrange(1 << bits)
-        assert expirations(store, upstream) <= bits + 2
+def test_randomly_spaced_syncs() -> None:
+    """Steps that differ by n bits drive out n + 2 at once at worst."""
+    chance = random.Random(0)
+    for bits in range(1, 54):
+        assert_few_expire_at_once(0, (chance.randrange(1 << bits) for _ in range(1 << 9)), most=bits + 2)
 
 
 def test_dropped_syncs_spacing() -> None:
-    chance = random.Random(1)
-    store, upstream = PartitionSyncStore(Pair(0, 0)), 0
-    for _ in range(3000):
-        upstream += 100 * (1 + (chance.random() < 0.1))
-        assert expirations(store, upstream) <= 2
+    """Every other sync was lost on its way: two are driven out at once at worst."""
+    chance = random.Random(0)
+    assert_few_expire_at_once(0, (100 * chance.choice((1, 2)) for _ in range(10_000)), most=2)
 
 
 @given(st.lists(st.integers(0, 2**62), min_size=1, max_size=60))

@@ -12,7 +12,6 @@ from heliograph.mirror.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     is_cycle,
-    is_heartbeats_topic,
     make_policy,
 )
 
@@ -84,9 +83,9 @@ def test_identity_keeps_names_but_for_heartbeats() -> None:
 
 
 def test_heartbeats_are_recognised_through_copies() -> None:
-    assert is_heartbeats_topic(DEFAULT, "heartbeats")
-    assert is_heartbeats_topic(DEFAULT, "B.C.heartbeats")
-    assert not is_heartbeats_topic(DEFAULT, "my-heartbeats")
+    assert DEFAULT.is_heartbeats_topic("heartbeats")
+    assert DEFAULT.is_heartbeats_topic("B.C.heartbeats")
+    assert not DEFAULT.is_heartbeats_topic("my-heartbeats")
 
 
 def test_a_policy_is_named_by_its_java_class() -> None:

@@ -9,6 +9,7 @@ import click
 from heliograph import __version__
 from heliograph.cli.demo import demo
 from heliograph.cli.kafka import kafka
+from heliograph.cli.plan import plan
 from heliograph.cli.run import run
 from heliograph.errors import ConfigError, HeliographError
 
@@ -23,6 +24,7 @@ def cli() -> None:
 
 
 cli.add_command(run)
+cli.add_command(plan)
 cli.add_command(kafka)
 cli.add_command(demo)
 

@@ -22,6 +22,7 @@ from heliograph.errors import ConfigError, EngineError
 from heliograph.mirror.topics import TopicRules
 from heliograph.wire.forward import warm_up
 from heliograph.worker.clusters import cluster_spec
+from heliograph.worker.control import Control
 from heliograph.worker.source_flow import SourceFlow
 
 if TYPE_CHECKING:
@@ -68,16 +69,22 @@ def run(
     first = config.settings(config.flows[0])
     engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
     flows = [SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once) for flow in config.flows]
+    control = Control(config, {flow.flow: flow.status for flow in flows})
     log.info(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
     )
     try:
         for flow in flows:
             flow.start()
+        if not once:
+            control.start()
         _watch(flows, screen, stopping, driver)
     finally:
         screen.close()
         _end(engine, flows)
+        control.stop()
+    if once and not any(flow.error for flow in flows):
+        control.run_once()
     code = _summary(flows)
     if code == 0:
         spark.remove_files()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.mirror.filters import NameFilter, config_property_exclude, topic_filter
-from heliograph.mirror.policy import ReplicationPolicy, is_cycle, is_heartbeats_topic, make_policy
+from heliograph.mirror.policy import ReplicationPolicy, is_cycle, make_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,7 +79,7 @@ class TopicRules:
             return "it is an internal topic"
         if is_cycle(self.policy, topic, self.source, self.target):
             return f"it came from '{self.target}' or this flow before; copying it would go in circles"
-        if self.replicate_heartbeats and is_heartbeats_topic(self.policy, topic):
+        if self.replicate_heartbeats and self.policy.is_heartbeats_topic(topic):
             return None
         if self.names.is_excluded(topic):
             return "topics.exclude matches it"
@@ -96,12 +96,20 @@ class TopicRules:
         return tuple(
             (entry.name, entry.value)
             for entry in entries
-            if entry.value is not None
-            and (not entry.is_default or self.use_source_defaults)
-            and not (entry.is_read_only or entry.is_sensitive or entry.is_static_broker_config)
+            if entry.value is not None and self.syncs_config(entry) and not self.leaves_to_target(entry)
+        )
+
+    def syncs_config(self, entry: ConfigEntry) -> bool:
+        """Whether a config of the source topic counts for the remote one, be it only to go back to its default."""
+        return (
+            not (entry.is_read_only or entry.is_sensitive or entry.is_static_broker_config)
             and entry.name not in _OF_OLD_FORMATS
             and self.config_properties.accepts(entry.name)
         )
+
+    def leaves_to_target(self, entry: ConfigEntry) -> bool:
+        """Whether the target's own default stands in for a config that is the default on the source."""
+        return entry.is_default and not self.use_source_defaults
 
 
 def plan_topics(
