@@ -8,14 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heliograph.config.types import Settings
 from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.mirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from heliograph.model import Checkpoint, CommittedOffset, Flow, OffsetSync, TopicPartition
+from heliograph.mirror.topics import TopicRules
+from heliograph.model import Checkpoint, CommittedOffset, OffsetSync, TopicPartition
 
 GROUP = "group"
 TP, REMOTE = TopicPartition("topic1", 2), TopicPartition("source1.topic1", 2)
-DEFAULT = DefaultReplicationPolicy()
+
+
+def rules(**values: str) -> TopicRules:
+    return TopicRules.of(Settings({"source.cluster.alias": "source1", "target.cluster.alias": "target2", **values}))
 
 
 def checkpoint(upstream: int, downstream: int, tp: TopicPartition = REMOTE, metadata: str = "") -> Checkpoint:
@@ -23,7 +27,7 @@ def checkpoint(upstream: int, downstream: int, tp: TopicPartition = REMOTE, meta
 
 
 def following(previous: Checkpoint | None, upstream: int, downstream: int | None) -> Checkpoint | None:
-    return next_checkpoint(previous, GROUP, REMOTE, CommittedOffset(upstream), downstream)
+    return next_checkpoint(previous, GROUP, REMOTE, upstream, downstream)
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -39,13 +43,12 @@ def following(previous: Checkpoint | None, upstream: int, downstream: int | None
     ],
 )
 def test_downstream_topic_renaming(topic: str, remote: str) -> None:
-    flow = Flow("source1", "target2")
-    assert remote_partition(DEFAULT, flow, TopicPartition(topic, 4)) == TopicPartition(remote, 4)
+    assert remote_partition(rules(), TopicPartition(topic, 4)) == TopicPartition(remote, 4)
 
 
 def test_names_stay_with_the_identity_policy() -> None:
-    policy = IdentityReplicationPolicy("source1", DEFAULT)
-    assert remote_partition(policy, Flow("source1", "target2"), TP) == TP
+    identity = rules(**{"replication.policy.class": "IdentityReplicationPolicy"})
+    assert remote_partition(identity, TP) == TP
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -54,8 +57,8 @@ def test_names_stay_with_the_identity_policy() -> None:
 def test_checkpoint() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 3, 4))
-    at_sync = next_checkpoint(None, GROUP, REMOTE, CommittedOffset(3, "note"), known.translate(TP, 3))
-    behind_it = next_checkpoint(None, GROUP, REMOTE, CommittedOffset(10), known.translate(TP, 10))
+    at_sync = next_checkpoint(None, GROUP, REMOTE, 3, known.translate(TP, 3), "note")
+    behind_it = next_checkpoint(None, GROUP, REMOTE, 10, known.translate(TP, 10))
     assert at_sync == checkpoint(3, 4, metadata="note")
     assert behind_it == checkpoint(10, 5)
 

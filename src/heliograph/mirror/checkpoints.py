@@ -18,37 +18,37 @@ from heliograph.model import Checkpoint, CommittedOffset, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from heliograph.mirror.policy import ReplicationPolicy
-    from heliograph.model import Flow
+    from heliograph.mirror.topics import TopicRules
 
 # Kafka's words for a group without members that has offsets, and for one that is not there.
 EMPTY, DEAD = "Empty", "Dead"
 
 
-def remote_partition(policy: ReplicationPolicy, flow: Flow, tp: TopicPartition) -> TopicPartition:
+def remote_partition(rules: TopicRules, tp: TopicPartition) -> TopicPartition:
     """Where a partition of the flow's source is on its target; what came from the target has its old name there."""
-    if policy.topic_source(tp.topic) == flow.target:
-        home = policy.upstream_topic(tp.topic)
+    if rules.policy.topic_source(tp.topic) == rules.target:
+        home = rules.policy.upstream_topic(tp.topic)
         if home is not None:
             return TopicPartition(home, tp.partition)
-    return TopicPartition(policy.format_remote_topic(flow.source, tp.topic), tp.partition)
+    return TopicPartition(rules.remote_topic(tp.topic), tp.partition)
 
 
 def next_checkpoint(
     previous: Checkpoint | None,
     group: str,
     remote_tp: TopicPartition,
-    committed: CommittedOffset,
+    upstream: int,
     downstream: int | None,
+    metadata: str = "",
 ) -> Checkpoint | None:
     """The checkpoint that is due now: a first one, or the group went back at the source, or on at the target.
 
-    `committed` is the group's offset on the source, `downstream` its translation: None or negative where there is none.
+    `downstream` is the translation of `upstream`: None or negative where there is none, and then none is due.
     """
     if downstream is None or downstream < 0:
         return None
-    is_due = previous is None or committed.offset < previous.upstream or downstream > previous.downstream
-    return Checkpoint(group, remote_tp, committed.offset, downstream, committed.metadata) if is_due else None
+    is_due = previous is None or upstream < previous.upstream or downstream > previous.downstream
+    return Checkpoint(group, remote_tp, upstream, downstream, metadata) if is_due else None
 
 
 def latest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, dict[TopicPartition, Checkpoint]]:
