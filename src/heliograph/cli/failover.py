@@ -14,7 +14,7 @@ import click
 from heliograph.cli.flows import count_of, load_file, parse_flow, show_json, table
 from heliograph.errors import ClusterError
 from heliograph.mirror.failover import GroupPlan, Outcome
-from heliograph.mirror.group_view import plan_failback, plan_failover
+from heliograph.mirror.group_view import left_behind, plan_failback, plan_failover
 from heliograph.model import Flow
 from heliograph.worker.group_offsets import FlowGroups
 
@@ -31,11 +31,15 @@ _HEADER = ("PARTITION", "BEFORE", "OFFSET", "AGAIN", "")
 
 
 class Result(NamedTuple):
-    """What became of a group: its plan, what the cluster refused, and what is not on the target yet (None: unknown)."""
+    """What became of a group: its plan, what the cluster refused, and what does not come with it.
+
+    `not_replicated` counts what the flow has not copied yet (None: not known); `left_behind` is what it never copies.
+    """
 
     plan: GroupPlan
     troubles: tuple[str, ...] = ()
     not_replicated: int | None = None
+    left_behind: tuple[TopicPartition, ...] = ()
 
     @property
     def is_moved(self) -> bool:
@@ -82,7 +86,13 @@ def failover(
         view = flow_groups.view(names or flow_groups.followed())
         plans = plan_failover(view)
         results = [_carry_out(plan, flow_groups.target_groups, dry_run=dry_run) for plan in plans]
-        results = [result._replace(not_replicated=_not_replicated(view, result.plan)) for result in results]
+        results = [
+            result._replace(
+                not_replicated=_not_replicated(view, result.plan),
+                left_behind=tuple(left_behind(view, result.plan.group, is_going_home=False)),
+            )
+            for result in results
+        ]
         trouble = flow_groups.source_trouble
     _show(flow, flow.target, trouble, results, dry_run=dry_run, as_json=as_json)
     context.exit(_exit_code(results))
@@ -121,6 +131,7 @@ def failback(
                 back = reverse_groups.view(view.groups)
         plans = plan_failback(view, back)
         results = [_carry_out(plan, flow_groups.source_groups, dry_run=dry_run) for plan in plans]
+    results = [result._replace(left_behind=_left_behind(view, back, result.plan.group)) for result in results]
     if back is not None:
         results = [result._replace(not_replicated=_not_replicated(back, result.plan)) for result in results]
     _show(flow, flow.source, None, results, dry_run=dry_run, as_json=as_json)
@@ -152,6 +163,13 @@ def _not_replicated(view: GroupView, plan: GroupPlan) -> int | None:
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
+def _left_behind(view: GroupView, back: GroupView | None, group: str) -> tuple[TopicPartition, ...]:
+    """What neither the way back nor the flow the other way brings home."""
+    tps = left_behind(view, group, is_going_home=True)
+    stays = tps if back is None else left_behind(back, group, is_going_home=False)
+    return tuple(tp for tp in tps if tp in stays)
+
+
 def _exit_code(results: list[Result]) -> int:
     return 0 if all(result.is_moved for result in results) else EXIT_REFUSED
 
@@ -175,7 +193,7 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     plan = result.plan
     if plan.refused is not None:
         return [f"{plan.group}: REFUSED on '{cluster}': {plan.refused}"]
-    verb = "would go on" if dry_run else "goes on"
+    verb = "would continue" if dry_run else "continues"
     set_count = len(plan.offsets)
     words = [f"{plan.group}: {verb} on '{cluster}', {count_of(set_count, 'offset')} {'to set' if dry_run else 'set'}"]
     words.append("records read again: " + ("not known" if plan.again is None else f"{plan.again:,}"))
@@ -183,7 +201,8 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
         words.append(f"not replicated yet: {result.not_replicated:,}")
     rows = [(m.tp, m.before, m.offset, m.again, _outcome(m.outcome, m.why)) for m in plan.moves]
     lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
-    return lines + [f"  REFUSED: {trouble}" for trouble in result.troubles]
+    lines += [f"  REFUSED: {trouble}" for trouble in result.troubles]
+    return lines + [f"  left behind: {tp}, which no flow copies to '{cluster}'" for tp in result.left_behind]
 
 
 def _outcome(outcome: Outcome, why: str) -> str:
@@ -200,6 +219,7 @@ def _as_data(result: Result) -> dict[str, Any]:
         "troubles": list(result.troubles),
         "records_again": plan.again,
         "not_replicated": result.not_replicated,
+        "left_behind": [{"topic": tp.topic, "partition": tp.partition} for tp in result.left_behind],
         "partitions": [
             {
                 "topic": move.tp.topic,
