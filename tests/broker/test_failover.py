@@ -164,6 +164,10 @@ def test_a_group_with_members_is_refused_and_the_others_move(site: Site) -> None
     assert f"{idle}: continues on '{site.flow.target}', 2 offsets set; records read again: 0" in text
     assert offsets_on(site.target, idle) == {TopicPartition(site.copy.remote, p): 5 for p in range(2)}
     assert offsets_on(site.target, active) == {}
+    with member(site.source, active, site.topic):
+        assert f"it still has members on '{site.flow.source}'" in heliograph(
+            "failover", site.file(), "--group", active, "--dry-run"
+        )
 
 
 def test_groups_says_why_a_group_is_not_in_sync(site: Site) -> None:

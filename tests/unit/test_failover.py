@@ -117,9 +117,7 @@ def test_a_checkpoint_from_before_the_group_went_back_does_not_count() -> None:
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
-def decided(
-    place: int, before: int | None, log: LogBounds | None, again: int | None = 0
-) -> tuple[Outcome, int | None, str]:
+def decided(place: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int | None, str]:
     committed = {} if before is None else {REMOTE: CommittedOffset(before)}
     logs = {} if log is None else {REMOTE: log}
     (move,) = plan_group("g", "Empty", {REMOTE: Place(place, 0)}, committed, logs).moves

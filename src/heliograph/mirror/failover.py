@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where a group goes on in a partition of the cluster it moves to; `again` of what lies there it has read before."""
+    """Where a group goes on in a partition of the cluster it moves to; `again` of the records there it has read."""
 
     offset: int
     again: int | None
