@@ -50,6 +50,11 @@ class MirrorMakerConfig:
         values[keys.TARGET_ALIAS.name] = flow.target
         return Settings(self._resolved(values), prefix=f"{flow}.")
 
+    @property
+    def heartbeat_flows(self) -> tuple[Flow, ...]:
+        """x."""
+        return self.flows
+
     def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
         """Connection and client settings of one cluster for one role (consumer, producer, admin), resolved."""
         values = {

@@ -45,6 +45,11 @@ def topic_filter(settings: Settings) -> NameFilter:
     return NameFilter(_compile(settings, keys.TOPICS), _compile(settings, keys.TOPICS_EXCLUDE))
 
 
+def group_filter(settings: Settings) -> NameFilter:
+    """The filter of `groups` and `groups.exclude`."""
+    return NameFilter(_compile(settings, keys.GROUPS), _compile(settings, keys.GROUPS_EXCLUDE))
+
+
 def config_property_exclude(settings: Settings) -> NameFilter:
     """A filter that accepts every topic config that may be copied."""
     return NameFilter(re.compile(".*", re.DOTALL), _compile(settings, keys.CONFIG_PROPERTIES_EXCLUDE))
