@@ -10,9 +10,12 @@ import pytest
 
 from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-from heliograph.model import TopicPartition
+from heliograph.errors import GroupActiveError
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.model import CommittedOffset, TopicPartition
 from heliograph.worker.topic_sync import TopicSync
 from tests.broker.test_copy import codecs_of, odd_records
+from tests.broker.test_groups import member
 from tests.clients import admin_of, make_topic, read, write
 from tests.conftest import KEEP_RECORDS
 from tests.copying import Copy
@@ -139,6 +142,26 @@ def test_a_killed_old_broker_comes_back_with_its_data(old: EmbeddedCluster, topi
     admin.end_offsets([TopicPartition(topic, p) for p in range(2)])  # answers when the broker leads them again
     admin.close()
     assert read(again, topic, 2) == before
+
+
+def test_groups_of_an_old_cluster_are_seen_and_moved(old: EmbeddedCluster, topic: str) -> None:
+    make_topic(old, topic)
+    tp, idle = TopicPartition(topic, 0), f"idle-{topic}"
+    admin = admin_of(old)
+    groups = GroupAdmin(admin)
+    assert groups.commit(idle, {tp: CommittedOffset(3, "note")}) == {}
+    with member(old, topic, topic):
+        assert groups.states([topic, idle, "nobody"]) == {topic: "Stable", idle: "Empty", "nobody": "Dead"}
+        with pytest.raises(GroupActiveError, match="active members"):
+            groups.commit(topic, {tp: CommittedOffset(1)})
+    assert {topic, idle} <= groups.list_groups().keys()
+    assert groups.commit(topic, {tp: CommittedOffset(1)}) == {}
+    assert groups.committed([topic, idle, "nobody"]) == {
+        topic: {tp: CommittedOffset(1)},
+        idle: {tp: CommittedOffset(3, "note")},
+        "nobody": {},
+    }
+    admin.close()
 
 
 @pytest.mark.parametrize("version", ["1.1.1", "2.8.2"])
