@@ -11,6 +11,7 @@ import re
 import sys
 import unicodedata
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,10 +42,8 @@ _POSIX = {
     "xdigit": "0-9a-fA-F",
     "space": r"\t\n\x0b\x0c\r ",
 }
-_CATEGORIES = frozenset(
-    ["Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po"]
-    + ["Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cs", "Cn", "L", "M", "N", "P", "S", "Z", "C"]
-)
+_KINDS = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp", "C": "cfosn"}
+_CATEGORIES = frozenset(_KINDS) | {kind + letter for kind, letters in _KINDS.items() for letter in letters}
 _SPACES = frozenset("\t\n\x0b\x0c\r\x85")
 # Alphabetic leaves out the combining vowel signs that Unicode counts as well: Python's data does not name them.
 _BINARY: dict[str, Callable[[str, str], bool]] = {
@@ -89,15 +88,21 @@ def property_class(name: str, *, ignore_case: bool) -> str:
 
 @cache
 def _ranges(name: str) -> str:
-    holds = _BINARY.get(name, lambda _, category: category.startswith(name))
-    parts: list[str] = []
-    first: int | None = None
-    for point in range(sys.maxunicode + 2):
-        char = chr(point) if point <= sys.maxunicode else ""
-        inside = bool(char) and holds(char, unicodedata.category(char))
-        if inside and first is None:
-            first = point
-        elif not inside and first is not None:
-            parts.append(f"{re.escape(chr(first))}-{re.escape(chr(point - 1))}")
-            first = None
-    return "".join(parts)
+    def in_category(_: str, category: str) -> bool:
+        return category.startswith(name)
+
+    holds = _BINARY.get(name, in_category)
+    chosen = [(first, last) for first, last, category in _runs() if holds(first, category)]
+    return "".join(f"{re.escape(first)}-{re.escape(last)}" for first, last in chosen)
+
+
+@cache
+def _runs() -> tuple[tuple[str, str, str], ...]:
+    """All characters, as runs of neighbours that no class tells apart: first, last, category."""
+
+    def traits(char: str) -> tuple[str, bool, bool, bool]:
+        return unicodedata.category(char), char.islower(), char.isupper(), char in _SPACES
+
+    grouped = groupby(map(chr, range(sys.maxunicode + 1)), traits)
+    runs = ((category, tuple(chars)) for (category, *_), chars in grouped)
+    return tuple((chars[0], chars[-1], category) for category, chars in runs)

@@ -1,8 +1,8 @@
-"""Java regular expressions (`java.util.regex`) as Python's, so that a pattern of an MM2 file means what it always meant.
+"""Java regular expressions (`java.util.regex`) as Python's, so that a pattern of an MM2 file means what it always has.
 
-Only whole-name matching is meant (`Pattern.matches`, `re.fullmatch`). What differs and is translated: ASCII `\\w` `\\d`
-`\\s`, `\\h` `\\v` `\\R`, `\\p{...}`, `\\Q...\\E`, `\\z` `\\Z` `$`, what `.` leaves out, `(?<n>...)` and `\\k<n>`, nested
-classes and `&&`, flags `i` `s` `u` in the middle of a pattern, octal, `\\x{...}` and control escapes.
+Only whole-name matching is meant (`Pattern.matches`, `re.fullmatch`). What differs and is translated: ASCII `\\w`
+`\\d` `\\s`, `\\h` `\\v` `\\R`, `\\p{...}`, `\\Q...\\E`, `\\z` `\\Z` `$`, what `.` leaves out, `(?<n>...)`
+and `\\k<n>`, nested classes and `&&`, flags `i` `s` `u` in the middle of a pattern, octal, `\\x{...}`.
 What cannot be translated is refused with a reason, never matched differently: flags `m` `d` `x` `U`, scripts and
 blocks, `\\X`, look-behind of varying length, references to a group that is not closed yet.
 
@@ -18,7 +18,7 @@ from functools import cache
 from heliograph.mirror.java_classes import LINE_TERMINATORS, SHORT_CLASSES, UnknownClassError, property_class
 
 _ANY = r"[\s\S]"
-_END = rf"(?:(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z)|\Z)"
+_END = r"(?:(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z)|\Z)"
 _WORD = f"[{SHORT_CLASSES['w']}]"
 _ANCHORS = {
     # Of ASCII words, as from Java 19 on; spelled out because Python's \B does not hold in an empty name.
@@ -133,12 +133,9 @@ class _Translator:
             return self._cased(self._class())
         if char == "\\":
             return self._escape()
-        if char == ".":
-            return _ANY if "s" in self._flags else f"[^{LINE_TERMINATORS}]"
-        if char == "^":
-            return r"(?:\A)"
-        if char == "$":
-            return _END
+        if char in ".^$":
+            dot = _ANY if "s" in self._flags else f"[^{LINE_TERMINATORS}]"
+            return {".": dot, "^": _ANCHORS["A"], "$": _END}[char]
         if char in "*+?{":
             raise JavaRegexError(f"a '{char}' has nothing before it to repeat; write \\{char} for the character itself")
         return self._cased(re.escape(char))
