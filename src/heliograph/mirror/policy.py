@@ -160,6 +160,7 @@ class RenameReplicationPolicy(ReplicationPolicy):
     """Names by a map. What no rule renames is named by the policy `otherwise`, heartbeats by the default one."""
 
     source: str
+    target: str
     names: RenameMap
     otherwise: DefaultReplicationPolicy | IdentityReplicationPolicy
 
@@ -195,7 +196,13 @@ class RenameReplicationPolicy(ReplicationPolicy):
         return self.otherwise.proves_copy(topic)
 
     def _upstream(self, topic: str) -> str | None:
-        return None if self._is_heartbeats(topic) else self.names.backward(topic)
+        """By the map; where its rules leave no mark in the name, a prefix with a cluster's alias tells more."""
+        if self._is_heartbeats(topic):
+            return None
+        is_prefixed = isinstance(self.otherwise, DefaultReplicationPolicy) and (
+            self.otherwise.topic_source(topic) in (self.source, self.target)
+        )
+        return None if is_prefixed and not self.names.proves_copy(topic) else self.names.backward(topic)
 
     def _is_heartbeats(self, topic: str) -> bool:
         default = self.otherwise if isinstance(self.otherwise, DefaultReplicationPolicy) else self.otherwise.default
@@ -264,5 +271,5 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
         rules = settings[keys.RENAME_TOPICS]
         names = parse_rename_map(keys.RENAME_TOPICS.name, rules)
         otherwise = identity if settings[keys.RENAME_OTHERWISE] == "identity" else default
-        return RenameReplicationPolicy(settings[keys.SOURCE_ALIAS], names, otherwise)
+        return RenameReplicationPolicy(settings[keys.SOURCE_ALIAS], settings[keys.TARGET_ALIAS], names, otherwise)
     return identity
