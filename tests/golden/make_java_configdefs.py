@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, get_field, launch_gateway
 from py4j.java_collections import JavaList
+from py4j.java_gateway import GatewayParameters, JavaGateway, get_field, launch_gateway
 
 from heliograph.embedded.jars import connect_jars, ensure_jars
 from heliograph.embedded.java import java_command
