@@ -65,7 +65,9 @@ ONLY_OURS = {
     "task.assigned.groups": "a task's ConfigDef, not a connector's",
     "task.index": "a task's ConfigDef, not a connector's",
 }
-JAVAS = [pytest.param(group, name, row, id=f"{group}-{name}") for group, rows in DUMP.items() for name, row in rows.items()]
+JAVAS = [
+    pytest.param(group, name, row, id=f"{group}-{name}") for group, rows in DUMP.items() for name, row in rows.items()
+]
 
 
 def plain(value: object) -> object:
@@ -117,8 +119,7 @@ def test_no_exception_is_stale() -> None:
 # --- which place wins -----------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def config() -> MirrorMakerConfig:
-    text = "\n".join(f"{name} = {value}" for name, value in OVERLAYS["file"].items())
-    return load(text.replace("A->B.enabled = true", "A->B.enabled = true\nA.consumer.isolation.level = read_committed"), FakeLookup())
+    return load("\n".join(f"{name} = {value}" for name, value in OVERLAYS["file"].items()), FakeLookup())
 
 
 @pytest.mark.parametrize("name", ["topics", "groups", "replication.policy.separator", "admin.timeout.ms"])
@@ -169,5 +170,3 @@ def test_the_producer_of_records_takes_the_connectors_override(config: MirrorMak
 def test_a_general_client_key_behind_an_alias_is_read_though_java_drops_it(config: MirrorMakerConfig) -> None:
     assert "request.timeout.ms" not in OVERLAYS["source_consumer"]
     assert config.client("A", "consumer", AB)[client_keys.REQUEST_TIMEOUT_MS] == 4
-
-

@@ -59,7 +59,7 @@ CONFIG_PROVIDERS = define(
     LIST,
     NO_STRINGS,
     FILE | CONNECTOR | WORKER,
-    "Names of the config providers that `${name:path:key}` in a value may ask, each with a `config.providers.NAME.class`."
+    "Names of the config providers that `${name:path:key}` may ask, each with its `config.providers.NAME.class`."
     " Kafka's providers of environment variables, files and folders are there.",
     since="2.0",
 )
@@ -98,7 +98,7 @@ POLICY_CLASS = define(
     "replication.policy.class",
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
-    CONNECTOR | WORKER,
+    CONNECTOR,
     "How remote topics are named: Default (`A.topic`) or Identity (`topic`).",
     since="2.4",
 )
@@ -106,7 +106,7 @@ POLICY_SEPARATOR = define(
     "replication.policy.separator",
     STRING,
     ".",
-    CONNECTOR | WORKER,
+    CONNECTOR,
     "Stands between the source's alias and the topic.",
     since="2.4",
 )
@@ -114,7 +114,7 @@ POLICY_INTERNAL_SEPARATOR = define(
     "replication.policy.internal.topic.separator.enabled",
     BOOLEAN,
     True,
-    CONNECTOR | WORKER,
+    CONNECTOR,
     "Whether internal topics use the separator too; false keeps their dots (KIP-949).",
     since="3.6",
 )

@@ -195,4 +195,8 @@ class Settings:
 
     def written_as(self, key: Key[T]) -> str:
         """The key's name for a message: as the user wrote it, or as it would be written for this view."""
-        return self._written_as.get(key.name) or self._prefix + key.name
+        return self.written(key.name)
+
+    def written(self, name: str) -> str:
+        """The same for a key of any name."""
+        return self._written_as.get(name) or self._prefix + name
