@@ -120,6 +120,17 @@ def test_new_topics_partitions_and_configs_are_noticed_while_running(
     assert read(target, f"{alias}.{first}", 4) == read(source, first, 4)
 
 
+def test_a_topic_that_cannot_be_made_is_a_sentence_and_an_exit_code(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(source, topic, 1)
+    ended = run("run", write_file(tmp_path, source, target, alias, topic, "replication.factor=5"), "--once")
+    assert ended.returncode == 1
+    assert f"error: {alias}->target: The topics {alias}.{topic} cannot be made on 'target':" in ended.stderr
+    assert "replication.factor is 5, but the cluster 'target' has 1 broker(s)" in ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
+
+
 def test_a_record_the_target_does_not_take_fails_alone_and_the_exit_code_says_so(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:

@@ -42,6 +42,20 @@ def test_a_step_that_was_late_is_not_made_up_for() -> None:
     assert schedule.next_at == 1003
 
 
+def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
+    clock = Clock()
+    schedule = Schedule(clock)
+    schedule.repeat("ACLs", nothing, 600)
+    schedule.repeat("topics", nothing, 5)
+    schedule.take_due()
+    for name in ("ACLs", "topics"):
+        schedule.hasten(name, 30)
+    clock.now = 105
+    assert [name for name, _step in schedule.take_due()] == ["topics"]
+    clock.now = 130
+    assert [name for name, _step in schedule.take_due()] == ["ACLs", "topics"]
+
+
 def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
     status = FlowStatus(Flow("A", "B"))
     assert status.note_control("ACLs", ["no DESCRIBE"])
