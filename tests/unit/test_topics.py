@@ -85,6 +85,20 @@ def test_partitions_grow_and_never_shrink() -> None:
     assert plan_topics(rules(), [TopicState("t", 4)], {"A.t": 9}) == ()
 
 
+def test_refresh_topic_partitions() -> None:
+    """MirrorSourceConnectorTest.testRefreshTopicPartitions: created until the target has it, then left alone."""
+    source = [TopicState("topic", 1)]
+    for _round in range(2):
+        assert plan_topics(rules(), source, {}) == (CreateTopic("A.topic", 1, 2, ()),)
+    assert plan_topics(rules(), source, {"A.topic": 1}) == ()
+
+
+def test_refresh_topic_partitions_topic_on_target_first() -> None:
+    """MirrorSourceConnectorTest.testRefreshTopicPartitionsTopicOnTargetFirst: a copy without a source is no matter."""
+    assert plan_topics(rules(), [], {"A.topic": 1}) == ()
+    assert plan_topics(rules(), [TopicState("topic", 1)], {"A.topic": 1}) == ()
+
+
 _counts = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.integers(1, 9))
 
 

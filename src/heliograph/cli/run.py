@@ -22,7 +22,7 @@ from heliograph.errors import ConfigError, EngineError
 from heliograph.wire.forward import warm_up
 from heliograph.worker.checks import config_problems
 from heliograph.worker.control import Control
-from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.source_flow import TOPICS_STEP, SourceFlow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,4 +187,9 @@ def _summary(flows: list[SourceFlow]) -> int:
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_PARTITIONS_FAILED
+        for step, troubles in flow.status.control_troubles.items():
+            for trouble in troubles:
+                click.echo(f"error: {flow.flow}: {trouble}", err=True)
+            if step == TOPICS_STEP:  # a topic that could not be made was not copied either
+                code = code or EXIT_PARTITIONS_FAILED
     return code
