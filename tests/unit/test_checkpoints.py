@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.config.types import Settings
-from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
+from heliograph.mirror.checkpoints import (
+    latest_checkpoints,
+    next_checkpoint,
+    plan_group_sync,
+    remote_partition,
+    source_partition,
+)
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.mirror.topics import TopicRules
 from heliograph.model import Checkpoint, CommittedOffset, OffsetSync, TopicPartition
@@ -44,11 +50,12 @@ def following(previous: Checkpoint | None, upstream: int, downstream: int | None
 )
 def test_downstream_topic_renaming(topic: str, remote: str) -> None:
     assert remote_partition(rules(), TopicPartition(topic, 4)) == TopicPartition(remote, 4)
+    assert source_partition(rules(), TopicPartition(remote, 4)) == TopicPartition(topic, 4)
 
 
 def test_names_stay_with_the_identity_policy() -> None:
     identity = rules(**{"replication.policy.class": "IdentityReplicationPolicy"})
-    assert remote_partition(identity, TP) == TP
+    assert remote_partition(identity, TP) == source_partition(identity, TP) == TP
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

@@ -33,6 +33,14 @@ def remote_partition(rules: TopicRules, tp: TopicPartition) -> TopicPartition:
     return TopicPartition(rules.remote_topic(tp.topic), tp.partition)
 
 
+def source_partition(rules: TopicRules, remote_tp: TopicPartition) -> TopicPartition:
+    """The partition of the flow's source that `remote_partition` gives this name on the target."""
+    policy = rules.policy
+    upstream = policy.upstream_topic(remote_tp.topic) if policy.topic_source(remote_tp.topic) == rules.source else None
+    topic = policy.format_remote_topic(rules.target, remote_tp.topic) if upstream is None else upstream
+    return TopicPartition(topic, remote_tp.partition)
+
+
 def next_checkpoint(
     previous: Checkpoint | None,
     group: str,
