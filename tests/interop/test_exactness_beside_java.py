@@ -13,7 +13,7 @@ from tests.broker.test_offset_syncs import known_from, syncs_on, write_transacti
 from tests.clients import make_topic
 from tests.copying import Copy
 from tests.interop.gateway import Java
-from tests.interop.translating import copy_with_java, java_translations, judge, pairs_of
+from tests.interop.translating import java_copying, java_translations, judge, pairs_of
 
 pytestmark = pytest.mark.broker
 
@@ -22,14 +22,15 @@ def test_our_translation_beside_javas(
     java: Java, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
     make_topic(source, topic)
-    write_transactions(source, topic, alias, 60, seed=11)
     tp = TopicPartition(topic, 0)
     ours, javas = f"{alias}-he", f"{alias}-java"
+    write_transactions(source, topic, f"{alias}-first", 1, seed=1)
+    with java_copying(tmp_path, source, target, javas, tp):
+        write_transactions(source, topic, alias, 80, seed=11)
 
     syncs = syncs_on(source, ours)
     copy = Copy(source, target, ours, topic)
     copy.once(syncs=syncs)
-    copy_with_java(tmp_path, source, target, javas, tp)
 
     pairs = pairs_of(source, target, tp, copy.remote)
     positions = random.Random(1).sample(range(pairs.upstream[-1] + 2), 300)

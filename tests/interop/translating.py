@@ -1,6 +1,7 @@
 """Java's own translation of group positions, and how far from the truth a translation is.
 
-    copy_with_java(folder, source, target, alias, tp)
+    with java_copying(folder, source, target, alias, tp):
+        write_records_with_gaps()
     positions = random.sample(range(end), 1000)
     translated = java_translations(java, source, target, alias, tp, positions)
     print(judge(pairs_of(source, target, tp, remote), translated))
@@ -107,25 +108,31 @@ def judge(pairs: Pairs, translated: dict[int, int | None]) -> Judged:
 # --- Java's copy and translation -------------------------------------------------------------------------------------
 
 
-def copy_with_java(
+@contextmanager
+def java_copying(
     folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, alias: str, tp: TopicPartition
-) -> None:
-    """Let Java MM2 copy a topic, telling its offset syncs, until it has committed what can be read of `tp` now."""
+) -> Iterator[None]:
+    """Java MM2 copies a topic from its first record on, and until it has committed what then can be read of `tp`.
+
+    Of a backlog Java may tell only the last offset sync; what is written inside this block is copied as it comes.
+    """
     committed = f"{alias}.consumer.isolation.level=read_committed"
     lines = [*small_cluster_lines(alias), committed, "target.offset.flush.interval.ms=500"]
     file = write_file(folder, source, target, alias, tp.topic, *lines)
-    last = _offsets_and_records(source, tp)[0][-1]
+    offsets_topic = f"mm2-offsets.{alias}.internal"
     admin = admin_of(target)
 
-    def is_copied() -> bool:
-        offsets_topic = f"mm2-offsets.{alias}.internal"
+    def has_copied(offset: int) -> bool:
         if offsets_topic not in admin.view([offsets_topic]).partition_counts:
             return False
         progress = read_offsets(admin, offsets_topic, SOURCE_CONNECTOR_NAME, alias).get(tp)
-        return progress is not None and progress.offset >= last
+        return progress is not None and progress.offset >= offset
 
     with JavaMirrorMaker(file) as java:
-        wait_for(lambda: is_copied() or not java.is_running, _COPY_TIMEOUT_S)
+        wait_for(lambda: has_copied(0) or not java.is_running, _COPY_TIMEOUT_S)
+        yield
+        last = _offsets_and_records(source, tp)[0][-1]
+        wait_for(lambda: has_copied(last) or not java.is_running, _COPY_TIMEOUT_S)
         assert java.is_running, java.output()
         java.stop()
     admin.close()
