@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -228,21 +228,20 @@ PATTERNS = (
 
 
 @contextmanager
-def java_patterns() -> Iterator[Any]:
-    """`java.util.regex.Pattern` of a Java started for this; py4j comes with Spark."""
+def java_patterns() -> Iterator[Callable[[str], Any | None]]:
+    """`Pattern.compile` of a Java started for this (py4j comes with Spark); gives None where Java refuses a pattern."""
     (jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     port = launch_gateway(
         jarpath=str(jar), die_on_exit=True, java_path=java_command(), redirect_stderr=subprocess.DEVNULL
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
-        yield gateway.jvm.java.util.regex.Pattern
+        yield lambda pattern: _compiled(gateway.jvm.java.util.regex.Pattern, pattern)
     finally:
         gateway.shutdown()
 
 
-def compiled(java: Any, pattern: str) -> Any | None:
-    """Java's pattern, or None where Java refuses it."""
+def _compiled(java: Any, pattern: str) -> Any | None:
     try:
         return java.compile(pattern)
     except Py4JJavaError:
@@ -251,10 +250,10 @@ def compiled(java: Any, pattern: str) -> Any | None:
 
 def main() -> None:
     """Write the golden file."""
-    with java_patterns() as java:
+    with java_patterns() as compile_in_java:
         verdicts = {}
         for pattern in PATTERNS:
-            found = compiled(java, pattern)
+            found = compile_in_java(pattern)
             verdicts[pattern] = None if found is None else [name for name in NAMES if found.matcher(name).matches()]
     rows = ",\n".join(f"{json.dumps(pattern)}: {json.dumps(names)}" for pattern, names in verdicts.items())
     GOLDEN.write_text(f"{{\n{rows}\n}}\n")

@@ -35,6 +35,29 @@ def test_defaults_replicate_user_topics_only(topic: str, reason: str | None) -> 
     assert told is None if reason is None else told is not None and reason in told
 
 
+@pytest.mark.parametrize(
+    ("topic", "passes_filter", "is_internal"),
+    [
+        ("foo.internal", True, False),
+        ("foo-internal", True, False),
+        ("connect-configs", True, False),
+        ("_schemas", True, False),
+        ("a.replica", False, False),
+        ("__consumer_offsets", False, True),
+        ("mm2-configs.A.internal", False, True),
+        ("A.checkpoints.internal", True, True),
+        (".hidden", True, True),
+        ("A.mm2-configs.B.internal", True, False),
+    ],
+)
+def test_the_verified_matrix_of_the_defaults(topic: str, passes_filter: bool, is_internal: bool) -> None:
+    """Reference 2.1 and 2.2, as 4.3.1 answers; the clusters have other names than in the topics."""
+    flow = TopicRules.of(Settings({"source.cluster.alias": "S", "target.cluster.alias": "T"}))
+    assert flow.names.accepts(topic) is passes_filter
+    assert flow.policy.is_internal_topic(topic) is is_internal
+    assert flow.replicates(topic) is (passes_filter and not is_internal)
+
+
 def test_patterns_match_the_whole_name_and_exclude_wins() -> None:
     chosen = rules(topics="ord.*, pay", topics_exclude="orders-old")
     assert chosen.replicates("orders")
