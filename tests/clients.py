@@ -66,7 +66,8 @@ def read_with_offsets(
     cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
 ) -> dict[int, list[tuple[int, Seen]]]:
     """As `read`, each record with its offset."""
-    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True, **config}
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True}
+    settings |= {"enable.auto.commit": False, **config}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     wanted = set(range(partitions))
@@ -89,9 +90,14 @@ def read_with_offsets(
 
 def enable_second_protocol(cluster: EmbeddedCluster) -> None:
     """Let a cluster use the transaction protocol of Kafka 4 (KIP-890), as newly formatted ones do by themselves."""
+    enable_feature(cluster, "transaction.version", 2)
+
+
+def enable_feature(cluster: EmbeddedCluster, feature: str, level: int) -> None:
+    """Raise a feature of a cluster; `group.version` 1 is the consumer group protocol of KIP-848."""
     admin = admin_of(cluster)
     update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="transaction.version", max_version_level=2, allow_downgrade=False, upgrade_type=1
+        feature=feature, max_version_level=level, allow_downgrade=False, upgrade_type=1
     )
     view = admin.view([])
     answer = admin.ask_at(

@@ -196,6 +196,50 @@ def test_translation_points_at_the_next_unread_record(pairs: list[tuple[int, int
 
 
 @given(copies(), st.randoms(use_true_random=False))
+def test_the_way_back_points_at_the_next_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
+    known = told(pairs, chance, loss=0.3)
+    for position in range(pairs[0][1], pairs[-1][1] + 3):
+        back = known.upstream_of(TP, position)
+        assert back is not None
+        assert all(upstream >= back for upstream, downstream in pairs if downstream >= position), "it passes a record"
+        assert all(upstream < back for upstream, downstream in pairs if downstream < position), "it goes too far back"
+
+
+@given(copies(), st.randoms(use_true_random=False), st.data())
+def test_the_way_back_never_passes_a_record_that_was_copied_again(
+    pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
+) -> None:
+    known = told(pairs, chance)
+    again = data.draw(st.integers(0, len(pairs) - 1))
+    end = pairs[-1][1] + 1
+    copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
+    syncs = PartitionSyncs(10)
+    for upstream, downstream in copied:
+        syncs.note(OffsetRun(upstream, downstream, 1))
+    tell(syncs, known)
+    for position in range(copied[-1][1] + 2):
+        back = known.upstream_of(TP, position)
+        assert back is not None
+        read = {upstream for upstream, downstream in [*pairs, *copied] if downstream < position}
+        assert all(upstream >= back for upstream, _ in pairs if upstream not in read)
+
+
+@given(copies(), st.randoms(use_true_random=False))
+def test_the_way_back_by_javas_syncs_never_passes_a_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
+    known = OffsetMap()
+    known.take_all(OffsetSync(TP, *pair) for pair in pairs if chance.random() < 0.3 or pair is pairs[0])
+    for position in range(pairs[-1][1] + 3):
+        back = known.upstream_of(TP, position)
+        assert back is not None
+        assert (back == -1) is (position < pairs[0][1])
+        assert all(upstream >= back for upstream, downstream in pairs if downstream >= position)
+
+
+def test_there_is_no_way_back_without_offset_syncs() -> None:
+    assert OffsetMap().upstream_of(TP, 0) is None
+
+
+@given(copies(), st.randoms(use_true_random=False))
 def test_a_reader_as_java_never_passes_an_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
     known = told(pairs, chance)
     store = known._stores[TP]
@@ -239,6 +283,11 @@ def test_forgotten_runs_are_translated_to_the_run_before(monkeypatch: pytest.Mon
         assert translated is not None
         unread = [5 * n + into for n in range(20) for into in range(5) if 10 * n + into >= position]
         assert all(downstream >= translated[0] for downstream in unread)
+    for position in range(100):
+        back = known.upstream_of(position)
+        assert back is not None
+        unread = [10 * n + into for n in range(20) for into in range(5) if 5 * n + into >= position]
+        assert all(upstream >= back[0] for upstream in unread)
 
 
 def test_a_run_goes_on_after_a_restart() -> None:

@@ -92,7 +92,7 @@ def test_a_policy_is_named_by_its_java_class() -> None:
     strimzi = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
     settings = Settings({"replication.policy.class": strimzi, "source.cluster.alias": "A"})
     assert isinstance(make_policy(settings), IdentityReplicationPolicy)
-    with pytest.raises(ConfigError, match="'Mine' is not a policy"):
+    with pytest.raises(ConfigError, match=r"'com\.acme\.Mine' is a Java class"):
         make_policy(Settings({"replication.policy.class": "com.acme.Mine"}))
 
 

@@ -8,8 +8,11 @@ import click
 
 from heliograph import __version__
 from heliograph.cli.demo import demo
+from heliograph.cli.explain import explain
 from heliograph.cli.kafka import kafka
+from heliograph.cli.plan import plan
 from heliograph.cli.run import run
+from heliograph.cli.validate import validate
 from heliograph.errors import ConfigError, HeliographError
 
 EXIT_CONFIG = 2  # what the user wrote
@@ -23,6 +26,9 @@ def cli() -> None:
 
 
 cli.add_command(run)
+cli.add_command(plan)
+cli.add_command(validate)
+cli.add_command(explain)
 cli.add_command(kafka)
 cli.add_command(demo)
 

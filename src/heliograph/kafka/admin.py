@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from heliograph.mirror.topics import AddPartitions, CreateTopic
 
 _TOPIC_RESOURCE = 2
-_SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 4, 5
+_SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _TOPICS_PER_REQUEST = 200
 _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 41, 36, 37
 _RETRY_PAUSE_S = 0.2
@@ -55,6 +55,7 @@ class ClusterView(NamedTuple):
     controller_id: int
     partition_counts: dict[str, int]
     leaders: dict[TopicPartition, int]
+    error_codes: dict[str, int]  # of topics that were asked for and not shown
 
 
 class Admin:
@@ -110,7 +111,7 @@ class Admin:
         def build(version: int) -> Any:
             return MetadataRequest(version=version, topics=names, allow_auto_topic_creation=False)
 
-        answer = self._ask_any(MetadataRequest, MetadataResponse, build, newest=8)
+        answer = self.ask_any(MetadataRequest, MetadataResponse, build, newest=8)
         leaders = {
             TopicPartition(topic.name, partition.partition_index): partition.leader_id
             for topic in answer.topics
@@ -118,12 +119,23 @@ class Admin:
         }
         counts = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
-        return ClusterView(brokers, answer.controller_id, counts, leaders)
+        errors = {topic.name: topic.error_code for topic in answer.topics if topic.error_code}
+        return ClusterView(brokers, answer.controller_id, counts, leaders, errors)
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
-        """Every config of every topic, defaults included."""
+        """Every config of every topic, defaults included; raises for the first topic that is refused."""
+        found, refused = self.described_configs(topics)
+        for topic, refusal in refused.items():
+            raise BrokerError(
+                f"The cluster '{self.alias}' refused to describe the configs of topic {topic}: {refusal}.", refusal.code
+            )
+        return found
+
+    def described_configs(self, topics: Iterable[str]) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refusal]]:
+        """Every config of every topic, defaults included, and the reason for each topic that was refused."""
         names = list(topics)
         found: dict[str, tuple[ConfigEntry, ...]] = {}
+        refused: dict[str, Refusal] = {}
         for at in range(0, len(names), _TOPICS_PER_REQUEST):
             chunk = names[at : at + _TOPICS_PER_REQUEST]
 
@@ -139,17 +151,13 @@ class Admin:
                     include_documentation=False,
                 )
 
-            answer = self._ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
+            answer = self.ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
             for described in answer.results:
                 if described.error_code:
-                    refusal = refusal_of(described, "DESCRIBE_CONFIGS on the topic")
-                    raise BrokerError(
-                        f"The cluster '{self.alias}' refused to describe the configs of topic"
-                        f" {described.resource_name}: {refusal}.",
-                        refusal.code,
-                    )
-                found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
-        return found
+                    refused[described.resource_name] = refusal_of(described, "DESCRIBE_CONFIGS on the topic")
+                else:
+                    found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
+        return found, refused
 
     def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The high watermark of each partition."""
@@ -245,7 +253,7 @@ class Admin:
                     validate_only=False,
                 )
 
-            answer = self._ask_controller(
+            answer = self.ask_controller(
                 CreateTopicsRequest,
                 CreateTopicsResponse,
                 build,
@@ -276,7 +284,7 @@ class Admin:
                 validate_only=False,
             )
 
-        answer = self._ask_controller(
+        answer = self.ask_controller(
             CreatePartitionsRequest,
             CreatePartitionsResponse,
             build,
@@ -308,7 +316,7 @@ class Admin:
 
     # --- transport ----------------------------------------------------------------------------------------------------
 
-    def _ask_controller(
+    def ask_controller(
         self,
         request_class: Any,
         response_class: Any,
@@ -317,6 +325,7 @@ class Admin:
         newest: int,
         codes: Any,
     ) -> Any:
+        """Ask the controller, and again where it has moved; `codes` gives the error codes of an answer."""
         for _try in range(_RETRIABLE_TRIES):
             view = self.view([])
             broker = view.brokers.get(view.controller_id) or next(iter(view.brokers.values()), self._bootstrap[0])
@@ -326,7 +335,7 @@ class Admin:
             time.sleep(_RETRY_PAUSE_S)
         raise ClusterError(f"The cluster '{self.alias}' has no controller that answers.")
 
-    def _ask_any(
+    def ask_any(
         self,
         request_class: Any,
         response_class: Any,
@@ -385,4 +394,5 @@ def _config_entry(config: Any) -> ConfigEntry:
         is_read_only=config.read_only,
         is_sensitive=config.is_sensitive,
         is_static_broker_config=config.config_source == _SOURCE_STATIC_BROKER,
+        is_topic_config=config.config_source == _SOURCE_TOPIC,
     )

@@ -51,6 +51,13 @@ class PartitionSyncStore:
                 return pair.downstream + (0 if pair.upstream == upstream else 1)
         return -1
 
+    def upstream_of(self, downstream: int) -> int:
+        """The way back, by the same rule: -1 where no sync reaches back to `downstream`."""
+        for pair in self._slots:
+            if pair.downstream <= downstream:
+                return pair.upstream + (0 if pair.downstream == downstream else 1)
+        return -1
+
     def _insert(self, pair: Pair) -> None:
         before = list(self._slots)
         slots = self._slots

@@ -11,8 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.errors import BrokerError
-from heliograph.kafka.refusals import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
-from heliograph.worker.replication_factor import ReplicationFactors
+from heliograph.kafka.refusals import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REPLICATION_FACTOR,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+)
+from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 
 if TYPE_CHECKING:
     from heliograph.kafka.admin import Admin
@@ -43,14 +48,19 @@ def create_internal_topic(
     admin: Admin, topic: CreateTopic, *, is_explicit_factor: bool, factor_key: str = "replication.factor"
 ) -> CreateTopic:
     """As `ensure_internal_topic`, for a topic that must be seen: every refusal is raised."""
-    existing = admin.view([topic.name]).partition_counts.get(topic.name)
-    if existing is not None:
-        return replace(topic, partition_count=existing)
-    factors = ReplicationFactors(admin)
-    possible = factors.possible(topic, is_explicit=is_explicit_factor)
+    view = admin.view([topic.name])
+    if topic.name in view.partition_counts:
+        return replace(topic, partition_count=view.partition_counts[topic.name])
+    wanted, brokers = topic.replication_factor, len(view.brokers)
+    factor = possible_factor(wanted, brokers, is_explicit=is_explicit_factor)
+    if factor != wanted:
+        log.warning("%s", bent_sentence(admin.alias, topic.name, wanted, brokers))
+    possible = replace(topic, replication_factor=factor)
     refusal = admin.create_topics([possible]).get(topic.name)
     if refusal is not None:
-        why = factors.explain(refusal, possible.replication_factor, factor_key)
+        why = str(refusal)
+        if refusal.code == INVALID_REPLICATION_FACTOR:
+            why = too_large_sentence(admin.alias, factor_key, factor, brokers)
         raise BrokerError(f"The topic {topic.name} cannot be created on '{admin.alias}': {why}.", refusal.code)
     admin.wait_for_leaders({topic.name: topic.partition_count})
     return possible
