@@ -23,10 +23,11 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "custom-policies-and-fil
 class Broken:
     """Fails while it is made."""
 
-    format_remote_topic = topic_source = upstream_topic = should_replicate_topic = None
-
     def __init__(self) -> None:
         raise RuntimeError("no license")
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        raise AssertionError(topic)
 
 
 class NeedsMore(ReplicationPolicy):
@@ -102,7 +103,8 @@ def test_filters_are_asked_and_named_as_the_reason() -> None:
         ("replication.policy.class", "NeedsMore", "needs the method upstream_topic"),
         ("replication.policy.class", "Refuses", "needs the method format_remote_topic and topic_source and upstream"),
         ("topic.filter.class", "Refuses", "cannot be made: ValueError: acme.regions is missing among 3 settings."),
-        ("topic.filter.class", "Broken", "needs the method should_replicate_topic"),
+        ("topic.filter.class", "Broken", "cannot be made: RuntimeError: no license."),
+        ("topic.filter.class", "NeedsMore", "needs the method should_replicate_topic"),
     ],
 )
 def test_a_class_that_cannot_be_used_is_told_with_its_key(key: str, class_name: str, sentence: str) -> None:

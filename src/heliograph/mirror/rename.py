@@ -207,8 +207,7 @@ def _inside_group(text: str) -> str:
         if text[at] == "\\":
             at += 1
         elif text[at] == "[":
-            raise_at = text.find("]", at + 2)
-            at = raise_at if raise_at > 0 else at
+            at = max(at, text.find("]", at + 2))
         elif text[at] in "()":
             depth += 1 if text[at] == "(" else -1
             if depth == 0:
