@@ -66,7 +66,8 @@ def read_with_offsets(
     cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
 ) -> dict[int, list[tuple[int, Seen]]]:
     """As `read`, each record with its offset."""
-    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True, **config}
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True}
+    settings |= {"enable.auto.commit": False, **config}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     wanted = set(range(partitions))

@@ -40,7 +40,10 @@ def mirror_maker_command(file: Path, heap: tuple[str, ...] = SCRIPT_HEAP) -> lis
 
 
 def small_cluster_lines(alias: str, target: str = "target") -> list[str]:
-    """What Java MM2 needs in a file beside what ours needs: topics on one broker, one herder only, short waits."""
+    """What Java MM2 needs in a file beside what ours needs: topics on one broker, one herder only, short intervals.
+
+    On a busy machine its tasks may need more than the 5 s it gives them to stop, and to commit, cleanly.
+    """
     factors = ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic", "offset.storage", "status.storage")
     return [
         "replication.factor=1",
@@ -50,6 +53,8 @@ def small_cluster_lines(alias: str, target: str = "target") -> list[str]:
         "refresh.groups.interval.seconds=1",
         "refresh.topics.interval.seconds=1",
         "sync.topic.acls.enabled=false",
+        f"{target}.task.shutdown.graceful.timeout.ms=30000",
+        f"{target}.offset.flush.timeout.ms=30000",
     ]
 
 

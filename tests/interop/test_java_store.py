@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from heliograph.mirror.sync_store import SLOTS, Pair, PartitionSyncStore
 from heliograph.model import OffsetSync, TopicPartition
@@ -20,29 +20,31 @@ TP = TopicPartition("topic1", 2)
 _MOST = 2**63 - 1
 _SHOWN = re.compile(r"upstreamOffset=(-?\d+), downstreamOffset=(-?\d+)")
 _CHECK_EVERY = 8
+_SEEDS = 25  # for each kind of steps and each way to begin
 
-# How far apart syncs are: every record, `offset.lag.max`, small gaps, powers of two and beside them, great leaps.
-STEPS = st.one_of(
-    st.integers(0, 3),
-    st.just(100),
-    st.integers(1, 5000),
-    st.integers(0, 61).map(lambda bits: 1 << bits),
-    st.integers(1, 61).map(lambda bits: (1 << bits) - 1),
-    st.integers(0, 2**55),
-)
+# How far apart syncs are: one kind per sequence, since a single leap leaves the steps before it no room.
+STEPS: dict[str, Callable[[random.Random], int]] = {
+    "every record, or nearly": lambda chance: chance.randrange(4),
+    "near offset.lag.max": lambda chance: chance.choice((100, 100, 100, 200, 1, 2, 37)),
+    "up to 200": lambda chance: chance.randrange(1, 200),
+    "small powers of two": lambda chance: 1 << chance.randrange(12),
+    "beside powers of two": lambda chance: max(0, (1 << chance.randrange(20)) + chance.randrange(-1, 2)),
+    "leaps of any length": lambda chance: 1 << chance.randrange(56),
+    "to the end of all offsets": lambda chance: chance.randrange(1 << 60),
+}
 
 
-@st.composite
-def sequences(draw: st.DrawFn) -> list[Pair]:
-    """Syncs as a topic may hold them: mostly ahead, by steps of one kind or of any, sometimes the source rewinds."""
-    upstream = draw(st.one_of(st.integers(0, 30), st.integers(0, 2**62)))
-    steady = draw(st.one_of(st.none(), STEPS))
-    pairs = [Pair(upstream, draw(st.integers(0, 1000)))]
-    for _ in range(draw(st.integers(1, 90))):
-        is_rewind = draw(st.integers(0, 60)) == 0
-        step = -draw(st.integers(1, upstream)) if is_rewind and upstream else draw(STEPS) if steady is None else steady
-        upstream = min(_MOST, upstream + step)
-        pairs.append(Pair(upstream, pairs[-1].downstream + draw(st.integers(0, 5))))
+def sequence(chance: random.Random, step: Callable[[random.Random], int]) -> list[Pair]:
+    """Syncs as a topic may hold them: mostly ahead, now and then the source rewinds, downstream has its own gaps."""
+    pairs = [Pair(chance.randrange(30), chance.randrange(1000))]
+    is_rewinding = chance.random() < 0.3
+    for _ in range(chance.randrange(20, 90)):
+        upstream, downstream = pairs[-1]
+        if is_rewinding and upstream and chance.random() < 0.03:
+            upstream = chance.randrange(upstream)
+        else:
+            upstream = min(_MOST, upstream + step(chance))
+        pairs.append(Pair(upstream, downstream + chance.randrange(5)))
     return pairs
 
 
@@ -54,6 +56,7 @@ class JavaStore:
         self._store = java.new(f"{MIRROR}.OffsetSyncStore")
         self._take = java.caller(self._store, "handleRecord")
         self._tp = java.tp(*TP)
+        self._is_started = False
         java.set_field(self._store, "initializationMustReadToEnd", must_read_to_end)
 
     def take(self, pair: Pair) -> None:
@@ -61,7 +64,9 @@ class JavaStore:
 
     def started(self) -> None:
         """The topic has been read to its end."""
-        self._java.set_field(self._store, "readToEnd", True)
+        if not self._is_started:
+            self._java.set_field(self._store, "readToEnd", True)
+            self._is_started = True
 
     def slots(self) -> list[Pair]:
         by_partition = self._java.field(self._store, "offsetSyncs")
@@ -76,28 +81,26 @@ class JavaStore:
         return found.getAsLong() if found.isPresent() else None
 
 
-@settings(max_examples=300)
-@given(sequences(), st.booleans(), st.data())
-def test_the_slots_are_those_of_java_after_any_syncs(
-    java: Java, pairs: list[Pair], must_read_to_end: bool, data: st.DataObject
-) -> None:
-    before_start = data.draw(st.integers(0, len(pairs)))
-    original = JavaStore(java, must_read_to_end=must_read_to_end)
-    ours: PartitionSyncStore | None = None
-    for number, pair in enumerate(pairs):
-        if number == before_start:
-            original.started()
-        original.take(pair)
-        if ours is None:
-            ours = PartitionSyncStore(pair)
-        else:
+@pytest.mark.parametrize("must_read_to_end", [False, True], ids=["keeps history", "reads to the end first"])
+@pytest.mark.parametrize("kind", STEPS)
+def test_the_slots_are_those_of_java_after_any_syncs(java: Java, kind: str, must_read_to_end: bool) -> None:
+    for seed in range(_SEEDS):
+        chance = random.Random(seed)
+        pairs = sequence(chance, STEPS[kind])
+        before_start = chance.randrange(len(pairs))
+        original = JavaStore(java, must_read_to_end=must_read_to_end)
+        original.take(pairs[0])
+        ours = PartitionSyncStore(pairs[0])
+        for number, pair in enumerate(pairs[1:], start=1):
+            if number >= before_start:
+                original.started()
+            original.take(pair)
             ours.add(pair, keep_history=number >= before_start or not must_read_to_end)
-        if number % _CHECK_EVERY == 0 or number + 1 == len(pairs):
-            assert original.slots() == ours._slots, f"after sync {number}"
-    assert ours is not None
-    original.started()
-    for asked in [pair.upstream + near for pair in pairs[-3:] + pairs[:1] for near in (-1, 0, 1)]:
-        assert original.translate(min(asked, _MOST)) == ours.translate(min(asked, _MOST)), asked
+            if number % _CHECK_EVERY == 0 or number + 1 == len(pairs):
+                assert original.slots() == ours._slots, f"seed {seed}, after sync {number}"
+        original.started()
+        for asked in [min(_MOST, pair.upstream + near) for pair in pairs[-3:] + pairs[:1] for near in (-1, 0, 1)]:
+            assert original.translate(asked) == ours.translate(asked), f"seed {seed}: {asked}"
 
 
 def test_java_shows_all_its_slots(java: Java) -> None:

@@ -1,48 +1,84 @@
-"""Names and shapes of MM2's own topics (reference 2.18 and 3.1)."""
+"""Creating MM2's own topics, as MirrorUtilsTest has it: what is tolerated, and what is an error."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from kafka.protocol.admin import CreateTopicsRequest
 
-from heliograph.config.types import Settings
-from heliograph.mirror.internal_topics import checkpoints_topic, heartbeats_topic, offset_syncs_topic
+from heliograph.errors import BrokerError
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.security import Security
 from heliograph.mirror.topics import CreateTopic
+from heliograph.worker.internal_topics import ensure_internal_topic
+from tests.scripted_broker import ScriptedCluster
 
-COMPACT = ("cleanup.policy", "compact")
-KEEP_A_WEEK = ("min.compaction.lag.ms", "604800000")
-
-
-def settings(**values: str) -> Settings:
-    base = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
-    return Settings(base | {key.replace("__", "-").replace("_", "."): value for key, value in values.items()})
+TOPIC = CreateTopic("mm2-offset-syncs.B.internal", 1, 1, (("cleanup.policy", "compact"),))
+EXISTS, UNSUPPORTED, TOPIC_DENIED, CLUSTER_DENIED = 36, 35, 29, 31
+INVALID_CONFIG, TIMED_OUT, INVALID_FACTOR = 40, 7, 38
 
 
-def test_the_three_topics_of_a_flow_have_one_compacted_partition() -> None:
-    assert offset_syncs_topic(settings()) == CreateTopic("mm2-offset-syncs.B.internal", 1, 3, (COMPACT, KEEP_A_WEEK))
-    assert checkpoints_topic(settings()) == CreateTopic("A.checkpoints.internal", 1, 3, (COMPACT,))
-    assert heartbeats_topic(settings()) == CreateTopic("heartbeats", 1, 3, (COMPACT,))
+@pytest.fixture
+def cluster() -> Iterator[ScriptedCluster]:
+    with ScriptedCluster(topics={"there": 3}) as scripted:
+        yield scripted
 
 
-def test_offset_syncs_topic_carries_the_other_clusters_alias_on_either_side() -> None:
-    """MirrorSourceConfigTest.testOffsetSyncsTopic."""
-    assert offset_syncs_topic(settings(offset__syncs_topic_location="target")).name == "mm2-offset-syncs.A.internal"
-    assert offset_syncs_topic(settings(offset__syncs_topic_location="source")).name == "mm2-offset-syncs.B.internal"
-    with pytest.raises(Exception, match=r"offset-syncs\.topic\.location: 'somewhere' must be one of source, target"):
-        offset_syncs_topic(settings(offset__syncs_topic_location="somewhere"))
+@pytest.fixture
+def admin(cluster: ScriptedCluster) -> Iterator[Admin]:
+    client = Admin("A", cluster.bootstrap, Security(), "test", timeout_s=10)
+    yield client
+    client.close()
 
 
-def test_replication_factors_are_each_topics_own() -> None:
-    assert offset_syncs_topic(settings(offset__syncs_topic_replication_factor="1")).replication_factor == 1
-    assert checkpoints_topic(settings(checkpoints_topic_replication_factor="2")).replication_factor == 2
-    assert heartbeats_topic(settings(heartbeats_topic_replication_factor="-1")).replication_factor == -1
+def ensure(admin: Admin, topic: CreateTopic = TOPIC, *, explicit: bool = True) -> CreateTopic:
+    return ensure_internal_topic(admin, topic, is_explicit_factor=explicit, factor_key="x.replication.factor")
 
 
-@pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])
-def test_a_separator_reaches_internal_names_unless_told_otherwise(policy: str) -> None:
-    values = {"replication_policy_separator": "_", "replication_policy_class": policy}
-    assert checkpoints_topic(settings(**values)).name == "A_checkpoints_internal"
-    assert offset_syncs_topic(settings(**values)).name == "mm2-offset-syncs_B_internal"
-    assert heartbeats_topic(settings(**values)).name == "heartbeats"
-    values["replication_policy_internal_topic_separator_enabled"] = "false"
-    assert checkpoints_topic(settings(**values)).name == "A.checkpoints.internal"
-    assert offset_syncs_topic(settings(**values)).name == "mm2-offset-syncs.B.internal"
+def test_create_compacted_topic(cluster: ScriptedCluster, admin: Admin) -> None:
+    assert ensure(admin) == TOPIC
+    (request,) = cluster.requests(CreateTopicsRequest)
+    (created,) = request.topics
+    assert (created.name, created.num_partitions, created.replication_factor) == (TOPIC.name, 1, 1)
+    assert [(config.name, config.value) for config in created.configs] == [("cleanup.policy", "compact")]
+
+
+def test_a_topic_that_is_there_is_taken_as_it_is(cluster: ScriptedCluster, admin: Admin) -> None:
+    assert ensure(admin, CreateTopic("there", 1, 1, ())).partition_count == 3
+    assert cluster.requests(CreateTopicsRequest) == []
+
+
+@pytest.mark.parametrize("code", [UNSUPPORTED, TOPIC_DENIED, CLUSTER_DENIED])
+def test_create_compacted_topic_assumes_it_exists(
+    cluster: ScriptedCluster, admin: Admin, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.script(CreateTopicsRequest, code)
+    assert ensure(admin) == TOPIC
+    (told,) = caplog.messages
+    assert "taken to be there" in told
+    assert ("needs CREATE on the topic or on the cluster" in told) == (code != UNSUPPORTED)
+
+
+def test_create_compacted_topic_that_another_created_meanwhile(cluster: ScriptedCluster, admin: Admin) -> None:
+    def other_was_first(seen: object) -> object:
+        cluster.leaders[TOPIC.name, 0] = 1
+        return cluster.ordinary(seen, EXISTS)  # type: ignore[arg-type]
+
+    cluster.script(CreateTopicsRequest, other_was_first)
+    assert ensure(admin) == TOPIC
+
+
+@pytest.mark.parametrize("code", [INVALID_CONFIG, TIMED_OUT])
+def test_create_compacted_topic_fails(cluster: ScriptedCluster, admin: Admin, code: int) -> None:
+    cluster.script(CreateTopicsRequest, code)
+    with pytest.raises(BrokerError, match=f"The topic {TOPIC.name} cannot be created on 'A'"):
+        ensure(admin)
+
+
+def test_a_default_factor_bends_and_one_that_was_written_does_not(cluster: ScriptedCluster, admin: Admin) -> None:
+    three = CreateTopic(TOPIC.name, 1, 3, ())
+    cluster.script(CreateTopicsRequest, INVALID_FACTOR)
+    with pytest.raises(BrokerError, match=r"x\.replication\.factor is 3, but the cluster 'A' has 1 broker\(s\)"):
+        ensure(admin, three)
+    assert ensure(admin, three, explicit=False).replication_factor == 1

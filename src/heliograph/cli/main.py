@@ -8,12 +8,14 @@ import click
 
 from heliograph import __version__
 from heliograph.cli.demo import demo
+from heliograph.cli.explain import explain
 from heliograph.cli.failover import failback, failover
 from heliograph.cli.groups import groups
 from heliograph.cli.kafka import kafka
 from heliograph.cli.plan import plan
 from heliograph.cli.run import run
 from heliograph.cli.translate import translate
+from heliograph.cli.validate import validate
 from heliograph.errors import ConfigError, HeliographError
 
 EXIT_CONFIG = 2  # what the user wrote
@@ -32,6 +34,8 @@ cli.add_command(translate)
 cli.add_command(failover)
 cli.add_command(failback)
 cli.add_command(plan)
+cli.add_command(validate)
+cli.add_command(explain)
 cli.add_command(kafka)
 cli.add_command(demo)
 

@@ -19,11 +19,10 @@ from heliograph.config.dedicated import MirrorMakerConfig, load
 from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import ConfigError, EngineError
-from heliograph.mirror.topics import TopicRules
 from heliograph.wire.forward import warm_up
-from heliograph.worker.clusters import cluster_spec
+from heliograph.worker.checks import config_problems
 from heliograph.worker.control import Control
-from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.source_flow import TOPICS_STEP, SourceFlow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +61,8 @@ def run(
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:
         log.warning("%s", warning)
+    for note in config.notes:
+        log.info("%s", note)
     # Where the kernels were never compiled this takes seconds; Spark takes as long to start.
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = _stop_on_signals()
@@ -103,19 +104,9 @@ def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> t
 
 def _check_values(config: MirrorMakerConfig) -> None:
     """What can be found wrong without a cluster is told before Spark is started."""
-    problems: list[str] = []
-    for flow in config.flows:
-        try:
-            TopicRules.of(config.settings(flow))
-        except ConfigError as error:
-            problems += [f"{flow}: {problem}" for problem in error.problems]
-        for alias, role in ((flow.source, "consumer"), (flow.target, "producer")):
-            try:
-                cluster_spec(config, alias, role, flow)
-            except ConfigError as error:
-                problems += error.problems
+    problems = config_problems(config)
     if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
+        raise ConfigError(problems)
 
 
 def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
@@ -196,4 +187,9 @@ def _summary(flows: list[SourceFlow]) -> int:
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_PARTITIONS_FAILED
+        for step, troubles in flow.status.control_troubles.items():
+            for trouble in troubles:
+                click.echo(f"error: {flow.flow}: {trouble}", err=True)
+            if step == TOPICS_STEP:  # a topic that could not be made was not copied either
+                code = code or EXIT_PARTITIONS_FAILED
     return code

@@ -1,107 +1,186 @@
-"""Warnings about names in a dedicated-mode file: unknown keys, keys MM2 would silently drop, old names.
+"""What there is to say about the names in a dedicated-mode file: unknown keys, keys in the wrong place, ignored keys.
 
-MM2 drops what it does not know without a word; one typo then means a flow that quietly does something else.
+MM2 drops what it does not know without a word; one typo then means a flow that quietly does something else. A *warning*
+is for what the user has to mend; a *note* for a key that is understood and has no effect here, with the reason.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.config import keys
+from heliograph.config.keys import TABLE
+from heliograph.config.names import WrittenName, parse_name
+from heliograph.config.overlays import DROPPED_AT_TOP, is_every_clients, is_read_at_top, role_scope
 from heliograph.config.suggest import did_you_mean
-from heliograph.config.types import Scope
+from heliograph.config.types import Key, Scope
+from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Prefixes whose rest is free: the names behind them belong to clients, transforms, converters or providers.
-_OPEN_PREFIXES = ("consumer.", "producer.", "admin.")
-_FLOW_OPEN_PREFIXES = (
-    *_OPEN_PREFIXES,
-    *(f"{side}.{role}" for side in ("source", "target") for role in ("consumer.", "producer.", "admin.", "cluster.")),
-    *(f"{role}.override." for role in ("consumer", "producer", "admin")),
-    "transforms.",
-    "predicates.",
-    "topic.creation.",
+# Prefixes whose rest is free, because it belongs to a provider, a listener or a converter.
+_OPEN_PREFIXES = (
     "config.providers.",
-    "key.converter.",
-    "value.converter.",
-    "header.converter.",
-    "offset-syncs.",
-)
-# MM2 copies these top-level prefixes into the worker's or the connectors' configuration.
-_TOP_OPEN_PREFIXES = (
-    "config.providers.",
-    "key.converter.",
-    "value.converter.",
-    "header.converter.",
     "listeners.https.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
     "offset.storage.",
     "config.storage.",
     "status.storage.",
-    "replication.policy.",
 )
-# In the connectors' vocabulary, yet not copied from the top level by MM2 4.3.1.
-_DROPPED_AT_TOP = frozenset(
-    {"use.defaults.from", "exactly.once.support", "topic.creation.groups", "offsets.storage.topic"}
-)
+# The same for what only a connector has; MM2 reads them behind a flow and drops them at the top.
+_OPEN_CONNECTOR_PREFIXES = ("transforms.", "predicates.", "topic.creation.")
 
 
-def audit_names(raw: Mapping[str, str], clusters: tuple[str, ...]) -> Iterator[str]:
-    """A warning sentence for each name that deserves one, in file order."""
-    for name in raw:
-        warning = _audit(name, clusters)
-        if warning:
-            yield warning
+class Audit(NamedTuple):
+    """Sentences about names, in file order; each begins with the name."""
+
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
-def _audit(name: str, clusters: tuple[str, ...]) -> str | None:
-    for source in clusters:
-        for target in clusters:
-            prefix = f"{source}->{target}."
-            if name.startswith(prefix):
-                return _in_flow(name, prefix)
-    for alias in sorted(clusters, key=len, reverse=True):
-        if name.startswith(f"{alias}."):
-            return _in_cluster(name, f"{alias}.")
-    return _at_top(name)
+def audit_names(raw: Mapping[str, str], clusters: tuple[str, ...]) -> Audit:
+    """Look at every name once."""
+    warnings, notes = [], []
+    for name, value in raw.items():
+        written = parse_name(name, clusters)
+        warning = _warning(written, raw, clusters)
+        note = None if warning else _note(written, value)
+        warnings += [warning] if warning else []
+        notes += [note] if note else []
+    return Audit(tuple(warnings), tuple(notes))
 
 
-def _in_flow(name: str, prefix: str) -> str | None:
-    rest = name.removeprefix(prefix)
-    if rest.startswith(_FLOW_OPEN_PREFIXES):
+def _note(written: WrittenName, value: str) -> str | None:
+    row = TABLE.get(written.key)
+    if row is None or row.support.kind != "ignored" or _is_default(row, value):
         return None
-    return _verdict(name, prefix, rest, Scope.CONNECTOR | Scope.CLIENT | Scope.WORKER)
+    return f"{written.name}: this key has no effect here: {row.support.reason}."
 
 
-def _in_cluster(name: str, prefix: str) -> str | None:
-    rest = name.removeprefix(prefix)
-    if rest.startswith((*_OPEN_PREFIXES, *_TOP_OPEN_PREFIXES)):
+def _is_default(row: Key[object], value: str) -> bool:
+    try:
+        return row.parse(value) == row.default
+    except ConfigError:
+        return False
+
+
+def _warning(written: WrittenName, raw: Mapping[str, str], clusters: tuple[str, ...]) -> str | None:
+    row = TABLE.get(written.key)
+    if row is not None and row.replaced_by is not None and not written.role:
+        return _about_old_name(written, row, raw)
+    if written.role:
+        return _about_client_key(written, clusters)
+    if written.flow is not None:
+        return _behind_flow(written)
+    if written.alias is not None:
+        return _behind_alias(written, clusters)
+    return _at_top(written, clusters)
+
+
+def _about_old_name(written: WrittenName, row: Key[object], raw: Mapping[str, str]) -> str:
+    new = f"{written.prefix}{row.replaced_by}"
+    if new in raw:
+        return f"{written.name}: this name was removed in Kafka 4.0; '{new}' is there too and counts alone."
+    return f"{written.name}: this name was removed in Kafka 4.0; it is read as '{new}'."
+
+
+def _at_top(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
+    key, row = written.key, TABLE.get(written.key)
+    if key.startswith(_OPEN_CONNECTOR_PREFIXES) and row is None:
+        return _dropped_at_top(key, f"{_example_flow(clusters)}.{key}")
+    if is_read_at_top(key) or key.startswith(_OPEN_PREFIXES) or (row is None and key.startswith("replication.policy.")):
         return None
-    return _verdict(name, prefix, rest, Scope.CLIENT | Scope.WORKER)
+    if row is None:
+        alias, _, rest = key.partition(".")
+        hint = f" '{alias}' is not in 'clusters'." if rest in TABLE else _near(key, ~Scope(0))
+        return f"{key}: unknown key; it has no effect.{hint}"
+    if key in DROPPED_AT_TOP:
+        return _dropped_at_top(key, f"{_example_flow(clusters)}.{key}")
+    if row.scope & Scope.WORKER:
+        return _dropped_at_top(key, f"{clusters[-1]}.{key}")
+    return _dropped_at_top(key, f"{clusters[0]}.{_role_prefix(row)}{key}")
 
 
-def _at_top(name: str) -> str | None:
-    if name.startswith(_TOP_OPEN_PREFIXES) and name in keys.TABLE:
+def _dropped_at_top(name: str, instead: str) -> str:
+    return (
+        f"{name}: Java MM2 ignores this key at the top of the file, and so does Heliograph; write it as in '{instead}'."
+    )
+
+
+def _behind_alias(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
+    key, row = written.key, TABLE.get(written.key)
+    if row is None:
+        return None if key.startswith(_OPEN_PREFIXES) else _unknown(written, Scope.CLIENT | Scope.WORKER)
+    if row.scope & (Scope.CLIENT | Scope.WORKER) or is_every_clients(key):
         return None
-    if name.startswith(
-        ("config.providers.", "listeners.https.", *(f"{p}.converter." for p in ("key", "value", "header")))
-    ):
+    if row.scope & Scope.CONNECTOR:
+        return _no_effect(written, f"{_example_flow(clusters, written.alias)}.{key}")
+    if row.scope & Scope.ROLES:
+        return _no_effect(written, f"{written.prefix}{_role_prefix(row)}{key}")
+    return _no_effect(written, key)
+
+
+def _behind_flow(written: WrittenName) -> str | None:
+    key, row, flow = written.key, TABLE.get(written.key), written.flow
+    assert flow is not None
+    if flow.source == flow.target:
+        return f"{written.name}: a cluster is not replicated to itself; this key has no effect."
+    if row is None:
+        is_open = key.startswith((*_OPEN_PREFIXES, *_OPEN_CONNECTOR_PREFIXES, "replication.policy."))
+        return None if is_open else _unknown(written, Scope.CONNECTOR)
+    if row.scope & Scope.CONNECTOR:
         return None
-    if name in _DROPPED_AT_TOP:
-        return f"{name}: Java MM2 ignores this key at the top of the file; write it behind a flow, as in 'A->B.{name}'."
-    return _verdict(name, "", name, ~Scope(0))
+    places = {Scope.WORKER: f"{flow.target}.", Scope.CLIENT: f"{flow.source}.", Scope.FILE: ""}
+    prefix = next((place for scope, place in places.items() if row.scope & scope), written.prefix + _role_prefix(row))
+    return _no_effect(written, prefix + key)
 
 
-def _verdict(name: str, prefix: str, rest: str, scope: Scope) -> str | None:
-    row = keys.TABLE.get(rest)
-    if row is None or not row.scope & scope:
-        allowed = [
-            known for known, candidate in keys.TABLE.items() if candidate.scope & scope and not candidate.replaced_by
-        ]
-        hint = did_you_mean(rest, allowed, prefix)
-        where = f" behind '{prefix}'" if row is not None else ""
-        return f"{name}: unknown key{where}; it has no effect.{hint}"
-    if row.replaced_by:
-        return f"{name}: this name was removed in Kafka 4.0; it is read as '{prefix}{row.replaced_by}'."
-    return None
+def _about_client_key(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
+    if written.flow is None and written.alias is None:
+        return _dropped_at_top(written.name, f"{clusters[0]}.{written.name}")
+    if ".override." in written.prefix and written.role != "producer":
+        return f"{written.name}: MM2 has no {written.role} that this could override; it has no effect."
+    scope = Scope.CLIENT if written.role == "cluster" else Scope.CLIENT | role_scope(written.role)
+    row = TABLE.get(written.key)
+    if row is not None and row.scope & scope:
+        return None
+    return _unknown(written, scope)
+
+
+def _unknown(written: WrittenName, scope: Scope) -> str:
+    if f"{written.key}d" in TABLE or f"{written.key}.enabled" in TABLE:  # both stand so in Kafka's documentation
+        right = f"{written.key}d" if f"{written.key}d" in TABLE else f"{written.key}.enabled"
+        return f"{written.name}: unknown key; it has no effect. Did you mean '{written.prefix}{right}'?"
+    where = f" behind '{written.prefix}'" if written.key in TABLE else ""
+    return f"{written.name}: unknown key{where}; it has no effect.{_near(written.key, scope, written.prefix)}"
+
+
+def _no_effect(written: WrittenName, instead: str) -> str:
+    return f"{written.name}: this key has no effect behind '{written.prefix}'; write it as in '{instead}'."
+
+
+def _near(key: str, scope: Scope, prefix: str = "") -> str:
+    known = [name for name, row in TABLE.items() if row.scope & scope and not row.replaced_by]
+    return did_you_mean(key, known, prefix)
+
+
+def _role_prefix(row: Key[object]) -> str:
+    roles = ("consumer", "producer", "admin")
+    return next((f"{role}." for role in roles if row.scope & role_scope(role)), "")
+
+
+def _example_flow(clusters: tuple[str, ...], target: str | None = None) -> str:
+    """A flow of the file to write a key behind, into `target` where it is given."""
+    target = target or (clusters[1] if len(clusters) > 1 else "B")
+    source = next((alias for alias in clusters if alias != target), "A")
+    return f"{source}->{target}"
+
+
+def repeated_names(lines: Mapping[str, list[int]]) -> Iterator[str]:
+    """A warning for each key that is written more than once."""
+    for name, numbers in lines.items():
+        if len(numbers) > 1:
+            places = ", ".join(map(str, numbers[:-1]))
+            yield f"{name}: written on lines {places} and {numbers[-1]}; only the last one counts."

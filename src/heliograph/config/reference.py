@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from heliograph.config.keys import TABLE
-from heliograph.config.types import Key, Scope
+from heliograph.config.overlays import DROPPED_AT_TOP, WORKER_PREFIXES_AT_TOP
+from heliograph.config.types import BOOLEAN, Key, Scope
 
 _SECTIONS = (
     ("Top of the file", Scope.FILE),
@@ -15,33 +16,61 @@ _SECTIONS = (
     ("Checkpoint connector", Scope.CHECKPOINT),
     ("Heartbeat connector", Scope.HEARTBEAT),
     ("Worker", Scope.WORKER),
-    ("Every Kafka client", Scope.CLIENT),
+    ("Connection and security of every Kafka client", Scope.CLIENT),
     ("Consumer of the source", Scope.CONSUMER),
     ("Producer of the target", Scope.PRODUCER),
+    ("Administrators of both clusters", Scope.ADMIN),
 )
 _HEAD = """\
 # Configuration reference
 
-Generated from `src/heliograph/config/keys.py` by `make docs`; do not edit.
+Generated from the table in `src/heliograph/config` by `make docs`; do not edit.
 
-Keys are MirrorMaker 2's, with its defaults; **own** marks keys or defaults that are Heliograph's. Where a key may
-stand in a dedicated-mode file: connector keys at the top or behind `A->B.`; worker keys at the top or behind the
-target's alias `B.`; client keys behind an alias `A.`, and consumer or producer keys behind `A.consumer.` or
-`B.producer.`.
+Keys are MirrorMaker 2's, with its defaults; **own** marks keys or defaults that are Heliograph's
+([why](../decisions/0005-defaults-that-differ.md)). Where a key may stand in a dedicated-mode file:
+
+| keys | at the top | behind | wins |
+|---|---|---|---|
+| connectors' | yes | `A->B.` | `A->B.` |
+| worker's | only {worker} | the target, `B.` | the top |
+| security | yes | `A.`, `A.consumer.`, `A->B.source.consumer.` and so on | the longest |
+| consumer's, producer's, admin's | no | `A.consumer.`, `A->B.source.consumer.` and so on | the longest |
+
+Connector keys that Java MM2 drops at the top of the file, and Heliograph with it: {dropped}.
+
+*Since* names the version of Kafka that brought a key, where that is known. *Ignored* keys are accepted, and the reason
+is told where one is set; *refused* keys are an error unless they have the default. `heliograph validate FILE` says what
+is wrong with a file, `heliograph explain FILE KEY` where a value comes from.
 """
+_COLUMNS = "\n## {title}\n\n| key | type | default | importance | since | meaning |\n|---|---|---|---|---|---|\n"
 
 
 def render() -> str:
     """The whole page."""
-    parts = [_HEAD]
+    worker = ", ".join(f"`{prefix}*`" for prefix in WORKER_PREFIXES_AT_TOP)
+    dropped = ", ".join(f"`{name}`" for name in sorted(DROPPED_AT_TOP))
+    parts = [_HEAD.format(worker=worker, dropped=dropped)]
     shown: set[str] = set()
     for title, scope in _SECTIONS:
         rows = [row for row in TABLE.values() if row.name not in shown and _belongs(row, scope)]
         shown.update(row.name for row in rows)
         if rows:
-            parts.append(f"\n## {title}\n\n| key | type | default | meaning |\n|---|---|---|---|\n")
-            parts += [_line(row) for row in rows]
+            parts.append(_COLUMNS.format(title=title))
+            parts += [_line(row) for row in sorted(rows, key=_is_inert)]
     return "".join(parts)
+
+
+def shown_value(row: Key[object], value: object) -> str:
+    """A typed value as it would be written in a file."""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    if row.type is BOOLEAN:
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _is_inert(row: Key[object]) -> bool:
+    return row.support.kind != "full" or row.replaced_by is not None
 
 
 def _belongs(row: Key[object], scope: Scope) -> bool:
@@ -49,13 +78,32 @@ def _belongs(row: Key[object], scope: Scope) -> bool:
 
 
 def _line(row: Key[object]) -> str:
-    default = ", ".join(row.default) if isinstance(row.default, tuple) else str(row.default)
-    shown = f"`{default}`" if default else ""
-    own = "**own** " if row.ours else ""
-    rule = f" Must be {row.check.words}." if row.check else ""
-    old = f" Read as `{row.replaced_by}`." if row.replaced_by else ""
-    cells = (f"`{row.name}`", row.type.name.lower(), shown, f"{own}{row.doc}{rule}{old}")
+    default = shown_value(row, row.default)
+    cells = (
+        f"`{row.name}`",
+        row.type.name.lower(),
+        f"`{default}`" if default else "",
+        row.importance.value,
+        row.since,
+        _meaning(row),
+    )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _meaning(row: Key[object]) -> str:
+    parts = ["**own**"] if row.ours else []
+    parts.append(row.doc)
+    if row.mm2_default is not None:
+        parts.append(f"MM2: `{shown_value(row, row.mm2_default)}`.")
+    if row.check is not None:
+        parts.append(f"Must be {row.check.words}.")
+    if row.replaced_by is not None:
+        parts.append(f"Read as `{row.replaced_by}`.")
+    if row.support.kind == "ignored":
+        parts.append(f"*Ignored*: {row.support.reason}.")
+    if row.support.kind == "rejected":
+        parts.append(f"*Refused*: {row.support.reason}")
+    return " ".join(parts)
 
 
 if __name__ == "__main__":

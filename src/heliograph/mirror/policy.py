@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.errors import ConfigError
+from heliograph.mirror.plugins import is_custom, known_class, load_custom
+from heliograph.mirror.rename import RenameMap, parse_rename_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from heliograph.config.types import Settings
 
 HEARTBEATS_TOPIC = "heartbeats"
+_LONGEST_NAME = 249
 
 
 class ReplicationPolicy(ABC):
@@ -41,6 +43,10 @@ class ReplicationPolicy(ABC):
     @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
         """Name of the topic on the cluster it was copied from, or None for a topic of its own cluster."""
+
+    def proves_copy(self, topic: str) -> bool:
+        """Whether the name alone proves that a flow with this policy made the topic; `topic_source` may only say so."""
+        return self.topic_source(topic) is not None and self.upstream_topic(topic) != topic
 
     def original_topic(self, topic: str) -> str:
         """Name of the topic on the cluster where its records were first written."""
@@ -80,7 +86,8 @@ class ReplicationPolicy(ABC):
 def lineage(policy: ReplicationPolicy, topic: str) -> Iterator[tuple[str, str]]:
     """The hops a name tells of, latest first: the cluster a copy came from, and the topic's name there.
 
-    Ends where a name says no more, keeps itself (Identity) or comes again, which a policy of a user might make it do.
+    Ends where a name says no more, keeps itself (Identity), comes again or is longer than Kafka allows: the policy of a
+    user might go on for ever.
     """
     seen = {topic}
     name = topic
@@ -89,7 +96,7 @@ def lineage(policy: ReplicationPolicy, topic: str) -> Iterator[tuple[str, str]]:
         if upstream is None:
             return
         yield source, upstream
-        if upstream in seen:
+        if upstream in seen or len(upstream) > _LONGEST_NAME:
             return
         seen.add(upstream)
         name = upstream
@@ -148,10 +155,83 @@ def _is_heartbeats(policy: DefaultReplicationPolicy, topic: str) -> bool:
     return topic == HEARTBEATS_TOPIC or topic.endswith(policy.separator + HEARTBEATS_TOPIC)
 
 
+@dataclass(frozen=True)
+class RenameReplicationPolicy(ReplicationPolicy):
+    """Names by a map. What no rule renames is named by the policy `otherwise`, heartbeats by the default one."""
+
+    source: str
+    target: str
+    names: RenameMap
+    otherwise: DefaultReplicationPolicy | IdentityReplicationPolicy
+
+    @property
+    def internal_separator(self) -> str:  # type: ignore[override]
+        """As the policy of other topics."""
+        return self.otherwise.internal_separator
+
+    def format_remote_topic(self, source: str, topic: str) -> str:
+        """By the first rule that matches."""
+        renamed = None if self._is_heartbeats(topic) else self.names.forward(topic)
+        return renamed if renamed is not None else self.otherwise.format_remote_topic(source, topic)
+
+    def topic_source(self, topic: str) -> str | None:
+        """The configured source for a name that the map gives."""
+        if self.upstream_topic(topic) is None:
+            return None
+        return self.source if self._upstream(topic) is not None else self.otherwise.topic_source(topic)
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """The map read backward. A name that the map gives up for another is nobody's copy."""
+        upstream = self._upstream(topic)
+        if upstream is not None:
+            return upstream
+        other = self.otherwise.upstream_topic(topic)
+        is_renamed = other is not None and self.format_remote_topic(self.source, other) != topic
+        return None if is_renamed and other == topic else other
+
+    def proves_copy(self, topic: str) -> bool:
+        """Only where text of a rule, or the prefix, is in the name: any topic could be a copy by `(.*)-raw=$1`."""
+        if self._upstream(topic) is not None:
+            return self.names.proves_copy(topic)
+        return self.otherwise.proves_copy(topic)
+
+    def _upstream(self, topic: str) -> str | None:
+        """By the map; where its rules leave no mark in the name, a prefix with a cluster's alias tells more."""
+        if self._is_heartbeats(topic):
+            return None
+        is_prefixed = isinstance(self.otherwise, DefaultReplicationPolicy) and (
+            self.otherwise.topic_source(topic) in (self.source, self.target)
+        )
+        return None if is_prefixed and not self.names.proves_copy(topic) else self.names.backward(topic)
+
+    def _is_heartbeats(self, topic: str) -> bool:
+        default = self.otherwise if isinstance(self.otherwise, DefaultReplicationPolicy) else self.otherwise.default
+        return _is_heartbeats(default, topic)
+
+
+class CustomReplicationPolicy(ReplicationPolicy):
+    """A user's class that answers the three questions and is no subclass; the rest follows from its answers."""
+
+    def __init__(self, policy: ReplicationPolicy, internal_separator: str) -> None:
+        self._policy = policy
+        self.internal_separator = internal_separator
+
+    def format_remote_topic(self, source: str, topic: str) -> str:
+        """As the user's class says."""
+        return self._policy.format_remote_topic(source, topic)
+
+    def topic_source(self, topic: str) -> str | None:
+        """As the user's class says."""
+        return self._policy.topic_source(topic)
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """As the user's class says."""
+        return self._policy.upstream_topic(topic)
+
+
 def is_cycle(policy: ReplicationPolicy, topic: str, flow_source: str, target: str) -> bool:
     """Whether the topic has been on the target before, or claims to be the source's own copy of itself (KAFKA-9914)."""
-    origin = policy.topic_source(topic)
-    if origin == target:  # also where the upstream name is not known
+    if policy.topic_source(topic) == target:  # also where the upstream name is not known
         return True
     name = topic
     for origin, upstream in lineage(policy, topic):
@@ -159,28 +239,37 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow_source: str, target: st
             return True
         if upstream == name:
             return False
-        if origin == flow_source:
+        if origin == flow_source and policy.proves_copy(name):
             return True
         name = upstream
     return False
 
 
-_POLICIES = {
-    "DefaultReplicationPolicy": "default",
-    "IdentityReplicationPolicy": "identity",
-    "LegacyReplicationPolicy": "identity",
-}
+_STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+_POLICIES = (
+    "DefaultReplicationPolicy",
+    "IdentityReplicationPolicy",
+    "RenameReplicationPolicy",
+    "LegacyReplicationPolicy",  # KIP-382's name for Identity
+)
+_QUESTIONS = ("format_remote_topic", "topic_source", "upstream_topic")
 
 
 def make_policy(settings: Settings) -> ReplicationPolicy:
-    """The policy the settings name; accepts Java's class names, Strimzi's included."""
+    """The policy the settings name: by its simple name, Java's class name, or `package.module:Class`."""
     separator = settings[keys.POLICY_SEPARATOR]
     internal = separator if settings[keys.POLICY_INTERNAL_SEPARATOR] else "."
+    if is_custom(settings[keys.POLICY_CLASS]):
+        policy = load_custom(keys.POLICY_CLASS, settings, _QUESTIONS)
+        return policy if isinstance(policy, ReplicationPolicy) else CustomReplicationPolicy(policy, internal)
     default = DefaultReplicationPolicy(separator, internal)
-    class_name = settings[keys.POLICY_CLASS].rpartition(".")[2]
-    kind = _POLICIES.get(class_name)
-    if kind is None:
-        raise ConfigError(
-            f"replication.policy.class: '{class_name}' is not a policy Heliograph has; it has {', '.join(_POLICIES)}."
-        )
-    return IdentityReplicationPolicy(settings[keys.SOURCE_ALIAS], default) if kind == "identity" else default
+    identity = IdentityReplicationPolicy(settings[keys.SOURCE_ALIAS], default)
+    name = known_class(keys.POLICY_CLASS, settings, _POLICIES, also=[_STRIMZI_IDENTITY])
+    if name == "DefaultReplicationPolicy":
+        return default
+    if name == "RenameReplicationPolicy":
+        rules = settings[keys.RENAME_TOPICS]
+        names = parse_rename_map(keys.RENAME_TOPICS.name, rules)
+        otherwise = identity if settings[keys.RENAME_OTHERWISE] == "identity" else default
+        return RenameReplicationPolicy(settings[keys.SOURCE_ALIAS], settings[keys.TARGET_ALIAS], names, otherwise)
+    return identity

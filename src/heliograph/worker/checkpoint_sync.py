@@ -21,7 +21,7 @@ from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.record_writer import write_records
 from heliograph.kafka.topic_log import LogTail, read_topic
-from heliograph.mirror.checkpoints import next_checkpoint, plan_group_sync, remote_partition
+from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
@@ -85,10 +85,9 @@ class CheckpointSync:
             is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
             factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
         )
-        for record in read_topic(self._target, self._topic.topic):
-            checkpoint = decode_checkpoint(record.key, record.value)
-            if checkpoint is not None:
-                self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+        records = read_topic(self._target, self._topic.topic)
+        decoded = (decode_checkpoint(record.key, record.value) for record in records)
+        self._known = latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
         return ()
 
     def plan(self, schedule: Schedule) -> None:
@@ -142,11 +141,9 @@ class CheckpointSync:
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
         found = []
         for tp, committed in offsets.items():
-            downstream = self._map.translate(tp, committed.offset)
-            if downstream is None or downstream < 0:
-                continue
             remote = remote_partition(self._rules, tp)
             previous = self._known.get(group, {}).get(remote)
+            downstream = self._map.translate(tp, committed.offset)
             checkpoint = next_checkpoint(previous, group, remote, committed.offset, downstream, committed.metadata)
             if checkpoint is not None:
                 found.append(checkpoint)

@@ -119,7 +119,11 @@ class _Planner:
         if self._source.view([name]).error_codes.get(name) == TOPIC_AUTHORIZATION_FAILED:
             return f"'{self._source.alias}' does not show it; the principal needs DESCRIBE on the topic"
         reason = self._rules.why_not(name)
-        would = f"would be copied to {self._rules.remote_topic(name)}" if reason is None else f"would not: {reason}"
+        would = (
+            f"would be copied to {self._rules.remote_topic(name)}"
+            if reason is None
+            else f"would not be copied: {reason}"
+        )
         return f"it does not exist on '{self._source.alias}'; if it did, it {would}"
 
     def _plan_topics(self, seen: SeenTopics) -> None:

@@ -87,9 +87,7 @@ class FlowGroups:
 
     def why_not(self, group: str) -> str | None:
         """Why the flow does not follow a group, or None where it does."""
-        if self.names.is_excluded(group):
-            return "groups.exclude matches it"
-        return None if self.names.is_included(group) else "no pattern in groups matches it"
+        return self.names.why_not(group)
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
         taken = [group for group in admin.list_groups() if self.names.accepts(group)]

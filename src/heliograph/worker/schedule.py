@@ -51,3 +51,9 @@ class Schedule:
         for repeated in due:
             repeated.due_at = now + repeated.interval_s
         return [(repeated.name, repeated.step) for repeated in due]
+
+    def hasten(self, name: str, within_s: float) -> None:
+        """Let a step come again within this time: what troubled it may be gone long before its interval ends."""
+        for repeated in self._steps:
+            if repeated.name == name:
+                repeated.due_at = min(repeated.due_at, self._clock() + within_s)

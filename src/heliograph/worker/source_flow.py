@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TOPICS_STEP = "topics"
 _STOP_TIMEOUT_S = 40.0
+_TRY_AGAIN_S = 30.0
 
 
 @dataclass(slots=True)
@@ -140,7 +142,7 @@ class SourceFlow:
         if self._is_exactly_once:
             fence_producers(self._target, self._transactional_prefix)
         self._replicated = self._topics.sync()
-        self._tell_troubles("topics", self._replicated.troubles)
+        self._tell_troubles(TOPICS_STEP, self._replicated.troubles)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
             self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
@@ -160,7 +162,7 @@ class SourceFlow:
             self._schedule.repeat("configs", configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
-            self._schedule.repeat("topics", self._refresh, interval_s, first_in_s=interval_s)
+            self._schedule.repeat(TOPICS_STEP, self._refresh, interval_s, first_in_s=interval_s)
 
     def _ensure_offset_syncs(self) -> SyncsSpec | None:
         """Where the tasks tell their offset syncs; None where none are wanted."""
@@ -206,6 +208,8 @@ class SourceFlow:
 
     def _tell_troubles(self, step: str, troubles: Iterable[str]) -> None:
         told = tuple(troubles)
+        if told:
+            self._schedule.hasten(step, _TRY_AGAIN_S)
         if self.status.note_control(step, told):
             for trouble in told:
                 log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))

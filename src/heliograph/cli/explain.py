@@ -1,0 +1,70 @@
+"""`heliograph explain FILE [KEY]`: the value a key has for each flow, and which line and rule it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.config import explain as explaining
+from heliograph.config.dedicated import MirrorMakerConfig, examine
+from heliograph.config.names import parse_name
+from heliograph.config.reference import shown_value
+from heliograph.errors import ConfigError
+from heliograph.model import Flow
+
+if TYPE_CHECKING:
+    from heliograph.config.types import Key
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("key", required=False)
+@click.option("--flow", "flow_name", metavar="A->B", help="Only this flow; also one that is not enabled.")
+def explain(file: Path, key: str | None, flow_name: str | None) -> None:
+    """Show where the value of KEY comes from in FILE, for each flow; without KEY, everything FILE sets. No secrets."""
+    report = examine(read_config_file(file), MachineLookup())
+    if report.config is None:
+        raise ConfigError(report.problems)
+    for problem in report.problems:
+        click.echo(f"error: {problem}", err=True)
+    if key is None:
+        _show_all(report.config)
+        return
+    row = explaining.find_row(report.config, key)
+    _show_row(row)
+    for found in explaining.explain(report.config, row, _flows(report.config, key, flow_name)):
+        click.echo(f"{found.where}: {found.value or '(empty)'}")
+        click.echo(f"    from {found.source}")
+        for loser in found.losers:
+            click.echo(f"    over {loser}")
+
+
+def _show_all(config: MirrorMakerConfig) -> None:
+    for line, name, value in explaining.set_keys(config):
+        click.echo(f"{line:>5}  {name} = {value}")
+
+
+def _show_row(row: Key[object]) -> None:
+    default = shown_value(row, row.default) or "(none)"
+    mm2 = f" (MM2: {shown_value(row, row.mm2_default)})" if row.mm2_default is not None else ""
+    since = f", since {row.since}" if row.since else ""
+    click.echo(f"{row.name}: {row.doc}")
+    click.echo(f"    {row.type.name.lower()}, default {default}{mm2}, importance {row.importance.value}{since}")
+    if row.check is not None:
+        click.echo(f"    must be {row.check.words}")
+    if row.support.kind != "full":
+        click.echo(f"    {row.support.kind}: {row.support.reason}")
+
+
+def _flows(config: MirrorMakerConfig, key: str, flow_name: str | None) -> tuple[Flow, ...]:
+    """The flows to show: the one asked for, the one the key is written with, or all that are enabled."""
+    if flow_name is None:
+        flow = parse_name(key, config.clusters).flow
+        return (flow,) if flow is not None else config.flows
+    source, arrow, target = flow_name.partition("->")
+    if not arrow or source not in config.clusters or target not in config.clusters or source == target:
+        raise ConfigError(f"--flow {flow_name}: write it as A->B with two of {', '.join(config.clusters)}.")
+    return (Flow(source, target),)

@@ -1,0 +1,103 @@
+"""Why a key has its value: for each flow or client, the value, the line it stands on and the rule by which it won.
+
+Values are shown without secrets. A value that holds a placeholder is shown resolved only where the table knows its key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.config.keys import TABLE
+from heliograph.config.names import parse_name
+from heliograph.config.redaction import is_secret, redact_value
+from heliograph.config.reference import shown_value
+from heliograph.config.suggest import did_you_mean
+from heliograph.config.types import HIDDEN, PASSWORD, Key, Scope
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from heliograph.config.mirror_maker import MirrorMakerConfig
+    from heliograph.config.overlays import Origin
+    from heliograph.model import Flow
+
+
+class Explanation(NamedTuple):
+    """One value of a key. `where` is a flow, a client of one, or the file; `losers` are places that did not count."""
+
+    where: str
+    value: str
+    source: str
+    losers: tuple[str, ...] = ()
+
+
+class SetKey(NamedTuple):
+    """One line of the file, without secrets."""
+
+    line: int
+    name: str
+    value: str
+
+
+def find_row(config: MirrorMakerConfig, name: str) -> Key[object]:
+    """The table's row for a key, with or without the prefix it has in the file."""
+    row = TABLE.get(name) or TABLE.get(parse_name(name, config.clusters).key)
+    if row is None:
+        raise ConfigError(f"{name}: there is no such key.{did_you_mean(name, TABLE)}")
+    return TABLE[row.replaced_by] if row.replaced_by else row
+
+
+def explain(config: MirrorMakerConfig, row: Key[object], flows: tuple[Flow, ...]) -> list[Explanation]:
+    """Every value the key has, in the given flows."""
+    if not row.scope & ~Scope.FILE:
+        return [_of_file(config, row)]
+    found: list[Explanation] = []
+    for flow in flows:
+        if row.scope & (Scope.CONNECTOR | Scope.WORKER):
+            found.append(_made(config, row, str(flow), config.origins(flow)))
+        for alias, role in _clients(row, flow):
+            where = f"{flow}, {role} of {alias}"
+            found.append(_made(config, row, where, config.client_origins(alias, role, flow)))
+    return found
+
+
+def set_keys(config: MirrorMakerConfig) -> list[SetKey]:
+    """Everything the file says, in its order."""
+    named = [SetKey(line, name, config.raw[name]) for name, line in config.lines.items() if name in config.raw]
+    return [key._replace(value=redact_value(key.name, key.value)) for key in sorted(named)]
+
+
+def _clients(row: Key[object], flow: Flow) -> Iterator[tuple[str, str]]:
+    """The clients of a flow that a key may mean: the two that move records, and the two administrators."""
+    if row.scope & (Scope.CLIENT | Scope.CONSUMER):
+        yield flow.source, "consumer"
+    if row.scope & (Scope.CLIENT | Scope.PRODUCER):
+        yield flow.target, "producer"
+    if row.scope & (Scope.CLIENT | Scope.ADMIN):
+        yield flow.source, "admin"
+        yield flow.target, "admin"
+
+
+def _of_file(config: MirrorMakerConfig, row: Key[object]) -> Explanation:
+    if row.name not in config.raw:
+        return Explanation("file", shown_value(row, row.default), "default")
+    return Explanation("file", _shown(config, row, row.name), f"line {config.lines[row.name]}: {row.name}")
+
+
+def _made(
+    config: MirrorMakerConfig, row: Key[object], where: str, origins: dict[str, tuple[Origin, ...]]
+) -> Explanation:
+    places = origins.get(row.name, ())
+    if not places:
+        default = HIDDEN if row.type is PASSWORD and row.default else shown_value(row, row.default)
+        return Explanation(where, default, "default" + (" of Heliograph" if row.mm2_default is not None else ""))
+    told = [f"line {config.lines[place.name]}: {place.name} ({place.rule})" for place in places]
+    return Explanation(where, _shown(config, row, places[-1].name), told[-1], tuple(reversed(told[:-1])))
+
+
+def _shown(config: MirrorMakerConfig, row: Key[object], name: str) -> str:
+    raw = config.raw[name]
+    if is_secret(name) or row.type is PASSWORD:
+        return redact_value(name, raw)
+    return redact_value(name, config.resolver.resolve(name, raw))

@@ -1,0 +1,75 @@
+"""A dedicated-mode file, understood: its flows, and the settings of each by MM2's overlay rules (`overlays`).
+
+Made by `dedicated.load`. Values keep their placeholders until they are needed: `client` and `settings` resolve them at
+the call, so a secret that changes is seen by the next client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.config import client_keys, keys
+from heliograph.config.overlays import Layer, Origin, client_layers, origins, settings_layers
+from heliograph.config.types import Settings
+from heliograph.model import Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from heliograph.config.placeholders import Resolver
+
+
+@dataclass(frozen=True)
+class MirrorMakerConfig:
+    """A dedicated-mode file, understood. `lines` says where each key stands; `targets` are those of `--clusters`."""
+
+    raw: Mapping[str, str]
+    clusters: tuple[str, ...]
+    flows: tuple[Flow, ...]
+    warnings: tuple[str, ...]
+    resolver: Resolver
+    notes: tuple[str, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
+
+    def settings(self, flow: Flow) -> Settings:
+        """Connector and worker settings of a flow, typed, resolved."""
+        aliases = {keys.SOURCE_ALIAS.name: flow.source, keys.TARGET_ALIAS.name: flow.target}
+        return self._view(settings_layers(flow), f"{flow}.", aliases)
+
+    def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
+        """Connection and client settings of one cluster for one role (consumer, producer, admin), resolved."""
+        return self._view(client_layers(alias, role, flow), f"{alias}.")
+
+    def origins(self, flow: Flow) -> dict[str, tuple[Origin, ...]]:
+        """Where each of a flow's settings comes from; the last place wins."""
+        return origins(self.raw, settings_layers(flow))
+
+    def client_origins(self, alias: str, role: str, flow: Flow | None = None) -> dict[str, tuple[Origin, ...]]:
+        """Where each of a client's settings comes from; the last place wins."""
+        return origins(self.raw, client_layers(alias, role, flow))
+
+    @property
+    def heartbeat_flows(self) -> tuple[Flow, ...]:
+        """Every ordered pair of clusters that heartbeats are written for, replicating or not.
+
+        A cluster without bootstrap servers takes no part; `--clusters` leaves only pairs into its targets.
+        """
+        reachable = [alias for alias in self.clusters if self.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]]
+        pairs = [Flow(source, target) for source in reachable for target in reachable if source != target]
+        return tuple(
+            pair
+            for pair in pairs
+            if (not self.targets or pair.target in self.targets) and self.settings(pair)[keys.EMIT_HEARTBEATS_ENABLED]
+        )
+
+    @property
+    def cluster_pairs(self) -> tuple[Flow, ...]:
+        """Every pair for which something runs: MM2 has a herder for each."""
+        return tuple(dict.fromkeys((*self.flows, *self.heartbeat_flows)))
+
+    def _view(self, layers: tuple[Layer, ...], prefix: str, fixed: Mapping[str, str] | None = None) -> Settings:
+        written_as = {key: places[-1].name for key, places in origins(self.raw, layers).items()}
+        values = {key: self.resolver.resolve(name, self.raw[name]) for key, name in written_as.items()}
+        return Settings({**values, **(fixed or {})}, prefix, written_as)

@@ -1,0 +1,62 @@
+"""Shows a configuration without its secrets: `redact`. Everything that prints or serves configuration goes through it.
+
+Hidden are values of the table's PASSWORD keys wherever they stand, of keys whose name sounds secret, and the secret
+parts of other values: `password=...` as in a JAAS line, the credentials in a URL, private keys in PEM text.
+Invariant: when in doubt, hidden. A placeholder such as `${file:...}` names a secret without being one and is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from heliograph.config.keys import TABLE
+from heliograph.config.types import HIDDEN, PASSWORD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WORDS = (
+    r"password|passwd|passphrase|pwd|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key"
+    r"|auth(?:orization)?(?![a-z])|bearer|signature(?!\.algorithm)"
+)
+_SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
+# `password="p"`, `password = 'p'`, `client.secret=p;` and `"password": "p"` inside of a longer text.
+_SECRET_OPTION = re.compile(
+    rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*)["']?\s*[=:]\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;,&]+)""",
+    re.IGNORECASE,
+)
+_URL_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_ONLY_PLACEHOLDERS = re.compile(r"(?:\s*\$\{[^}]*\}\s*)+")
+
+
+def redact(values: Mapping[str, str]) -> dict[str, str]:
+    """The same configuration, fit for anyone's eyes."""
+    return {name: redact_value(name, value) for name, value in values.items()}
+
+
+def redact_value(name: str, value: str) -> str:
+    """One value by the name it is written under, with any prefix."""
+    if not value or _ONLY_PLACEHOLDERS.fullmatch(value):
+        return value
+    if is_secret(name):
+        return HIDDEN
+    shown = _PRIVATE_KEY.sub(HIDDEN, value)
+    shown = _URL_CREDENTIALS.sub(rf"\1{HIDDEN}@", shown)
+    return _SECRET_OPTION.sub(lambda found: found[0] if _is_placeholder(found[2]) else f"{found[1]}{HIDDEN}", shown)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the whole value of a key is a secret: by the table, or by the sound of its name."""
+    parts = name.split(".")
+    rows = {start: row for start in range(len(parts)) if (row := TABLE.get(".".join(parts[start:]))) is not None}
+    if any(row.type is PASSWORD for row in rows.values()):
+        return True
+    # What the table knows is no secret, whatever it sounds like; the prefix before it may still say that it is.
+    unknown = ".".join(parts[: min(rows)]) if rows else name
+    return _SECRET_NAME.search(unknown) is not None
+
+
+def _is_placeholder(text: str) -> bool:
+    return _ONLY_PLACEHOLDERS.fullmatch(text.strip("\"'")) is not None
