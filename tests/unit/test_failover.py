@@ -71,7 +71,9 @@ def test_a_move_to_the_target_never_passes_an_unread_record(
     comes_again = sum(upstream < told_position and downstream >= place.offset for upstream, downstream in pairs)
     assert place.again is None or comes_again <= place.again
     if kind == "ours" and position <= pairs[-1][0] and source_is_there and position >= pairs[0][0]:
-        assert (comes_again, place.again) == (0, 0)
+        assert comes_again == 0
+        # In a gap on both sides a record that nobody told us of would be possible.
+        assert place.again == 0 or position not in dict(pairs)
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data(), KINDS)

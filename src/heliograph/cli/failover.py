@@ -213,7 +213,7 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     verb = "would continue" if dry_run else "continues"
     set_count = len(plan.offsets)
     words = [f"{plan.group}: {verb} on '{cluster}', {count_of(set_count, 'offset')} {'to set' if dry_run else 'set'}"]
-    words.append("records read again: " + ("not known" if plan.again is None else f"{plan.again:,}"))
+    words.append(f"records read again: {_again(plan.again)}")
     if result.not_replicated is not None:
         words.append(f"not replicated yet: {result.not_replicated:,}")
     rows = [(m.tp, m.before, m.offset, m.again, _outcome(m.outcome, m.why)) for m in plan.moves]
@@ -222,6 +222,12 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     if result.reads_still_on is not None:
         lines.append(f"  it still has members on '{result.reads_still_on}': what they read from now on is read again")
     return lines + [f"  left behind: {tp}, which no flow copies to '{cluster}'" for tp in result.left_behind]
+
+
+def _again(count: int | None) -> str:
+    if count is None:
+        return "not known"
+    return f"at most {count:,}" if count else "0"
 
 
 def _outcome(outcome: Outcome, why: str) -> str:
