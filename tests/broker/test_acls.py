@@ -17,10 +17,12 @@ from heliograph.errors import BrokerError
 from heliograph.kafka.acl_admin import add_acls, topic_acls
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.config_admin import alter_topic_configs
+from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.security import Security
+from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
 from heliograph.mirror.topics import AddPartitions, CreateTopic
-from heliograph.model import AclBinding, Address
+from heliograph.model import AclBinding, Address, CommittedOffset, TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.internal_topics import create_internal_topic
@@ -202,3 +204,22 @@ def test_a_plan_shows_acls_and_what_is_not_permitted(
     assert f"  skip     {topic}: '{alias}' does not show it; the principal needs DESCRIBE on the topic\n" in told
     assert f"  trouble  The cluster '{alias}' refused to list its ACLs" in told
     assert PASSWORD not in told
+
+
+def test_missing_permissions_for_groups_are_named(there: Guarded, topic: str) -> None:
+    make_topic(there.cluster, topic, 1)
+    place = {TopicPartition(topic, 0): CommittedOffset(0)}
+    assert GroupAdmin(there.admin()).commit(topic, place) == {}
+    mirror = GroupAdmin(there.admin_as("mirror", "B"))
+    assert topic not in mirror.list_groups()
+    for look in (mirror.committed, mirror.states):
+        with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'.*needs DESCRIBE on it"):
+            look([topic])
+    with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'; the principal needs READ on"):
+        mirror.commit(topic, place)
+
+
+def test_a_topic_of_ours_that_is_hidden_does_not_look_missing(there: Guarded, topic: str) -> None:
+    make_topic(there.cluster, topic, 1)
+    with pytest.raises(BrokerError, match=f"'B' does not show us {topic}; the principal needs DESCRIBE and READ on it"):
+        list(read_topic(there.admin_as("mirror", "B"), topic))
