@@ -6,18 +6,28 @@ layers above. `run` and `validate` ask the same question here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heliograph.config.dedicated import MirrorMakerConfig, Report, examine
 from heliograph.config.names import ROLES
 from heliograph.errors import ConfigError
 from heliograph.mirror.topics import TopicRules
 from heliograph.worker.clusters import cluster_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.placeholders import Lookup
+
+
+def examine_all(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
+    """Everything about a file that can be said without a cluster: as `examine`, and what the parts above say."""
+    report = examine(text, lookup, only_targets)
+    if report.sound is None:
+        return report
+    return replace(report, problems=(*report.problems, *config_problems(report.sound)))
 
 
 def config_problems(config: MirrorMakerConfig) -> list[str]:
