@@ -20,7 +20,7 @@ demo: $(STAMP) ## Replicate 100 products between two embedded clusters and prove
 
 test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "broker or spark"
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "broker or spark" -n 2 --dist loadfile
 
 check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
 	@$(BIN)/ruff format --check -q src tests bench

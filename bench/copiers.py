@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.interop.java_mm2 import mirror_maker_command
+
 from bench.workloads import Workload
-from heliograph.embedded.jars import connect_jars, ensure_jars
-from heliograph.embedded.java import java_command
 
 _COMMON = """\
 clusters = {alias}, target
@@ -34,14 +34,6 @@ tasks.max = 4
 target.producer.batch.size = 524288
 target.producer.linger.ms = 20
 {alias}.consumer.max.poll.records = 20000
-"""
-
-
-_LOG_CONFIG = """\
-rootLogger.level = WARN
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
 """
 
 
@@ -84,21 +76,7 @@ class Copier:
     def _command(self, file: Path) -> list[str]:
         if not self.is_java:
             return [sys.executable, "-m", "heliograph", "run", str(file)]
-        libs = ensure_jars(connect_jars())
-        log_config = file.with_suffix(".log4j2.properties")
-        log_config.write_text(_LOG_CONFIG)
-        heap = ["-Xms256M", "-Xmx2G"]  # what connect-mirror-maker.sh sets
-        return [
-            java_command(),
-            *heap,
-            "-server",
-            "-XX:+UseG1GC",
-            f"-Dlog4j2.configurationFile={log_config}",
-            "-cp",
-            f"{libs}/*",
-            "org.apache.kafka.connect.mirror.MirrorMaker",
-            str(file),
-        ]
+        return mirror_maker_command(file)
 
 
 JAVA_DEFAULTS = Copier("Java MM2, defaults", "jd", is_java=True)

@@ -58,11 +58,20 @@ def write(cluster: EmbeddedCluster, topic: str, records: Iterable[dict[str, obje
 
 def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object) -> dict[int, list[Seen]]:
     """Everything in a topic, by partition, in order; up to the first open transaction where the reader is committed."""
-    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True, **config}
+    found = read_with_offsets(cluster, topic, partitions, **config)
+    return {p: [record for _offset, record in records] for p, records in found.items()}
+
+
+def read_with_offsets(
+    cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
+) -> dict[int, list[tuple[int, Seen]]]:
+    """As `read`, each record with its offset."""
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "tests", "enable.partition.eof": True}
+    settings |= {"enable.auto.commit": False, **config}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     wanted = set(range(partitions))
-    seen: dict[int, list[Seen]] = defaultdict(list)
+    seen: dict[int, list[tuple[int, Seen]]] = defaultdict(list)
     deadline = time.monotonic() + 120
     while wanted:
         assert time.monotonic() < deadline, f"{topic}: partitions {wanted} did not reach their end"
@@ -73,16 +82,22 @@ def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object
                 wanted.discard(p)
                 continue
             headers = tuple((name, value) for name, value in message.headers() or ())
-            seen[p].append(Seen(message.key(), message.value(), headers, message.timestamp()))
+            record = Seen(message.key(), message.value(), headers, message.timestamp())
+            seen[p].append((message.offset(), record))
     consumer.close()
     return dict(seen)
 
 
 def enable_second_protocol(cluster: EmbeddedCluster) -> None:
     """Let a cluster use the transaction protocol of Kafka 4 (KIP-890), as newly formatted ones do by themselves."""
+    enable_feature(cluster, "transaction.version", 2)
+
+
+def enable_feature(cluster: EmbeddedCluster, feature: str, level: int) -> None:
+    """Raise a feature of a cluster; `group.version` 1 is the consumer group protocol of KIP-848."""
     admin = admin_of(cluster)
     update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="transaction.version", max_version_level=2, allow_downgrade=False, upgrade_type=1
+        feature=feature, max_version_level=level, allow_downgrade=False, upgrade_type=1
     )
     view = admin.view([])
     answer = admin.ask_at(

@@ -36,9 +36,10 @@ RACKS = {
 }
 
 
-def _running(
+def running_cluster(
     name: str, folder: Path, config: dict[str, str] = KEEP_RECORDS, brokers: int = 1
 ) -> Iterator[EmbeddedCluster]:
+    """A cluster for a fixture of its own."""
     unique = f"test-{os.getpid()}-{name}"
     cluster = start_cluster(unique, data=folder, config=config, brokers=brokers)
     try:
@@ -51,19 +52,19 @@ def _running(
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """A cluster of one broker to read from."""
-    yield from _running("source", tmp_path_factory.mktemp("source"))
+    yield from running_cluster("source", tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """A cluster of one broker to write to."""
-    yield from _running("target", tmp_path_factory.mktemp("target"))
+    yield from running_cluster("target", tmp_path_factory.mktemp("target"))
 
 
 @pytest.fixture(scope="module")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """A cluster of three brokers, each in a rack of its own, for tests that take one away."""
-    yield from _running("three", tmp_path_factory.mktemp("three"), KEEP_RECORDS | RACKS, brokers=3)
+    yield from running_cluster("three", tmp_path_factory.mktemp("three"), KEEP_RECORDS | RACKS, brokers=3)
 
 
 @pytest.fixture

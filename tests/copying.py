@@ -80,8 +80,8 @@ class Copy:
             "task_id": f"{self.alias}-0",
             "attempt": 1,
             "flow": Flow(self.alias, "target"),
-            "source": _cluster_spec(self.alias, self.source),
-            "target": _cluster_spec("target", self.target),
+            "source": cluster_spec(self.alias, self.source),
+            "target": cluster_spec("target", self.target),
             "partitions": tuple(parts),
             "connector": CONNECTOR,
             "offsets_topic": self.offsets_topic,
@@ -126,7 +126,7 @@ def run_in_background(loop: CopyLoop) -> Callable[[], TaskReport]:
     return join
 
 
-def _cluster_spec(alias: str, cluster: EmbeddedCluster) -> ClusterSpec:
+def cluster_spec(alias: str, cluster: EmbeddedCluster) -> ClusterSpec:
     return ClusterSpec(alias, tuple(Address("127.0.0.1", b.port) for b in cluster.brokers), Security(), 10_000)
 
 

@@ -19,7 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
 
-from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
@@ -56,6 +61,7 @@ APIS: dict[Any, tuple[Any, int, int]] = {
     AddPartitionsToTxnRequest: (AddPartitionsToTxnResponse, 0, 3),
     EndTxnRequest: (EndTxnResponse, 0, 5),
     DescribeTransactionsRequest: (DescribeTransactionsResponse, 0, 0),
+    CreateTopicsRequest: (CreateTopicsResponse, 2, 5),
 }
 _BY_KEY = {request.API_KEY: request for request in APIS}
 _NOT_LEADER, _UNKNOWN_TOPIC = 6, 3
@@ -374,6 +380,16 @@ def _describe_transactions(cluster: ScriptedCluster, seen: Seen, code: int | Non
     )
 
 
+def _create_topics(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
+    if not code:
+        for topic in seen.request.topics:
+            cluster.leaders.update({(topic.name, p): 1 for p in range(topic.num_partitions)})
+    result_class = CreateTopicsResponse.CreatableTopicResult
+    return CreateTopicsResponse(
+        topics=[result_class(name=topic.name, error_code=code or 0) for topic in seen.request.topics]
+    )
+
+
 _ANSWERS: dict[Any, Callable[[ScriptedCluster, Seen, int | None], Any]] = {
     ApiVersionsRequest: _api_versions,
     MetadataRequest: _metadata,
@@ -385,4 +401,5 @@ _ANSWERS: dict[Any, Callable[[ScriptedCluster, Seen, int | None], Any]] = {
     AddPartitionsToTxnRequest: _add_partitions,
     EndTxnRequest: _end_txn,
     DescribeTransactionsRequest: _describe_transactions,
+    CreateTopicsRequest: _create_topics,
 }

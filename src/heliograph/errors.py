@@ -5,7 +5,8 @@
     ├── ClusterError           a Kafka cluster cannot be used
     │   ├── UnreachableError   no broker answered within the stated time
     │   ├── AuthenticationError the broker refused the credentials or the certificate
-    │   └── BrokerError        a broker answered with an error code
+    │   ├── BrokerError        a broker answered with an error code
+    │   └── GroupActiveError   a consumer group has members: only they may move its offsets
     ├── BatchError             a record batch that must not be forwarded as it is (topic, partition, offset)
     │   └── CorruptBatchError  its bytes do not hold together
     ├── TaskError              a copy task cannot go on and must be started again
@@ -55,6 +56,10 @@ class BrokerError(ClusterError):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+
+
+class GroupActiveError(ClusterError):
+    """A consumer group has members; only they may move its offsets."""
 
 
 class BatchError(HeliographError):

@@ -53,6 +53,21 @@ class ConfigEntry:
     is_read_only: bool = False
     is_sensitive: bool = False
     is_static_broker_config: bool = False
+    is_topic_config: bool = False  # set on the topic itself, not a default of any kind
+
+
+class AclBinding(NamedTuple):
+    """One ACL of a topic, in Kafka's words: `ALLOW`, `READ`, `LITERAL`."""
+
+    topic: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+    pattern: str = "LITERAL"
+
+    def __str__(self) -> str:
+        return f"{self.permission} {self.operation} on {self.topic} to {self.principal} from {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +126,13 @@ class Checkpoint(NamedTuple):
     tp: TopicPartition
     upstream: int
     downstream: int
+    metadata: str = ""
+
+
+class CommittedOffset(NamedTuple):
+    """What a consumer group has committed for a partition: the next offset it reads, and a note of its own."""
+
+    offset: int
     metadata: str = ""
 
 

@@ -10,8 +10,9 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.admin import READ_UNCOMMITTED
+from heliograph.kafka.log_reader import read_chunk
 from heliograph.kafka.producer import ProduceLimits
-from heliograph.kafka.topic_log import fetch_partition
 from heliograph.model import SourceOffset, TopicPartition
 from heliograph.wire.forward import Rules, prepare
 from tests.clients import admin_of, make_topic, read, write
@@ -52,9 +53,8 @@ def codecs_of(cluster: EmbeddedCluster, topic: str) -> list[int]:
     admin = admin_of(cluster)
     codecs = []
     for p in range(2):
-        leader = admin.view([topic]).brokers[1]
-        data = fetch_partition(admin, leader, TopicPartition(topic, p), 0)
-        assert data is not None
+        data = read_chunk(admin, TopicPartition(topic, p), 0, READ_UNCOMMITTED)
+        assert data.records is not None
         pieces, _next, error = prepare(memoryview(bytearray(data.records)), 0, (), Rules(merge_below_bytes=0))
         assert error is None
         codecs += [piece.view[22] & 7 for piece in pieces]

@@ -16,7 +16,8 @@ from heliograph.embedded.cluster import EmbeddedCluster, find_cluster
 from heliograph.engine.report import TaskReport
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.fetcher import FetchLimits
-from heliograph.model import TopicPartition
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.model import CommittedOffset, TopicPartition
 from tests.clients import Seen, admin_of, make_topic, read, write
 from tests.copying import Copy, HandLease, run_in_background, wait_for
 
@@ -290,3 +291,23 @@ def test_a_target_topic_deleted_and_created_again_is_waited_for(
     join()
     written = read(source, topic, 3)
     assert read(three_brokers, copy.remote, 3) == {p: records[1000:] for p, records in written.items()}
+
+
+def test_many_groups_are_asked_about_at_once_and_again_where_their_coordinators_moved(
+    three_brokers: EmbeddedCluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heliograph.kafka.coordinators._GROUPS_PER_REQUEST", 20)
+    make_topic(three_brokers, topic, 3, factor=3)
+    names = [f"{topic}-{n}" for n in range(60)]
+    tp = TopicPartition(topic, 0)
+    admin = admin_of(cluster_now(three_brokers))
+    groups = GroupAdmin(admin)
+    for n, name in enumerate(names):
+        assert groups.commit(name, {tp: CommittedOffset(n)}) == {}
+    committed = {name: {tp: CommittedOffset(n)} for n, name in enumerate(names)}
+    assert groups.committed(names) == committed
+    restart(three_brokers, 1, topic)
+    assert groups.committed(names) == committed
+    assert set(names) <= groups.list_groups().keys()
+    assert groups.states([*names, "nobody"]) == dict.fromkeys(names, "Empty") | {"nobody": "Dead"}
+    admin.close()

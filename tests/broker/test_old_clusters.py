@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -10,9 +11,14 @@ import pytest
 
 from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-from heliograph.model import TopicPartition
+from heliograph.errors import GroupActiveError
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.model import CommittedOffset, TopicPartition
+from heliograph.worker.acl_sync import AclSync
+from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.topic_sync import TopicSync
 from tests.broker.test_copy import codecs_of, odd_records
+from tests.broker.test_groups import member
 from tests.clients import admin_of, make_topic, read, write
 from tests.conftest import KEEP_RECORDS
 from tests.copying import Copy
@@ -92,9 +98,12 @@ def test_an_old_cluster_tells_topics_configs_and_offsets(old: EmbeddedCluster, t
     admin.close()
 
 
+def settings_of(alias: str, topic: str) -> Settings:
+    return Settings({"source.cluster.alias": alias, "target.cluster.alias": "target", "topics": f"{topic}.*"})
+
+
 def sync_of(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str) -> TopicSync:
-    settings = {"source.cluster.alias": alias, "target.cluster.alias": "target", "topics": f"{topic}.*"}
-    return TopicSync(Settings(settings), admin_of(source), admin_of(target))
+    return TopicSync(settings_of(alias, topic), admin_of(source), admin_of(target))
 
 
 @pytest.mark.parametrize("is_source", [True, False])
@@ -115,6 +124,57 @@ def test_topics_are_made_and_grow_between_an_old_and_a_new_cluster(
     configs = {entry.name: entry.value for entry in admin.topic_configs([f"{alias}.{topic}-a"])[f"{alias}.{topic}-a"]}
     assert (configs["retention.ms"], configs["cleanup.policy"]) == ("12345678", "compact")
     admin.close()
+
+
+def test_a_new_source_keeps_an_old_clusters_topics_as_far_as_it_can(
+    old: EmbeddedCluster, source: EmbeddedCluster, topic: str, alias: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the old cluster does not know is left out; what it cannot alter is told once."""
+    settings = settings_of(alias, topic)
+    make_topic(source, topic, 1, local_retention_ms="1000", cleanup_policy="compact")
+    topics = sync_of(source, old, alias, topic)
+    topics.ensure_offsets_topic()
+    replicated = topics.sync()
+    assert (len(replicated.partitions), replicated.troubles) == (1, ())
+    make_topic(source, f"{topic}-b", 1, retention_ms="1000")
+    make_topic(old, f"{alias}.{topic}-b", 1)
+    sync = ConfigSync(settings, admin_of(source), admin_of(old))
+    caplog.clear()
+    for _round in range(2):
+        assert sync.sync() == ()
+    assert len([m for m in caplog.messages if "topics have no config local.retention.ms there; left out" in m]) == 1
+    assert len([m for m in caplog.messages if "older than Kafka 2.3" in m]) == (old.version == "1.1.1")
+    admin = admin_of(old)
+    configs = admin.topic_configs([f"{alias}.{topic}", f"{alias}.{topic}-b"])
+    values = {remote: {entry.name: entry.value for entry in entries} for remote, entries in configs.items()}
+    assert values[f"{alias}.{topic}"]["cleanup.policy"] == "compact"
+    assert (values[f"{alias}.{topic}-b"]["retention.ms"] == "1000") == (old.version != "1.1.1")
+    admin.close()
+
+
+def test_an_old_clusters_configs_reach_a_new_one(
+    old: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(old, topic, 1, retention_ms="1000")
+    make_topic(target, f"{alias}.{topic}", 1)
+    sync = ConfigSync(settings_of(alias, topic), admin_of(old), admin_of(target))
+    assert sync.sync() == ()
+    admin = admin_of(target)
+    deadline = time.monotonic() + 20
+    while ("retention.ms", "1000") not in [
+        (entry.name, entry.value) for entry in admin.topic_configs([f"{alias}.{topic}"])[f"{alias}.{topic}"]
+    ]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    admin.close()
+
+
+def test_an_old_cluster_without_authorizer_has_no_acls_to_sync(
+    old: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    plan, notes = AclSync(settings_of(alias, topic), admin_of(old), admin_of(target)).plan()
+    assert plan.adds == ()
+    assert notes == (f"{old.name}: the cluster has no authorizer; ACLs are not synced",)
 
 
 def test_a_topic_of_an_older_format_is_made_without_that_config(
@@ -139,6 +199,26 @@ def test_a_killed_old_broker_comes_back_with_its_data(old: EmbeddedCluster, topi
     admin.end_offsets([TopicPartition(topic, p) for p in range(2)])  # answers when the broker leads them again
     admin.close()
     assert read(again, topic, 2) == before
+
+
+def test_groups_of_an_old_cluster_are_seen_and_moved(old: EmbeddedCluster, topic: str) -> None:
+    make_topic(old, topic)
+    tp, idle = TopicPartition(topic, 0), f"idle-{topic}"
+    admin = admin_of(old)
+    groups = GroupAdmin(admin)
+    assert groups.commit(idle, {tp: CommittedOffset(3, "note")}) == {}
+    with member(old, topic, topic):
+        assert groups.states([topic, idle, "nobody"]) == {topic: "Stable", idle: "Empty", "nobody": "Dead"}
+        with pytest.raises(GroupActiveError, match="active members"):
+            groups.commit(topic, {tp: CommittedOffset(1)})
+    assert {topic, idle} <= groups.list_groups().keys()
+    assert groups.commit(topic, {tp: CommittedOffset(1)}) == {}
+    assert groups.committed([topic, idle, "nobody"]) == {
+        topic: {tp: CommittedOffset(1)},
+        idle: {tp: CommittedOffset(3, "note")},
+        "nobody": {},
+    }
+    admin.close()
 
 
 @pytest.mark.parametrize("version", ["1.1.1", "2.8.2"])

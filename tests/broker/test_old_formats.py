@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
-from heliograph.kafka.topic_log import fetch_partition
+from heliograph.kafka.admin import READ_UNCOMMITTED
+from heliograph.kafka.log_reader import read_chunk
 from heliograph.model import TopicPartition
 from tests.clients import Seen, admin_of, make_topic, read, write
 from tests.conftest import KEEP_RECORDS
@@ -43,12 +44,11 @@ def plain_records(count: int = 200) -> Iterator[dict[str, object]]:
 def magics_of(cluster: EmbeddedCluster, topic: str, *, at_end: bool = False) -> set[int]:
     """Which formats the first (or last) entries of the topic's partitions have on the wire."""
     admin = admin_of(cluster)
-    broker = admin.view([topic]).brokers[1]
     tps = [TopicPartition(topic, p) for p in range(2)]
     offsets = {tp: end - 1 for tp, end in admin.end_offsets(tps).items()} if at_end else dict.fromkeys(tps, 0)
-    fetched = [fetch_partition(admin, broker, tp, offset) for tp, offset in offsets.items()]
+    fetched = [read_chunk(admin, tp, offset, READ_UNCOMMITTED) for tp, offset in offsets.items()]
     admin.close()
-    return {bytes(data.records)[16] for data in fetched}
+    return {data.records[16] for data in fetched if data.records is not None}
 
 
 def without_timestamps(records: dict[int, list[Seen]]) -> dict[int, list[tuple[bytes | None, bytes | None]]]:

@@ -1,4 +1,4 @@
-"""MM2's own records against bytes that Kafka 4.3.1's classes wrote."""
+"""MM2's own records, and keys of progress, against bytes that Kafka 4.3.1's classes wrote."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
+from heliograph.wire.connect_offsets import encode_key
 from heliograph.wire.mirror_records import (
     decode_checkpoint,
     decode_heartbeat,
@@ -49,6 +50,13 @@ def test_a_heartbeat_has_javas_bytes() -> None:
         "000141000142",
         "00000000018bcfe5687b",
     ]
+
+
+def test_a_key_of_progress_has_javas_escapes() -> None:
+    alias = 'a"\\u001f\x1f\té😀'
+    assert encode_key("MirrorSourceConnector", alias, TopicPartition("t", 3)) == (
+        b'["MirrorSourceConnector",{"cluster":"a\\"\\\\u001f\\u001F\\t\xc3\xa9\\uD83D\\uDE00","partition":3,"topic":"t"}]'
+    )
 
 
 @given(_TPS, _OFFSETS, _OFFSETS, st.lists(st.builds(OffsetRun, _OFFSETS, _OFFSETS, _OFFSETS)))

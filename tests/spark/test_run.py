@@ -32,6 +32,13 @@ def count(cluster: EmbeddedCluster, topic: str, partitions: int = 2) -> int:
         admin.close()
 
 
+def config_of(cluster: EmbeddedCluster, topic: str, name: str) -> str | None:
+    admin = admin_of(cluster)
+    values = {entry.name: entry.value for entry in admin.topic_configs([topic])[topic]}
+    admin.close()
+    return values[name]
+
+
 def test_once_copies_what_is_there_and_exits_with_a_summary(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
@@ -44,8 +51,7 @@ def test_once_copies_what_is_there_and_exits_with_a_summary(
     assert "WARN" not in ended.stderr
     assert "Exception" not in ended.stdout + ended.stderr
     assert read(target, f"{alias}.{topic}", 3) == read(source, topic, 3)
-    configs = {c.name: c for c in admin_of(target).topic_configs([f"{alias}.{topic}"])[f"{alias}.{topic}"]}
-    assert configs["retention.ms"].value == "86400000"
+    assert config_of(target, f"{alias}.{topic}", "retention.ms") == "86400000"
     again = run("run", file, "--once")
     assert f"{alias}->target: done, 0 records" in again.stdout
     assert count(target, f"{alias}.{topic}", 3) == 500
@@ -87,14 +93,17 @@ def one_record_through(source: EmbeddedCluster, target: EmbeddedCluster, topic: 
     return elapsed
 
 
-def test_a_new_topic_and_new_partitions_are_noticed_while_running(
+def test_new_topics_partitions_and_configs_are_noticed_while_running(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
+    from heliograph.kafka.config_admin import alter_topic_configs
+    from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
     from heliograph.mirror.topics import AddPartitions
 
     first, second = f"{topic}-a", f"{topic}-b"
     make_topic(source, first)
-    file = write_file(tmp_path, source, target, alias, f"{topic}.*", "refresh.topics.interval.seconds=1")
+    often = ("refresh.topics.interval.seconds=1", "sync.topic.configs.interval.seconds=1")
+    file = write_file(tmp_path, source, target, alias, f"{topic}.*", *often)
     with Running(file) as heliograph:
         write(source, first, [{"value": b"1", "partition": 0}])
         wait_for(lambda: count(target, f"{alias}.{first}") == 1, 90)
@@ -105,8 +114,21 @@ def test_a_new_topic_and_new_partitions_are_noticed_while_running(
         admin_of(source).wait_for_leaders({first: 4})
         write(source, first, [{"value": b"3", "partition": 3}])
         wait_for(lambda: count(target, f"{alias}.{first}", 4) == 2, 60)
+        alter_topic_configs(admin_of(source), [AlterConfigs(first, (ConfigChange("retention.bytes", None, "12345"),))])
+        wait_for(lambda: config_of(target, f"{alias}.{first}", "retention.bytes") == "12345", 60)
         assert heliograph.stop() == 0
     assert read(target, f"{alias}.{first}", 4) == read(source, first, 4)
+
+
+def test_a_topic_that_cannot_be_made_is_a_sentence_and_an_exit_code(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(source, topic, 1)
+    ended = run("run", write_file(tmp_path, source, target, alias, topic, "replication.factor=5"), "--once")
+    assert ended.returncode == 1
+    assert f"error: {alias}->target: The topics {alias}.{topic} cannot be made on 'target':" in ended.stderr
+    assert "replication.factor is 5, but the cluster 'target' has 1 broker(s)" in ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
 
 
 def test_a_record_the_target_does_not_take_fails_alone_and_the_exit_code_says_so(
@@ -117,7 +139,7 @@ def test_a_record_the_target_does_not_take_fails_alone_and_the_exit_code_says_so
     for name in (good, bad):
         make_topic(source, name)
         write(source, name, ({"value": b"x" * 100 * n, "partition": n % 2} for n in range(30)))
-    file = write_file(tmp_path, source, target, alias, f"{topic}.*")
+    file = write_file(tmp_path, source, target, alias, f"{topic}.*", "sync.topic.configs.enabled=false")
     ended = run("run", file, "--once")
     assert ended.returncode == 1
     assert f"error: {alias}->target {bad}-0: the batch at offset 10 was refused: its one record needs" in ended.stderr

@@ -36,8 +36,8 @@ def test_errors_warnings_and_notes_are_told_together(tmp_path: Path) -> None:
     assert result.exit_code == 2
     kinds = [line.partition(":")[0] for line in result.output.splitlines()[:-1]]
     assert kinds == ["error"] * 3 + ["warning", "note"]
-    assert "'[' is not a valid regular expression" in result.output
-    assert "A.sasl.mechanism: 'X' is not supported" in result.output
+    assert "error: line 5: A->B.topics: '[' cannot be read as a Java regular expression" in result.output
+    assert "error: line 9: A.sasl.mechanism: 'X' is not supported" in result.output
     assert result.output.splitlines()[-1].endswith("not usable; 3 error(s), 1 warning(s), 1 note(s).")
 
 

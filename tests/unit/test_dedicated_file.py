@@ -261,6 +261,12 @@ def test_an_old_name_still_works() -> None:
     assert both.settings(AB)[keys.TOPICS_EXCLUDE] == ("x",)
 
 
+def test_a_class_of_the_users_may_have_keys_of_its_own() -> None:
+    lines = ("topic.filter.class=acme.filters:Ours", "A->B.acme.list=x", "A->B.topcs=x")
+    (warning,) = read(minimal(*lines)).warnings
+    assert "Did you mean 'A->B.topics'?" in warning
+
+
 def test_an_ignored_key_is_noted_with_the_reason() -> None:
     config = read(minimal("consumer.poll.timeout.ms=5", "B.producer.compression.type=zstd", "listeners=http://:1"))
     assert config.warnings == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -83,33 +84,37 @@ def test_past_offset_translation() -> None:
     assert kept == [1000, 4840, 6760, 8680, 9160, 9640, 9880, 9940, 9970, 9990, 10_000]
 
 
-def expirations(store: PartitionSyncStore, upstream: int) -> int:
-    before = len(store.distinct)
-    store.add(Pair(upstream, upstream))
-    return before + 1 - len(store.distinct)
+def assert_few_expire_at_once(first: int, steps: Iterable[int], most: int) -> None:
+    """Feed a store; the newest and the first sync must stay, and each new one may drive out only so many others."""
+    store, upstream, known = PartitionSyncStore(Pair(first, first)), first, 1
+    for step in steps:
+        upstream += step
+        assert upstream < 2**63, "the test leaves the range of offsets"
+        store.add(Pair(upstream, upstream))
+        distinct = store.distinct
+        assert (distinct[0].upstream, store._slots[-1].upstream) == (upstream, first)
+        assert known + 1 - len(distinct) <= most, f"after {upstream}"
+        known = len(distinct)
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 10, 64, 100, 1000, 65_535])
-def test_consistently_spaced_syncs_expire_one_at_a_time(step: int) -> None:
-    store = PartitionSyncStore(Pair(0, 0))
-    assert max(expirations(store, n * step) for n in range(1, 3000)) <= 1
+@pytest.mark.parametrize("first", [0, 1, 2, 13, 29])
+def test_consistently_spaced_syncs(first: int) -> None:
+    """Each new sync drives out one other at most, however far apart they are."""
+    for bits in range(1, 57):
+        assert_few_expire_at_once(first, [(1 << bits) - 1] * 100, most=1)
 
 
-@pytest.mark.parametrize("bits", range(10))
-def test_randomly_spaced_syncs_expire_few_at_a_time(bits: int) -> None:
-    chance = random.Random(bits)
-    store, upstream = PartitionSyncStore(Pair(0, 0)), 0
-    for _ in range(2000):
-        upstream += chance.randrange(1 << bits)
-        assert expirations(store, upstream) <= bits + 2
+def test_randomly_spaced_syncs() -> None:
+    """Steps that differ by n bits drive out n + 2 at once at worst."""
+    chance = random.Random(0)
+    for bits in range(1, 54):
+        assert_few_expire_at_once(0, (chance.randrange(1 << bits) for _ in range(1 << 9)), most=bits + 2)
 
 
 def test_dropped_syncs_spacing() -> None:
-    chance = random.Random(1)
-    store, upstream = PartitionSyncStore(Pair(0, 0)), 0
-    for _ in range(3000):
-        upstream += 100 * (1 + (chance.random() < 0.1))
-        assert expirations(store, upstream) <= 2
+    """Every other sync was lost on its way: two are driven out at once at worst."""
+    chance = random.Random(0)
+    assert_few_expire_at_once(0, (100 * chance.choice((1, 2)) for _ in range(10_000)), most=2)
 
 
 @given(st.lists(st.integers(0, 2**62), min_size=1, max_size=60))
@@ -191,6 +196,50 @@ def test_translation_points_at_the_next_unread_record(pairs: list[tuple[int, int
 
 
 @given(copies(), st.randoms(use_true_random=False))
+def test_the_way_back_points_at_the_next_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
+    known = told(pairs, chance, loss=0.3)
+    for position in range(pairs[0][1], pairs[-1][1] + 3):
+        back = known.upstream_of(TP, position)
+        assert back is not None
+        assert all(upstream >= back for upstream, downstream in pairs if downstream >= position), "it passes a record"
+        assert all(upstream < back for upstream, downstream in pairs if downstream < position), "it goes too far back"
+
+
+@given(copies(), st.randoms(use_true_random=False), st.data())
+def test_the_way_back_never_passes_a_record_that_was_copied_again(
+    pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
+) -> None:
+    known = told(pairs, chance)
+    again = data.draw(st.integers(0, len(pairs) - 1))
+    end = pairs[-1][1] + 1
+    copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
+    syncs = PartitionSyncs(10)
+    for upstream, downstream in copied:
+        syncs.note(OffsetRun(upstream, downstream, 1))
+    tell(syncs, known)
+    for position in range(copied[-1][1] + 2):
+        back = known.upstream_of(TP, position)
+        assert back is not None
+        read = {upstream for upstream, downstream in [*pairs, *copied] if downstream < position}
+        assert all(upstream >= back for upstream, _ in pairs if upstream not in read)
+
+
+@given(copies(), st.randoms(use_true_random=False))
+def test_the_way_back_by_javas_syncs_never_passes_a_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
+    known = OffsetMap()
+    known.take_all(OffsetSync(TP, *pair) for pair in pairs if chance.random() < 0.3 or pair is pairs[0])
+    for position in range(pairs[-1][1] + 3):
+        back = known.upstream_of(TP, position)
+        assert back is not None
+        assert (back == -1) is (position < pairs[0][1])
+        assert all(upstream >= back for upstream, downstream in pairs if downstream >= position)
+
+
+def test_there_is_no_way_back_without_offset_syncs() -> None:
+    assert OffsetMap().upstream_of(TP, 0) is None
+
+
+@given(copies(), st.randoms(use_true_random=False))
 def test_a_reader_as_java_never_passes_an_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
     known = told(pairs, chance)
     store = known._stores[TP]
@@ -234,6 +283,11 @@ def test_forgotten_runs_are_translated_to_the_run_before(monkeypatch: pytest.Mon
         assert translated is not None
         unread = [5 * n + into for n in range(20) for into in range(5) if 10 * n + into >= position]
         assert all(downstream >= translated[0] for downstream in unread)
+    for position in range(100):
+        back = known.upstream_of(position)
+        assert back is not None
+        unread = [10 * n + into for n in range(20) for into in range(5) if 5 * n + into >= position]
+        assert all(upstream >= back[0] for upstream in unread)
 
 
 def test_a_run_goes_on_after_a_restart() -> None:

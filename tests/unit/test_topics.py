@@ -35,6 +35,29 @@ def test_defaults_replicate_user_topics_only(topic: str, reason: str | None) -> 
     assert told is None if reason is None else told is not None and reason in told
 
 
+@pytest.mark.parametrize(
+    ("topic", "passes_filter", "is_internal"),
+    [
+        ("foo.internal", True, False),
+        ("foo-internal", True, False),
+        ("connect-configs", True, False),
+        ("_schemas", True, False),
+        ("a.replica", False, False),
+        ("__consumer_offsets", False, True),
+        ("mm2-configs.A.internal", False, True),
+        ("A.checkpoints.internal", True, True),
+        (".hidden", True, True),
+        ("A.mm2-configs.B.internal", True, False),
+    ],
+)
+def test_the_verified_matrix_of_the_defaults(topic: str, passes_filter: bool, is_internal: bool) -> None:
+    """Reference 2.1 and 2.2, as 4.3.1 answers; the clusters have other names than in the topics."""
+    flow = TopicRules.of(Settings({"source.cluster.alias": "S", "target.cluster.alias": "T"}))
+    assert flow.names.accepts(topic) is passes_filter
+    assert flow.policy.is_internal_topic(topic) is is_internal
+    assert flow.replicates(topic) is (passes_filter and not is_internal)
+
+
 def test_patterns_match_the_whole_name_and_exclude_wins() -> None:
     chosen = rules(topics="ord.*, pay", topics_exclude="orders-old")
     assert chosen.replicates("orders")
@@ -52,7 +75,7 @@ def test_heartbeats_are_replicated_despite_the_filter_unless_switched_off() -> N
     assert not rules(topics="x", heartbeats_replication_enabled="false").replicates("heartbeats")
 
 
-@pytest.mark.parametrize("pattern", ["ord(", "[a-z&&[^b]]", r"\p{Alpha}"])
+@pytest.mark.parametrize("pattern", ["ord(", "a{1,3}", r"\p{IsLatin}", "(?x)a b"])
 def test_a_pattern_that_cannot_be_read_names_the_key(pattern: str) -> None:
     with pytest.raises(ConfigError, match=r"topics: '.*'"):
         rules(topics=pattern)
@@ -83,6 +106,20 @@ def test_a_new_topic_gets_the_sources_own_configs_only() -> None:
 def test_partitions_grow_and_never_shrink() -> None:
     assert plan_topics(rules(), [TopicState("t", 4)], {"A.t": 2}) == (AddPartitions("A.t", 4),)
     assert plan_topics(rules(), [TopicState("t", 4)], {"A.t": 9}) == ()
+
+
+def test_refresh_topic_partitions() -> None:
+    """MirrorSourceConnectorTest.testRefreshTopicPartitions: created until the target has it, then left alone."""
+    source = [TopicState("topic", 1)]
+    for _round in range(2):
+        assert plan_topics(rules(), source, {}) == (CreateTopic("A.topic", 1, 2, ()),)
+    assert plan_topics(rules(), source, {"A.topic": 1}) == ()
+
+
+def test_refresh_topic_partitions_topic_on_target_first() -> None:
+    """MirrorSourceConnectorTest.testRefreshTopicPartitionsTopicOnTargetFirst: a copy without a source is no matter."""
+    assert plan_topics(rules(), [], {"A.topic": 1}) == ()
+    assert plan_topics(rules(), [TopicState("topic", 1)], {"A.topic": 1}) == ()
 
 
 _counts = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.integers(1, 9))

@@ -9,8 +9,12 @@ import click
 from heliograph import __version__
 from heliograph.cli.demo import demo
 from heliograph.cli.explain import explain
+from heliograph.cli.failover import failback, failover
+from heliograph.cli.groups import groups
 from heliograph.cli.kafka import kafka
+from heliograph.cli.plan import plan
 from heliograph.cli.run import run
+from heliograph.cli.translate import translate
 from heliograph.cli.validate import validate
 from heliograph.errors import ConfigError, HeliographError
 
@@ -25,6 +29,11 @@ def cli() -> None:
 
 
 cli.add_command(run)
+cli.add_command(groups)
+cli.add_command(translate)
+cli.add_command(failover)
+cli.add_command(failback)
+cli.add_command(plan)
 cli.add_command(validate)
 cli.add_command(explain)
 cli.add_command(kafka)

@@ -21,7 +21,8 @@ from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import ConfigError, EngineError
 from heliograph.wire.forward import warm_up
 from heliograph.worker.checks import examine_all
-from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.control import Control
+from heliograph.worker.source_flow import TOPICS_STEP, SourceFlow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,16 +69,22 @@ def run(
     first = config.settings(config.flows[0])
     engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
     flows = [SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once) for flow in config.flows]
+    control = Control(config, {flow.flow: flow.status for flow in flows})
     log.info(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
     )
     try:
         for flow in flows:
             flow.start()
+        if not once:
+            control.start()
         _watch(flows, screen, stopping, driver)
     finally:
         screen.close()
         _end(engine, flows)
+        control.stop()
+    if once and not any(flow.error for flow in flows):
+        control.run_once()
     code = _summary(flows)
     if code == 0:
         spark.remove_files()
@@ -172,4 +179,9 @@ def _summary(flows: list[SourceFlow]) -> int:
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_PARTITIONS_FAILED
+        for step, troubles in flow.status.control_troubles.items():
+            for trouble in troubles:
+                click.echo(f"error: {flow.flow}: {trouble}", err=True)
+            if step == TOPICS_STEP:  # a topic that could not be made was not copied either
+                code = code or EXIT_PARTITIONS_FAILED
     return code

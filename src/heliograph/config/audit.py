@@ -30,6 +30,12 @@ _OPEN_PREFIXES = (
     "config.storage.",
     "status.storage.",
 )
+_CLASS_KEYS = (
+    "replication.policy.class",
+    "topic.filter.class",
+    "group.filter.class",
+    "config.property.filter.class",
+)
 # The same for what only a connector has; MM2 reads them behind a flow and drops them at the top.
 _OPEN_CONNECTOR_PREFIXES = ("transforms.", "predicates.", "topic.creation.")
 
@@ -47,7 +53,7 @@ def audit_names(raw: Mapping[str, str], clusters: tuple[str, ...]) -> Audit:
     example = _example_flow(raw, clusters)
     for name, value in raw.items():
         written = parse_name(name, clusters)
-        warning = _warning(written, raw, example)
+        warning = None if _may_be_a_classes_own(written, raw) else _warning(written, raw, example)
         note = None if warning else _note(written, value)
         warnings += [warning] if warning else []
         notes += [note] if note else []
@@ -66,6 +72,13 @@ def _is_default(row: Key[object], value: str) -> bool:
         return row.parse(value) == row.default
     except ConfigError:
         return False
+
+
+def _may_be_a_classes_own(written: WrittenName, raw: Mapping[str, str]) -> bool:
+    """A policy or filter of the user's may read keys of its own behind a flow; only what looks like a typo is told."""
+    if written.flow is None or written.role or written.key in TABLE or _near(written.key, Scope.CONNECTOR):
+        return False
+    return any(name.endswith(_CLASS_KEYS) and ":" in value for name, value in raw.items())
 
 
 def _warning(written: WrittenName, raw: Mapping[str, str], example: Flow) -> str | None:

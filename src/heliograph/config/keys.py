@@ -392,3 +392,21 @@ ON_RECREATED = define(
     one_of("fail", "restart"),
     ours=True,
 )
+RENAME_TOPICS = define(
+    "heliograph.rename.topics",
+    LIST,
+    NO_STRINGS,
+    CONNECTOR,
+    "Rules of RenameReplicationPolicy, `from=to`: names, or Java regexes whose groups are `$1` on the right.",
+    ours=True,
+)
+RENAME_OTHERWISE = define(
+    "heliograph.rename.otherwise",
+    STRING,
+    "default",
+    CONNECTOR,
+    "What RenameReplicationPolicy calls the copy of a topic that no rule renames: `default` is `A.topic`, `identity` is"
+    " `topic`.",
+    one_of("default", "identity"),
+    ours=True,
+)

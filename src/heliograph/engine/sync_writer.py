@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _INTERVAL_S = 0.1
 _PAUSE_PER_SYNC_S = 0.001  # so that a thousand busy partitions cost a hundredth of a core
+_PATIENCE_S = 2.0
 _MOST_REQUEST_BYTES = 256 * 1024
 _REQUEST_TIMEOUT_MS = 30_000
 _TOPIC_AUTHORIZATION_FAILED = 29
@@ -50,6 +51,7 @@ class SyncWriter:
         self._due: dict[TopicPartition, None] = {}
         self._is_flushing = False
         self._next_at = 0.0
+        self._waits_since = math.inf
         self._backoff = Backoff(first_s=0.1, most_s=30.0)
         cluster.watch([topic])
 
@@ -92,10 +94,18 @@ class SyncWriter:
         leader = self._cluster.leaders.get(self._tp)
         connection = self._cluster.connection_to(leader) if leader is not None else None
         if connection is None:
-            self.trouble = self._cluster.trouble and f"offset syncs wait: {self._cluster.trouble}"
-            self._cluster.want_metadata()
+            self._wait_for_leader(now, is_known=leader is not None)
             return
+        self._waits_since = math.inf
         self._send(connection, self._take_records())
+
+    def _wait_for_leader(self, now: float, *, is_known: bool) -> None:
+        self._waits_since = min(self._waits_since, now)
+        if not is_known:
+            self._cluster.want_metadata()
+        if now - self._waits_since > _PATIENCE_S:
+            why = self._cluster.trouble or f"{self._tp.topic} on '{self._cluster.alias}' is not there or has no leader"
+            self.trouble = f"offset syncs wait: {why}"
 
     def _take_records(self) -> list[OwnRecord]:
         records: list[OwnRecord] = []

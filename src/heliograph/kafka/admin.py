@@ -30,7 +30,7 @@ from heliograph.errors import (
     UnreachableError,
 )
 from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
-from heliograph.kafka.error_codes import describe
+from heliograph.kafka.refusals import Refusal, refusal_of
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from heliograph.mirror.topics import AddPartitions, CreateTopic
 
 _TOPIC_RESOURCE = 2
-_SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 4, 5
+_SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _TOPICS_PER_REQUEST = 200
 _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 41, 36, 37
 _RETRY_PAUSE_S = 0.2
@@ -55,6 +55,7 @@ class ClusterView(NamedTuple):
     controller_id: int
     partition_counts: dict[str, int]
     leaders: dict[TopicPartition, int]
+    error_codes: dict[str, int]  # of topics that were asked for and not shown
 
 
 class Admin:
@@ -110,7 +111,7 @@ class Admin:
         def build(version: int) -> Any:
             return MetadataRequest(version=version, topics=names, allow_auto_topic_creation=False)
 
-        answer = self._ask_any(MetadataRequest, MetadataResponse, build, newest=8)
+        answer = self.ask_any(MetadataRequest, MetadataResponse, build, newest=8)
         leaders = {
             TopicPartition(topic.name, partition.partition_index): partition.leader_id
             for topic in answer.topics
@@ -118,12 +119,23 @@ class Admin:
         }
         counts = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
-        return ClusterView(brokers, answer.controller_id, counts, leaders)
+        errors = {topic.name: topic.error_code for topic in answer.topics if topic.error_code}
+        return ClusterView(brokers, answer.controller_id, counts, leaders, errors)
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
-        """Every config of every topic, defaults included."""
+        """Every config of every topic, defaults included; raises for the first topic that is refused."""
+        found, refused = self.described_configs(topics)
+        for topic, refusal in refused.items():
+            raise BrokerError(
+                f"The cluster '{self.alias}' refused to describe the configs of topic {topic}: {refusal}.", refusal.code
+            )
+        return found
+
+    def described_configs(self, topics: Iterable[str]) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refusal]]:
+        """Every config of every topic, defaults included, and the reason for each topic that was refused."""
         names = list(topics)
         found: dict[str, tuple[ConfigEntry, ...]] = {}
+        refused: dict[str, Refusal] = {}
         for at in range(0, len(names), _TOPICS_PER_REQUEST):
             chunk = names[at : at + _TOPICS_PER_REQUEST]
 
@@ -139,12 +151,13 @@ class Admin:
                     include_documentation=False,
                 )
 
-            answer = self._ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
+            answer = self.ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
             for described in answer.results:
                 if described.error_code:
-                    raise self._refusal(f"describe the configs of topic {described.resource_name}", described)
-                found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
-        return found
+                    refused[described.resource_name] = refusal_of(described, "DESCRIBE_CONFIGS on the topic")
+                else:
+                    found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
+        return found, refused
 
     def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The high watermark of each partition."""
@@ -214,10 +227,10 @@ class Admin:
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
-    def create_topics(self, topics: Iterable[CreateTopic]) -> dict[str, str]:
+    def create_topics(self, topics: Iterable[CreateTopic]) -> dict[str, Refusal]:
         """Create topics; returns the reason for each that could not be. One that exists already is no failure."""
         wanted = list(topics)
-        failures: dict[str, str] = {}
+        failures: dict[str, Refusal] = {}
         for at in range(0, len(wanted), _TOPICS_PER_REQUEST):
             chunk = wanted[at : at + _TOPICS_PER_REQUEST]
 
@@ -240,17 +253,21 @@ class Admin:
                     validate_only=False,
                 )
 
-            answer = self._ask_controller(
+            answer = self.ask_controller(
                 CreateTopicsRequest,
                 CreateTopicsResponse,
                 build,
                 newest=5,
                 codes=lambda a: [t.error_code for t in a.topics],
             )
-            failures |= {t.name: _reason(t) for t in answer.topics if t.error_code not in (0, _TOPIC_EXISTS)}
+            failures |= {
+                t.name: refusal_of(t, "CREATE on the topic or on the cluster")
+                for t in answer.topics
+                if t.error_code not in (0, _TOPIC_EXISTS)
+            }
         return failures
 
-    def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, str]:
+    def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, Refusal]:
         """Grow topics; returns the reason for each that could not be."""
         wanted = list(topics)
         if not wanted:
@@ -267,14 +284,18 @@ class Admin:
                 validate_only=False,
             )
 
-        answer = self._ask_controller(
+        answer = self.ask_controller(
             CreatePartitionsRequest,
             CreatePartitionsResponse,
             build,
             newest=1,
             codes=lambda a: [result.error_code for result in a.results],
         )
-        return {r.name: _reason(r) for r in answer.results if r.error_code not in (0, _INVALID_PARTITIONS)}
+        return {
+            result.name: refusal_of(result, "ALTER on the topic")
+            for result in answer.results
+            if result.error_code not in (0, _INVALID_PARTITIONS)
+        }
 
     def wait_for_leaders(self, partition_counts: dict[str, int]) -> None:
         """Wait until every partition of the topics has a leader, as new topics do within moments."""
@@ -295,7 +316,7 @@ class Admin:
 
     # --- transport ----------------------------------------------------------------------------------------------------
 
-    def _ask_controller(
+    def ask_controller(
         self,
         request_class: Any,
         response_class: Any,
@@ -304,6 +325,7 @@ class Admin:
         newest: int,
         codes: Any,
     ) -> Any:
+        """Ask the controller, and again where it has moved; `codes` gives the error codes of an answer."""
         for _try in range(_RETRIABLE_TRIES):
             view = self.view([])
             broker = view.brokers.get(view.controller_id) or next(iter(view.brokers.values()), self._bootstrap[0])
@@ -313,7 +335,7 @@ class Admin:
             time.sleep(_RETRY_PAUSE_S)
         raise ClusterError(f"The cluster '{self.alias}' has no controller that answers.")
 
-    def _ask_any(
+    def ask_any(
         self,
         request_class: Any,
         response_class: Any,
@@ -363,14 +385,6 @@ class Admin:
         self._connections[address] = connection
         return connection
 
-    def _refusal(self, doing: str, answer: Any) -> BrokerError:
-        return BrokerError(f"The cluster '{self.alias}' refused to {doing}: {_reason(answer)}.", answer.error_code)
-
-
-def _reason(answer: Any) -> str:
-    words = (getattr(answer, "error_message", None) or "").rstrip(".")
-    return f"{describe(answer.error_code)} ({words})" if words else describe(answer.error_code)
-
 
 def _config_entry(config: Any) -> ConfigEntry:
     return ConfigEntry(
@@ -380,4 +394,5 @@ def _config_entry(config: Any) -> ConfigEntry:
         is_read_only=config.read_only,
         is_sensitive=config.is_sensitive,
         is_static_broker_config=config.config_source == _SOURCE_STATIC_BROKER,
+        is_topic_config=config.config_source == _SOURCE_TOPIC,
     )

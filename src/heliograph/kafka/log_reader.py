@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 8 << 20
 _RETRY_PAUSE_S = 0.2
+_TOPIC_AUTHORIZATION_FAILED = 29
 
 
 class _RawFetchResponse:
@@ -53,8 +54,9 @@ def read_chunk(admin: Admin, tp: TopicPartition, position: int, isolation_level:
                     return data
             time.sleep(answer.throttle_time_ms / 1000)
         if verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.OUT_OF_RANGE) or time.monotonic() > deadline:
+            needs = " The principal needs READ on it." if code == _TOPIC_AUTHORIZATION_FAILED else ""
             raise ClusterError(
-                f"The cluster '{admin.alias}' does not let us read {tp} at {position}: {describe(code)}."
+                f"The cluster '{admin.alias}' does not let us read {tp} at {position}: {describe(code)}.{needs}"
             )
         time.sleep(_RETRY_PAUSE_S)
 

@@ -1,6 +1,7 @@
-"""Reads a whole small topic, such as MM2's own: every committed record up to the end there is now.
+"""Reads small topics, such as MM2's own: whole, or as a tail that goes on where it was.
 
-Waits for leaders that are missing, but not for ever; what a transaction has aborted is not seen.
+Only committed records are seen. Waits for leaders that are missing and for transactions that are open, but not for
+ever.
 """
 
 from __future__ import annotations
@@ -9,25 +10,26 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka.errors import KafkaError
-from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.record import MemoryRecords
 
-from heliograph.errors import BrokerError, ClusterError
+from heliograph.errors import ClusterError
 from heliograph.kafka.admin import READ_COMMITTED, Admin
-from heliograph.kafka.error_codes import describe
+from heliograph.kafka.log_ends import EARLIEST, LATEST
+from heliograph.kafka.log_reader import read_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from heliograph.model import Address, TopicPartition
+    from heliograph.model import TopicPartition
+    from heliograph.wire.fetch_response import PartitionData
 
-_CHUNK_BYTES = 1 << 20
 _RETRY_PAUSE_S = 0.2
 
 
 class LogRecord(NamedTuple):
     """What is in a record of a small topic."""
 
+    offset: int
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
@@ -36,89 +38,69 @@ class LogRecord(NamedTuple):
 def read_topic(admin: Admin, topic: str) -> Iterator[LogRecord]:
     """Every committed record of a (small) topic up to its end now, partition by partition."""
     tps = [tp for tp in admin.view([topic]).leaders if tp.topic == topic]
-    starts = admin.list_offsets(tps, timestamp=-2)
+    starts = admin.list_offsets(tps, EARLIEST)
     # Not only up to the first open transaction: another task's must not hide what ours has committed behind it.
-    ends = admin.list_offsets(tps, timestamp=-1)
-    try:
-        for tp in tps:
-            yield from _read_partition(admin, tp, starts[tp], ends[tp])
-    except KafkaError as error:
-        raise ClusterError(f"The topic {topic} on '{admin.alias}' cannot be read: {error}.") from None
+    ends = admin.list_offsets(tps, LATEST)
+    for tp in tps:
+        yield from _read_partition(admin, tp, starts[tp], ends[tp])
+
+
+class LogTail:
+    """Follows one partition: each call gives what has come since the last one.
+
+    `restarts` counts how often the log was found to end before our place: it was deleted and created again.
+    """
+
+    def __init__(self, admin: Admin, tp: TopicPartition) -> None:
+        self.restarts = 0
+        self._admin = admin
+        self._tp = tp
+        self._position = 0
+
+    def read_new(self) -> Iterator[LogRecord]:
+        """The records up to the end there is now; the whole log at first."""
+        start = self._admin.list_offsets([self._tp], EARLIEST)[self._tp]
+        end = self._admin.list_offsets([self._tp], LATEST)[self._tp]
+        if end < self._position:
+            self.restarts += 1
+            self._position = 0
+        for record in _read_partition(self._admin, self._tp, max(start, self._position), end):
+            self._position = record.offset + 1
+            yield record
+        self._position = max(self._position, end)
 
 
 def _read_partition(admin: Admin, tp: TopicPartition, position: int, end: int) -> Iterator[LogRecord]:
     deadline = time.monotonic() + admin.timeout_s
     while position < end:
-        view = admin.view([tp.topic])
-        leader = view.leaders.get(tp, -1)
-        data = fetch_partition(admin, view.brokers[leader], tp, position) if leader in view.brokers else None
-        if data is None:
-            if time.monotonic() > deadline:
-                raise ClusterError(f"The cluster '{admin.alias}' does not let us read {tp} to its end.")
-            time.sleep(_RETRY_PAUSE_S)
-            continue
         moved = position
-        for batch in _committed_batches(data):
+        for batch in _committed_batches(admin, read_chunk(admin, tp, position, READ_COMMITTED)):
             moved = max(moved, batch.base_offset + batch.last_offset_delta + 1)
             if not batch.is_control_batch:
-                yield from (LogRecord(r.key, r.value, r.headers) for r in batch if r.offset >= position)
-        if moved == position:
-            raise ClusterError(f"The cluster '{admin.alias}' sent nothing that can be read of {tp} at {position}.")
-        position, deadline = moved, time.monotonic() + admin.timeout_s
+                yield from (LogRecord(r.offset, r.key, r.value, r.headers) for r in batch if r.offset >= position)
+        if moved > position:
+            position, deadline = moved, time.monotonic() + admin.timeout_s
+            continue
+        if time.monotonic() > deadline:
+            raise ClusterError(f"The cluster '{admin.alias}' does not let us read {tp} to its end.")
+        time.sleep(_RETRY_PAUSE_S)
 
 
-def fetch_partition(admin: Admin, broker: Address, tp: TopicPartition, position: int) -> Any:
-    """One fetch of one partition; None where there is nothing or the broker cannot answer now."""
-
-    def build(version: int) -> Any:
-        topic_class = FetchRequest.FetchTopic
-        partition = topic_class.FetchPartition(
-            partition=tp.partition,
-            current_leader_epoch=-1,
-            fetch_offset=position,
-            last_fetched_epoch=-1,
-            log_start_offset=-1,
-            partition_max_bytes=_CHUNK_BYTES,
-        )
-        return FetchRequest(
-            version=version,
-            replica_id=-1,
-            max_wait_ms=100,
-            min_bytes=1,
-            max_bytes=_CHUNK_BYTES,
-            isolation_level=READ_COMMITTED,
-            session_id=0,
-            session_epoch=-1,
-            forgotten_topics_data=[],
-            rack_id="",
-            topics=[topic_class(topic=tp.topic, partitions=[partition])],
-        )
-
-    answer = admin.ask_at(broker, FetchRequest, FetchResponse, build, newest=11, oldest=4)
-    if not answer.responses:  # a quota makes us wait
-        time.sleep(answer.throttle_time_ms / 1000)
-        return None
-    data = answer.responses[0].partitions[0]
-    if describe(data.error_code).endswith("AUTHORIZATION_FAILED"):
-        sentence = f"'{admin.alias}' does not let us read {tp.topic}; the principal needs READ on it."
-        raise BrokerError(sentence, data.error_code)
-    return data if not data.error_code and data.records else None
-
-
-def _committed_batches(data: Any) -> Iterator[Any]:
+def _committed_batches(admin: Admin, data: PartitionData) -> Iterator[Any]:
     """The batches of a fetched partition; aborted ones come back without records, as control batches do."""
-    waiting = sorted((t.first_offset, t.producer_id) for t in data.aborted_transactions or ())
+    waiting = sorted((t.first_offset, t.producer_id) for t in data.aborted)
     aborted: set[int] = set()
-    batches = MemoryRecords(bytes(data.records))
-    while (batch := batches.next_batch()) is not None:
-        while waiting and waiting[0][0] <= batch.base_offset:
-            aborted.add(waiting.pop(0)[1])
-        if batch.is_control_batch:
-            aborted.discard(batch.producer_id)
-        if batch.is_control_batch or not (batch.is_transactional and batch.producer_id in aborted):
-            yield batch
-        else:
-            yield _Skipped(batch.base_offset, batch.last_offset_delta)
+    batches = MemoryRecords(bytes(data.records or b""))
+    try:
+        while (batch := batches.next_batch()) is not None:
+            while waiting and waiting[0][0] <= batch.base_offset:
+                aborted.add(waiting.pop(0)[1])
+            if batch.is_control_batch:
+                aborted.discard(batch.producer_id)
+            is_aborted = batch.is_transactional and batch.producer_id in aborted and not batch.is_control_batch
+            yield _Skipped(batch.base_offset, batch.last_offset_delta) if is_aborted else batch
+    except KafkaError as error:
+        raise ClusterError(f"The topic {data.topic} on '{admin.alias}' cannot be read: {error}.") from None
 
 
 class _Skipped(NamedTuple):

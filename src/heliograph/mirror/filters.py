@@ -1,65 +1,126 @@
-"""Include and exclude lists of names or Java regexes, matched against the whole name.
+"""Which topics, groups and topic configs count: lists of names or Java regexes, or a class of the user's.
 
-MM2 joins a list with `|` and calls `matches()`. An empty include list matches nothing; exclude always wins.
-Java regex features that Python does not have are refused with the key's name rather than matched differently.
+MM2 joins a list with `|` and matches the whole name. So do we, pattern for pattern: `(?i)a, b` ignores the case of
+both. Blank entries are left out. An empty include list matches nothing; exclude always wins.
+A pattern that Java refuses, or that cannot be matched as Java does, is refused with the key's name.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.config import keys
 from heliograph.errors import ConfigError
+from heliograph.mirror.java_regex import JavaRegexError, compile_java
+from heliograph.mirror.plugins import is_custom, known_class, load_custom
 
 if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable
+
     from heliograph.config.types import Key, Settings
 
-# Inside a character class, Java reads && as an intersection and [ as a nested class; Python reads both as characters.
-_JAVA_ONLY_CLASS = re.compile(r"\[[^\]]*(&&|\[)")
 
-
-@dataclass(frozen=True, slots=True)
-class NameFilter:
-    """Accepts a name that the include pattern matches and the exclude pattern does not."""
-
-    include: re.Pattern[str] | None
-    exclude: re.Pattern[str] | None
+class NameFilter(Protocol):
+    """Decides about names, and tells why."""
 
     def accepts(self, name: str) -> bool:
         """Whether the name is in."""
-        return self.is_included(name) and not self.is_excluded(name)
 
-    def is_included(self, name: str) -> bool:
-        """Whether the include list names it."""
-        return self.include is not None and self.include.fullmatch(name) is not None
+    def why_not(self, name: str) -> str | None:
+        """The reason a name is left out, or None where it is in."""
 
-    def is_excluded(self, name: str) -> bool:
-        """Whether the exclude list names it."""
-        return self.exclude is not None and self.exclude.fullmatch(name) is not None
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """Accepts a name that the include list matches and the exclude list does not; without a list nothing is in."""
+
+    include: re.Pattern[str] | None
+    exclude: re.Pattern[str] | None
+    key: str
+
+    def accepts(self, name: str) -> bool:
+        """Whether the name is in."""
+        return self.why_not(name) is None
+
+    def why_not(self, name: str) -> str | None:
+        """Which list leaves the name out."""
+        if self.exclude is not None and self.exclude.fullmatch(name):
+            return f"{self.key}.exclude matches it"
+        if self.include is None or not self.include.fullmatch(name):
+            return f"no pattern in {self.key} matches it"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomFilter:
+    """Asks a class of the user's."""
+
+    ask: Callable[[str], Any]
+    key: str
+    class_name: str
+
+    def accepts(self, name: str) -> bool:
+        """Whether the user's class takes the name."""
+        return bool(self.ask(name))
+
+    def why_not(self, name: str) -> str | None:
+        """The user's class gives no reason."""
+        return None if self.accepts(name) else f"{self.key} ({self.class_name}) does not take it"
 
 
 def topic_filter(settings: Settings) -> NameFilter:
-    """The filter of `topics` and `topics.exclude`."""
-    return NameFilter(_compile(settings, keys.TOPICS), _compile(settings, keys.TOPICS_EXCLUDE))
+    """The filter of `topics` and `topics.exclude`, or the class of `topic.filter.class`."""
+    custom = _custom(settings, keys.TOPIC_FILTER_CLASS, "DefaultTopicFilter", "should_replicate_topic")
+    include, exclude = _compile(settings, keys.TOPICS), _compile(settings, keys.TOPICS_EXCLUDE)
+    return custom or ListFilter(include, exclude, keys.TOPICS.name)
 
 
-def config_property_exclude(settings: Settings) -> NameFilter:
-    """A filter that accepts every topic config that may be copied."""
-    return NameFilter(re.compile(".*", re.DOTALL), _compile(settings, keys.CONFIG_PROPERTIES_EXCLUDE))
+def group_filter(settings: Settings) -> NameFilter:
+    """The filter of `groups` and `groups.exclude`, or the class of `group.filter.class`."""
+    custom = _custom(settings, keys.GROUP_FILTER_CLASS, "DefaultGroupFilter", "should_replicate_group")
+    include, exclude = _compile(settings, keys.GROUPS), _compile(settings, keys.GROUPS_EXCLUDE)
+    return custom or ListFilter(include, exclude, keys.GROUPS.name)
+
+
+def config_property_filter(settings: Settings) -> NameFilter:
+    """The filter of `config.properties.exclude`, or the class of `config.property.filter.class`."""
+    custom = _custom(
+        settings,
+        keys.CONFIG_PROPERTY_FILTER_CLASS,
+        "DefaultConfigPropertyFilter",
+        "should_replicate_config_property",
+    )
+    exclude = _compile(settings, keys.CONFIG_PROPERTIES_EXCLUDE)
+    return custom or ListFilter(compile_java("(?s).*"), exclude, "config.properties")
+
+
+def _custom(settings: Settings, key: Key[str], default: str, method: str) -> CustomFilter | None:
+    if not is_custom(settings[key]):
+        known_class(key, settings, [default])
+        return None
+    plugin = load_custom(key, settings, [method])
+    return CustomFilter(getattr(plugin, method), key.name, settings[key])
 
 
 def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> re.Pattern[str] | None:
     patterns = [pattern for pattern in settings[key] if pattern]
+    if not patterns:
+        return None
+    joined = "|".join(patterns)
+    try:
+        return compile_java(joined)
+    except JavaRegexError as error:
+        raise ConfigError(_refusals(key.name, patterns) or f"{key.name}: '{joined}' cannot be read: {error}.") from None
+
+
+def _refusals(key: str, patterns: list[str]) -> list[str]:
+    problems = []
     for pattern in patterns:
-        if _JAVA_ONLY_CLASS.search(pattern):
-            raise ConfigError(
-                f"{key.name}: '{pattern}' uses a Java character class that Heliograph does not read;"
-                " write it without && and nested [."
-            )
         try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ConfigError(f"{key.name}: '{pattern}' is not a valid regular expression: {error}.") from None
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+            compile_java(pattern)
+        except JavaRegexError as error:
+            comma = " (A comma separates patterns; one with a comma in it cannot be written.)" if "{" in pattern else ""
+            problems.append(f"{key}: '{pattern}' cannot be read as a Java regular expression: {error}.{comma}")
+    return problems

@@ -1,10 +1,15 @@
-"""Names and shapes of what MM2 keeps for itself on a cluster: topics, and the ids of its producers."""
+"""Names and shapes of what MM2 keeps for itself on a cluster: topics, and the ids of its producers.
+
+A topic's name is the policy's (an internal separator may differ), its shape is MM2's: one compacted partition.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.mirror.policy import make_policy
 from heliograph.mirror.topics import CreateTopic
 
 if TYPE_CHECKING:
@@ -23,6 +28,34 @@ def offsets_topic(settings: Settings) -> CreateTopic:
         # A segment is compacted only when the next has begun: small ones keep reading progress at a start short.
         (("cleanup.policy", "compact"), ("segment.bytes", str(16 << 20))),
     )
+
+
+def offset_syncs_topic(settings: Settings) -> CreateTopic:
+    """The topic of a flow's offset syncs; it lives on the source unless `offset-syncs.topic.location` says target.
+
+    It carries the other cluster's alias, so that flows that share a cluster keep theirs apart.
+    """
+    on_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+    other = settings[keys.TARGET_ALIAS] if on_source else settings[keys.SOURCE_ALIAS]
+    topic = _compacted(make_policy(settings).offset_syncs_topic(other), settings[keys.OFFSET_SYNCS_REPLICATION_FACTOR])
+    # Our syncs carry the history of a partition in headers; compaction keeps only the last sync of each partition, and
+    # would drop that history before groups that lag behind have been translated with it.
+    return replace(topic, configs=(*topic.configs, ("min.compaction.lag.ms", "604800000")))
+
+
+def checkpoints_topic(settings: Settings) -> CreateTopic:
+    """The topic of a flow's checkpoints, on the target."""
+    name = make_policy(settings).checkpoints_topic(settings[keys.SOURCE_ALIAS])
+    return _compacted(name, settings[keys.CHECKPOINTS_REPLICATION_FACTOR])
+
+
+def heartbeats_topic(settings: Settings) -> CreateTopic:
+    """The topic of heartbeats, on the target; all flows into a cluster share it."""
+    return _compacted(make_policy(settings).heartbeats_topic(), settings[keys.HEARTBEATS_REPLICATION_FACTOR])
+
+
+def _compacted(name: str, replication_factor: int) -> CreateTopic:
+    return CreateTopic(name, 1, replication_factor, (("cleanup.policy", "compact"),))
 
 
 def transactional_prefix(settings: Settings) -> str:

@@ -4,6 +4,7 @@
 A. It never passes an unread record: every record copied from `u` or later stands at the answer or behind it.
 B. Inside a run, and in a gap whose neighbours are known, nothing that was read comes again either.
 C. Forgetting runs keeps A: what was in a forgotten run is translated to the end of the run before it.
+`upstream_of(d)` is the way back, for a group that has read the copy up to `d`; A to C hold with the sides changed.
 """
 
 from __future__ import annotations
@@ -75,6 +76,14 @@ class RunMap:
         into = upstream - self._upstream[at]
         return self._downstream[at] + min(into, self._count[at]), into < self._count[at]
 
+    def upstream_of(self, downstream: int) -> tuple[int, bool] | None:
+        """The upstream offset, and whether `downstream` lies inside a run; None before the first run."""
+        at = bisect_right(self._downstream, downstream) - 1
+        if at < 0:
+            return None
+        into = downstream - self._downstream[at]
+        return self._upstream[at] + min(into, self._count[at]), into < self._count[at]
+
 
 class OffsetMap:
     """All partitions of a flow, fed with its offset syncs in the order of their topic."""
@@ -120,3 +129,18 @@ class OffsetMap:
             return store.translate(upstream)
         downstream, is_inside = found
         return downstream if is_inside else max(downstream, store.translate(upstream))
+
+    def upstream_of(self, tp: TopicPartition, downstream: int) -> int | None:
+        """The way back: where a group that has read the copy of `tp` up to `downstream` may go on at the source.
+
+        None where nothing is known of the partition, -1 where nothing reaches back so far.
+        """
+        store = self._stores.get(tp)
+        if store is None:
+            return None
+        runs = self._runs.get(tp)
+        found = runs.upstream_of(downstream) if runs is not None else None
+        if found is None:
+            return store.upstream_of(downstream)
+        upstream, is_inside = found
+        return upstream if is_inside else max(upstream, store.upstream_of(downstream))

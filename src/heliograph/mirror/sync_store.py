@@ -8,7 +8,7 @@ A. Slot 0 holds the latest sync.
 B. For distinct i, j: u[i] <= u[j] + 2^j - 2^i, so that an old sync is not kept in a low slot for ever.
 C. For distinct i, j: u[i] >= u[j] + 2^max(i - 2, 0), so that slots are not wasted on syncs close together.
 D. Slot 63 holds the earliest sync that can be used.
-Sums are of 64 signed bits, as in Java: where one overflows, B counts as kept and C as broken.
+Where a sum passes 64 signed bits, Java counts B as kept and C as broken; sums without a limit, as here, say the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SLOTS = 64
-_MOST = 2**63 - 1
 
 
 class Pair(NamedTuple):
@@ -50,6 +49,13 @@ class PartitionSyncStore:
         for pair in self._slots:
             if pair.upstream <= upstream:
                 return pair.downstream + (0 if pair.upstream == upstream else 1)
+        return -1
+
+    def upstream_of(self, downstream: int) -> int:
+        """The way back, by the same rule: -1 where no sync reaches back to `downstream`."""
+        for pair in self._slots:
+            if pair.downstream <= downstream:
+                return pair.upstream + (0 if pair.downstream == downstream else 1)
         return -1
 
     def _insert(self, pair: Pair) -> None:
@@ -89,10 +95,8 @@ class PartitionSyncStore:
 
 
 def _holds_b(low: Pair, high: Pair, i: int, j: int) -> bool:
-    bound = high.upstream + (1 << j) - (1 << i)
-    return low is high or bound > _MOST or low.upstream <= bound
+    return low.upstream <= high.upstream + (1 << j) - (1 << i)
 
 
 def _holds_c(low: Pair, high: Pair, i: int) -> bool:
-    bound = high.upstream + (1 << max(i - 2, 0))
-    return low is high or (bound <= _MOST and low.upstream >= bound)
+    return low is high or low.upstream >= high.upstream + (1 << max(i - 2, 0))

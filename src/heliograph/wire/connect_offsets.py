@@ -9,6 +9,8 @@ compaction could not work. What only we note stands in a record header, which Co
 from __future__ import annotations
 
 import json
+import re
+import struct
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _HEADER = "heliograph"
+# What Java's JSON writer shows in other bytes than Python's; an escaped backslash only keeps its place.
+_SHOWN_OTHERWISE = re.compile(r"\\\\|\\u00[0-9a-f]{2}|[\U00010000-\U0010ffff]")
 
 
 def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
@@ -79,7 +83,18 @@ def _is_valid(tp: TopicPartition) -> bool:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _SHOWN_OTHERWISE.sub(_as_in_java, text).encode()
+
+
+def _as_in_java(found: re.Match[str]) -> str:
+    """Escapes in capitals, and characters beyond 16 bits as two of them."""
+    shown = found[0]
+    if shown.startswith("\\u"):
+        return "\\u" + shown[2:].upper()
+    if len(shown) > 1:
+        return shown
+    return "".join(f"\\u{unit:04X}" for unit in struct.unpack(">2H", shown.encode("utf-16-be")))
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:

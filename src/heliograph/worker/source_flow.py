@@ -18,29 +18,36 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.engine.offset_store import read_offsets
-from heliograph.engine.spec import PartitionSpec, TaskSpec
+from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
 from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
-from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, transactional_prefix
+from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, offset_syncs_topic, transactional_prefix
 from heliograph.model import TopicPartition
+from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import cluster_spec, fetch_limits, make_admin, produce_limits
+from heliograph.worker.config_sync import ConfigSync
+from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from heliograph.config.dedicated import MirrorMakerConfig
     from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
     from heliograph.engine.report import TaskReport
     from heliograph.model import Flow, SourceOffset
+    from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
 
+TOPICS_STEP = "topics"
 _STOP_TIMEOUT_S = 40.0
+_TRY_AGAIN_S = 30.0
 
 
 @dataclass(slots=True)
@@ -83,6 +90,7 @@ class SourceFlow:
         self._source = make_admin(config, flow.source, flow)
         self._target = make_admin(config, flow.target, flow)
         self._topics = TopicSync(self._settings, self._source, self._target)
+        self._schedule = Schedule()
         self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
         self._tasks: list[_Task] = []
         self._replicated = Replicated((), {})
@@ -130,9 +138,11 @@ class SourceFlow:
         self._source.wait_until_reachable(timeout_s)
         self._target.wait_until_reachable(timeout_s)
         self._offsets_topic = self._topics.ensure_offsets_topic()
+        self._syncs = self._ensure_offset_syncs()
         if self._is_exactly_once:
             fence_producers(self._target, self._transactional_prefix)
         self._replicated = self._topics.sync()
+        self._tell_troubles(TOPICS_STEP, self._replicated.troubles)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
             self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
@@ -140,15 +150,43 @@ class SourceFlow:
             log.warning("%s: no topic on '%s' matches; nothing to copy yet.", self.flow, self.flow.source)
         self._assign()
         self.status.state = "RUNNING"
-        self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+        self._plan_repeated_steps()
+
+    def _plan_repeated_steps(self) -> None:
+        settings, clusters = self._settings, (self._source, self._target)
+        if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
+            acls = AclSync(settings, *clusters)
+            self._schedule.repeat("ACLs", acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
+        if settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
+            configs = ConfigSync(settings, *clusters)
+            self._schedule.repeat("configs", configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
+        if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
+            interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
+            self._schedule.repeat(TOPICS_STEP, self._refresh, interval_s, first_in_s=interval_s)
+
+    def _ensure_offset_syncs(self) -> SyncsSpec | None:
+        """Where the tasks tell their offset syncs; None where none are wanted."""
+        settings = self._settings
+        if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+            return None
+        is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+        topic = ensure_internal_topic(
+            self._source if is_at_source else self._target,
+            offset_syncs_topic(settings),
+            is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in settings,
+            factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
+        )
+        holder = self.flow.source if is_at_source else self.flow.target
+        spec = cluster_spec(self._config, holder, "producer", self.flow)
+        return SyncsSpec(spec, topic.name, settings[keys.OFFSET_LAG_MAX])
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
 
     def _wait_and_serve(self) -> None:
         due = [task.restart_at for task in self._tasks if task.restart_at is not None]
-        if self._settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
-            due.append(self._next_refresh_at)
+        if self._schedule.next_at is not None:
+            due.append(self._schedule.next_at)
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         try:
             end = self._events.get(timeout=timeout_s)
@@ -157,25 +195,31 @@ class SourceFlow:
         if end is not None:
             self._task_ended(end)
         if not self._stopping.is_set():
-            self._try_control(self._restart_due_tasks)
-            if time.monotonic() >= self._next_refresh_at and not self._once:
-                self._next_refresh_at = time.monotonic() + self._settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
-                self._try_control(self._refresh)
+            self._try_control("restarts", self._restart_due_tasks)
+            for name, step in self._schedule.take_due():
+                self._try_control(name, step)
 
-    def _try_control(self, step: Callable[[], None]) -> None:
-        """Do a step; a cluster that does not answer is told, and the step comes again: copying goes on meanwhile."""
+    def _try_control(self, name: str, step: Step) -> None:
+        """Do a step; what troubles it is told, and the step comes again: copying goes on meanwhile."""
         try:
-            step()
-            self.status.control_trouble = None
+            self._tell_troubles(name, step())
         except ClusterError as error:
-            self.status.control_trouble = str(error)
-            log.warning("%s: %s (will be tried again)", self.flow, error)
+            self._tell_troubles(name, (str(error),))
 
-    def _refresh(self) -> None:
+    def _tell_troubles(self, step: str, troubles: Iterable[str]) -> None:
+        told = tuple(troubles)
+        if told:
+            self._schedule.hasten(step, _TRY_AGAIN_S)
+        if self.status.note_control(step, told):
+            for trouble in told:
+                log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))
+
+    def _refresh(self) -> tuple[str, ...]:
         self._replicated = self._topics.sync()
         assigned = frozenset[TopicPartition]().union(*(task.tps for task in self._tasks))
         if assigned != frozenset(self._replicated.partitions):  # also where the last assignment did not come to its end
             self._assign()
+        return self._replicated.troubles
 
     # --- tasks --------------------------------------------------------------------------------------------------------
 
@@ -212,13 +256,14 @@ class SourceFlow:
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
-    def _restart_due_tasks(self) -> None:
+    def _restart_due_tasks(self) -> tuple[str, ...]:
         now = time.monotonic()
         due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
         if due:
             positions = self._positions()
             for task in due:
                 self._start(task, positions)
+        return ()
 
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
         self.status.take(spec.task_id, report)
@@ -286,6 +331,7 @@ class SourceFlow:
             tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
             on_truncation=settings[keys.ON_TRUNCATION],
             on_recreated=settings[keys.ON_RECREATED],
+            syncs=self._syncs,
         )
 
     # --- the end ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from heliograph.engine.report import PartitionReport, TaskReport
     from heliograph.model import Flow, TopicPartition
 
@@ -69,7 +71,7 @@ class FlowStatus:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.state = "STARTING"
-        self.control_trouble: str | None = None
+        self._control_troubles: dict[str, tuple[str, ...]] = {}
         self._troubles: dict[str, list[str]] = {}
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
@@ -80,10 +82,26 @@ class FlowStatus:
     def trouble(self) -> str | None:
         """What keeps the flow from going on just now, in words; None where nothing does."""
         with self._lock:
-            words = [self.control_trouble] if self.control_trouble else []
+            words = [word for step in self._control_troubles.values() for word in step]
             words += [word for task in self._troubles.values() for word in task]
         more = [f"and {len(words) - _MOST_TROUBLES} more"] if len(words) > _MOST_TROUBLES else []
         return "; ".join(words[:_MOST_TROUBLES] + more) or None
+
+    def note_control(self, step: str, troubles: Iterable[str]) -> bool:
+        """Keep what troubles a step of the control loop until the step's own next success; True where it is news."""
+        told = tuple(troubles)
+        with self._lock:
+            is_news = bool(told) and self._control_troubles.get(step) != told
+            self._control_troubles.pop(step, None)
+            if told:
+                self._control_troubles[step] = told
+        return is_news
+
+    @property
+    def control_troubles(self) -> dict[str, tuple[str, ...]]:
+        """What troubles the control loop, by the name of the step."""
+        with self._lock:
+            return dict(self._control_troubles)
 
     def take(self, task_id: str, report: TaskReport) -> None:
         """Note a task's newest report."""

@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.errors import ClusterError
+from heliograph.kafka.config_admin import INVALID_CONFIG
+from heliograph.kafka.refusals import INVALID_REPLICATION_FACTOR, Refusal
 from heliograph.mirror.internal_topics import offsets_topic
+from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
 from heliograph.model import TopicPartition, TopicState
+from heliograph.worker.internal_topics import create_internal_topic
+from heliograph.worker.troubles import ToldOnce, by_reason
 
 if TYPE_CHECKING:
     from heliograph.config.types import Settings
@@ -20,11 +24,39 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class SeenTopics:
+    """The topics of both clusters at one moment, as far as a flow is concerned."""
+
+    counts: dict[str, int]  # all topics of the source, with their partitions
+    chosen: tuple[str, ...]  # those to replicate
+    remote_counts: dict[str, int]  # remote topics that exist
+    broker_count: int  # of the target
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What the target lacks, what is worth a word, and what keeps topics from being planned."""
+
+    actions: tuple[CreateTopic | AddPartitions, ...] = ()
+    notes: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Replicated:
     """What a flow copies now: source partitions whose remote partition exists, and the names of remote topics."""
 
     partitions: tuple[TopicPartition, ...]
     remote_topics: dict[str, str]
+    troubles: tuple[str, ...] = ()
+
+
+def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
+    """Ask both clusters for their topics."""
+    counts = source.view().partition_counts
+    chosen = tuple(sorted(topic for topic in counts if rules.replicates(topic)))
+    view = target.view([rules.remote_topic(topic) for topic in chosen])
+    return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers))
 
 
 class TopicSync:
@@ -35,80 +67,90 @@ class TopicSync:
         self._rules = TopicRules.of(settings)
         self._source = source
         self._target = target
-        self._told: set[str] = set()
+        self._told = ToldOnce(log)
 
     def ensure_offsets_topic(self) -> CreateTopic:
         """Create the topic of progress where it is missing; returns it with the partitions it really has."""
-        wanted = offsets_topic(self._settings)
-        existing = self._target.view([wanted.name]).partition_counts.get(wanted.name)
-        if existing is None:
-            explicit = keys.OFFSET_STORAGE_REPLICATION_FACTOR in self._settings
-            factor = self._possible_factor(wanted.name, wanted.replication_factor, explicit=explicit)
-            failures = self._target.create_topics([replace(wanted, replication_factor=factor)])
-            if failures:
-                raise ClusterError(
-                    f"The topic {wanted.name} cannot be created on '{self._target.alias}': {failures[wanted.name]}."
-                )
-            self._target.wait_for_leaders({wanted.name: wanted.partition_count})
-            existing = wanted.partition_count
-        return replace(wanted, partition_count=existing)
+        return create_internal_topic(
+            self._target,
+            offsets_topic(self._settings),
+            is_explicit_factor=keys.OFFSET_STORAGE_REPLICATION_FACTOR in self._settings,
+            factor_key=keys.OFFSET_STORAGE_REPLICATION_FACTOR.name,
+        )
 
     def sync(self) -> Replicated:
         """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
-        counts = self._source.view().partition_counts
-        chosen = sorted(topic for topic in counts if self._rules.replicates(topic))
-        existing = self._target.view([self._rules.remote_topic(topic) for topic in chosen]).partition_counts
-        missing = [topic for topic in chosen if self._rules.remote_topic(topic) not in existing]
-        configs = self._source.topic_configs(missing) if missing else {}
-        states = [TopicState(topic, counts[topic], configs.get(topic, ())) for topic in chosen]
-        applied = self._apply(plan_topics(self._rules, states, existing))
-        remote_counts = existing | applied
-        remote_topics = {topic: self._rules.remote_topic(topic) for topic in chosen}
+        seen = see_topics(self._rules, self._source, self._target)
+        plan = self.plan(seen)
+        for note in plan.notes:
+            self._told.tell(logging.WARNING, note)
+        made, troubles = self._apply(plan.actions, seen.broker_count)
+        remote_counts = seen.remote_counts | made
+        remote_topics = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
         partitions = [
             TopicPartition(topic, number)
-            for topic in chosen
-            for number in range(min(counts[topic], remote_counts.get(remote_topics[topic], 0)))
+            for topic in seen.chosen
+            for number in range(min(seen.counts[topic], remote_counts.get(remote_topics[topic], 0)))
         ]
-        return Replicated(tuple(partitions), remote_topics)
+        return Replicated(tuple(partitions), remote_topics, (*plan.troubles, *troubles))
 
-    def _apply(self, actions: tuple[CreateTopic | AddPartitions, ...]) -> dict[str, int]:
-        creates = [self._with_possible_factor(action) for action in actions if isinstance(action, CreateTopic)]
-        grows = [action for action in actions if isinstance(action, AddPartitions)]
-        failures = self._target.create_topics(creates) | self._target.add_partitions(grows)
-        for name, why in failures.items():
-            log.error("%s: the topic %s cannot be made: %s.", self._target.alias, name, why)
-        done: dict[str, int] = {}
-        applied: list[CreateTopic | AddPartitions] = [*creates, *grows]
-        for action in applied:
-            if action.name not in failures:
-                verb = "created" if isinstance(action, CreateTopic) else "grew"
-                log.info(
-                    "%s: %s %s with %d partitions",
-                    self._target.alias,
-                    verb,
-                    action.name,
-                    action.partition_count,
-                )
-                done[action.name] = action.partition_count
-        if done:
-            self._target.wait_for_leaders(done)
-        return done
-
-    def _with_possible_factor(self, action: CreateTopic) -> CreateTopic:
-        explicit = keys.REPLICATION_FACTOR in self._settings
-        factor = self._possible_factor("remote topics", action.replication_factor, explicit=explicit)
-        return replace(action, replication_factor=factor)
-
-    def _possible_factor(self, what: str, wanted: int, *, explicit: bool) -> int:
-        """MM2's default factors fail on a smaller cluster; a default bends, what the user wrote does not."""
-        brokers = len(self._target.view([]).brokers)
-        if explicit or wanted <= brokers:
-            return wanted
-        sentence = (
-            f"{self._target.alias}: {brokers} broker(s) cannot hold {what} with the default replication factor"
-            f" {wanted}; using {brokers}"
+    def plan(self, seen: SeenTopics) -> TopicPlan:
+        """What must be created or grown; changes nothing."""
+        missing = [topic for topic in seen.chosen if self._rules.remote_topic(topic) not in seen.remote_counts]
+        configs, refused = self._source.described_configs(missing)
+        states = [
+            TopicState(topic, seen.counts[topic], configs.get(topic, ()))
+            for topic in seen.chosen
+            if topic not in refused  # created without its configs, a compacted topic would be one that deletes
+        ]
+        actions = plan_topics(self._rules, states, seen.remote_counts)
+        wanted, brokers = self._rules.replication_factor, seen.broker_count
+        factor = possible_factor(wanted, brokers, is_explicit=keys.REPLICATION_FACTOR in self._settings)
+        creates_any = any(isinstance(action, CreateTopic) for action in actions)
+        return TopicPlan(
+            tuple(replace(a, replication_factor=factor) if isinstance(a, CreateTopic) else a for a in actions),
+            (bent_sentence(self._target.alias, "remote topics", wanted, brokers),)
+            if creates_any and factor != wanted
+            else (),
+            by_reason(f"The configs of {{names}} on '{self._source.alias}' cannot be read", refused),
         )
-        if sentence not in self._told:
-            self._told.add(sentence)
-            log.warning("%s", sentence)
-        return brokers
+
+    def _apply(
+        self, actions: tuple[CreateTopic | AddPartitions, ...], broker_count: int
+    ) -> tuple[dict[str, int], tuple[str, ...]]:
+        creates = [action for action in actions if isinstance(action, CreateTopic)]
+        grows = [action for action in actions if isinstance(action, AddPartitions)]
+        refused = self._create(creates) | self._target.add_partitions(grows)
+        made = {action.name: action.partition_count for action in actions if action.name not in refused}
+        for action in actions:
+            if action.name in made:
+                verb = "created" if isinstance(action, CreateTopic) else "grew"
+                log.info("%s: %s %s with %d partitions", self._target.alias, verb, action.name, action.partition_count)
+        if made:
+            self._target.wait_for_leaders(made)
+        reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
+        return made, by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons)
+
+    def _create(self, topics: list[CreateTopic]) -> dict[str, Refusal]:
+        """Create topics; where one's configs are refused, again without those the target has never heard of."""
+        refused = self._target.create_topics(topics)
+        disliked = [topic for topic in topics if topic.name in refused and refused[topic.name].code == INVALID_CONFIG]
+        if disliked:
+            progress = offsets_topic(self._settings).name  # any topic tells which configs there are; this one exists
+            described, _refused = self._target.described_configs([progress])
+            known = {entry.name for entry in described.get(progress, ())}
+            reduced = [
+                replace(topic, configs=tuple(config for config in topic.configs if config[0] in known))
+                for topic in disliked
+            ]
+            again = [topic for topic, before in zip(reduced, disliked, strict=True) if topic.configs != before.configs]
+            if known and again:
+                refused = {name: why for name, why in refused.items() if name not in {topic.name for topic in again}}
+                refused |= self._target.create_topics(again)
+        return refused
+
+    def _explained(self, refusal: Refusal, broker_count: int) -> str:
+        if refusal.code != INVALID_REPLICATION_FACTOR:
+            return str(refusal)
+        factor = self._rules.replication_factor
+        return too_large_sentence(self._target.alias, keys.REPLICATION_FACTOR.name, factor, broker_count)

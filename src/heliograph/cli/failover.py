@@ -1,0 +1,215 @@
+"""`heliograph failover` and `failback`: move consumer groups to the other cluster of a flow, or home again.
+
+Both say what they do partition by partition, set only offsets of groups without members, only forward, and end with 1
+where a group could not be moved.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from heliograph.cli.flows import count_of, load_file, parse_flow, show_json, table
+from heliograph.errors import ClusterError
+from heliograph.mirror.failover import GroupPlan, Outcome
+from heliograph.mirror.group_view import plan_failback, plan_failover
+from heliograph.model import Flow
+from heliograph.worker.group_offsets import FlowGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from heliograph.kafka.groups import GroupAdmin
+    from heliograph.mirror.group_view import GroupView
+    from heliograph.model import TopicPartition
+
+EXIT_REFUSED = 1
+
+_HEADER = ("PARTITION", "BEFORE", "OFFSET", "AGAIN", "")
+
+
+class Result(NamedTuple):
+    """What became of a group: its plan, what the cluster refused, and what is not on the target yet (None: unknown)."""
+
+    plan: GroupPlan
+    troubles: tuple[str, ...] = ()
+    not_replicated: int | None = None
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the group is where it should be."""
+        return self.plan.is_whole and not self.troubles
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
+        click.option("--all", "is_all", is_flag=True, help="All groups of the flow."),
+        click.option("--group", "names", metavar="G ...", multiple=True, help="Groups to move."),
+        click.option("--flow", "flow_text", metavar="A->B", help="The flow; needed where the file has several."),
+        click.argument("more", nargs=-1, metavar=""),
+        click.argument("file", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_options
+@click.pass_context
+def failover(
+    context: click.Context,
+    file: Path,
+    more: tuple[str, ...],
+    flow_text: str | None,
+    names: tuple[str, ...],
+    is_all: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Set the offsets of consumer groups on the target of a flow, so that they go on there.
+
+    The source may be gone; its checkpoints on the target are enough. Groups that have members on the target are
+    refused. Ends with 1 where a group could not be moved.
+    """
+    names = _check_groups(names, more, is_all=is_all)
+    config = load_file(file)
+    flow = parse_flow(config, flow_text)
+    with FlowGroups(config, flow) as flow_groups:
+        view = flow_groups.view(names or flow_groups.followed())
+        plans = plan_failover(view)
+        results = [_carry_out(plan, flow_groups.target_groups, dry_run=dry_run) for plan in plans]
+        results = [result._replace(not_replicated=_not_replicated(view, result.plan)) for result in results]
+        trouble = flow_groups.source_trouble
+    _show(flow, flow.target, trouble, results, dry_run=dry_run, as_json=as_json)
+    context.exit(_exit_code(results))
+
+
+@click.command()
+@_options
+@click.pass_context
+def failback(
+    context: click.Context,
+    file: Path,
+    more: tuple[str, ...],
+    flow_text: str | None,
+    names: tuple[str, ...],
+    is_all: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Set the offsets of consumer groups on the SOURCE of a flow, so that they go home to it.
+
+    Offsets in the flow's copies (A.t on B) are translated back to the topics they came from (t on A). Where FILE also
+    enables the flow B->A, offsets in B's own topics are translated to its copies (B.t on A). Groups that have members
+    on the source are refused. Ends with 1 where a group could not be moved.
+    """
+    names = _check_groups(names, more, is_all=is_all)
+    config = load_file(file)
+    flow = parse_flow(config, flow_text)
+    reverse = Flow(flow.target, flow.source)
+    with FlowGroups(config, flow) as flow_groups:
+        if flow_groups.source_trouble is not None:
+            raise ClusterError(f"Groups cannot go home to '{flow.source}': {flow_groups.source_trouble}")
+        view = flow_groups.view(names or flow_groups.at_target())
+        back = None
+        if reverse in config.flows:
+            with FlowGroups(config, reverse) as reverse_groups:
+                back = reverse_groups.view(view.groups)
+        plans = plan_failback(view, back)
+        results = [_carry_out(plan, flow_groups.source_groups, dry_run=dry_run) for plan in plans]
+    if back is not None:
+        results = [result._replace(not_replicated=_not_replicated(back, result.plan)) for result in results]
+    _show(flow, flow.source, None, results, dry_run=dry_run, as_json=as_json)
+    context.exit(_exit_code(results))
+
+
+def _check_groups(names: tuple[str, ...], more: tuple[str, ...], *, is_all: bool) -> tuple[str, ...]:
+    """The groups that are named, also as `--group a b c`; none with `--all`."""
+    if more and not names:
+        raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
+    if bool(names) == is_all:
+        raise click.UsageError("Give --group, or --all for every group of the flow.")
+    return (*names, *more)
+
+
+def _carry_out(plan: GroupPlan, admin: GroupAdmin, *, dry_run: bool) -> Result:
+    if dry_run or not plan.offsets:
+        return Result(plan)
+    try:
+        refused: Mapping[TopicPartition, str] = admin.commit(plan.group, plan.offsets)
+    except ClusterError as error:
+        return Result(plan, (str(error),))
+    return Result(plan, tuple(f"{tp} was refused: {why}" for tp, why in refused.items()))
+
+
+def _not_replicated(view: GroupView, plan: GroupPlan) -> int | None:
+    """How many offsets of the partitions a group reads are not copied yet."""
+    counts = [view.not_replicated(tp) for tp in view.partitions(plan.group)]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _exit_code(results: list[Result]) -> int:
+    return 0 if all(result.is_moved for result in results) else EXIT_REFUSED
+
+
+def _show(
+    flow: Flow, cluster: str, source_trouble: str | None, results: list[Result], *, dry_run: bool, as_json: bool
+) -> None:
+    if as_json:
+        data = [_as_data(result) for result in results]
+        show_json({"flow": str(flow), "cluster": cluster, "dry_run": dry_run, "groups": data})
+        return
+    if source_trouble is not None:
+        click.echo(f"'{flow.source}' cannot be asked, so checkpoints tell: {source_trouble}")
+    if not results:
+        click.echo(f"{flow}: there is no group to move")
+    for result in results:
+        click.echo("\n".join(_lines(result, cluster, dry_run=dry_run)))
+
+
+def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
+    plan = result.plan
+    if plan.refused is not None:
+        return [f"{plan.group}: REFUSED on '{cluster}': {plan.refused}"]
+    verb = "would go on" if dry_run else "goes on"
+    set_count = len(plan.offsets)
+    words = [f"{plan.group}: {verb} on '{cluster}', {count_of(set_count, 'offset')} {'to set' if dry_run else 'set'}"]
+    words.append("records read again: " + ("not known" if plan.again is None else f"{plan.again:,}"))
+    if result.not_replicated is not None:
+        words.append(f"not replicated yet: {result.not_replicated:,}")
+    rows = [(m.tp, m.before, m.offset, m.again, _outcome(m.outcome, m.why)) for m in plan.moves]
+    lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
+    return lines + [f"  REFUSED: {trouble}" for trouble in result.troubles]
+
+
+def _outcome(outcome: Outcome, why: str) -> str:
+    return {Outcome.SET: "set", Outcome.STAYS: "stays", Outcome.IMPOSSIBLE: "NOT SET"}[outcome] + f": {why}"
+
+
+def _as_data(result: Result) -> dict[str, Any]:
+    plan = result.plan
+    return {
+        "group": plan.group,
+        "state": plan.state,
+        "moved": result.is_moved,
+        "refused": plan.refused,
+        "troubles": list(result.troubles),
+        "records_again": plan.again,
+        "not_replicated": result.not_replicated,
+        "partitions": [
+            {
+                "topic": move.tp.topic,
+                "partition": move.tp.partition,
+                "outcome": move.outcome.value,
+                "before": move.before,
+                "offset": move.offset,
+                "again": move.again,
+                "why": move.why,
+            }
+            for move in plan.moves
+        ],
+    }

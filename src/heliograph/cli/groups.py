@@ -1,0 +1,90 @@
+"""`heliograph groups FILE`: how far each consumer group is on both sides of a flow, in sync or why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heliograph.cli.flows import load_file, parse_flow, show_json, table
+from heliograph.config import keys
+from heliograph.mirror.group_report import GroupRow, report_groups
+from heliograph.worker.group_offsets import FlowGroups
+
+if TYPE_CHECKING:
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.model import Flow
+
+_HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LAG THERE", "STATE THERE", "IN SYNC")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--flow", "flow_text", metavar="A->B", help="Only this flow.")
+@click.option("--group", "names", metavar="G", multiple=True, help="Only this group; may be given several times.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def groups(file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
+    """Show where each consumer group is on the source and on the target, and whether it could move now.
+
+    Offsets and lags are those of the source first, then of the target. Changes nothing.
+    """
+    config = load_file(file)
+    flows = config.flows if flow_text is None else (parse_flow(config, flow_text),)
+    reports = [_report(config, flow, names) for flow in flows]
+    if as_json:
+        show_json({"flows": reports})
+        return
+    for report in reports:
+        click.echo("\n".join(_lines(report)))
+
+
+def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> dict[str, Any]:
+    with FlowGroups(config, flow) as flow_groups:
+        wanted = names or flow_groups.followed()
+        left_out = {group: why for group in names if (why := flow_groups.why_not(group)) is not None}
+        view = flow_groups.view([group for group in wanted if group not in left_out])
+        rows = report_groups(view, follows_groups=flow_groups.settings[keys.SYNC_GROUP_OFFSETS_ENABLED])
+        unread = {group for group in view.groups if group not in {row.group for row in rows}}
+        left_out |= dict.fromkeys(sorted(unread), f"it has committed nothing on '{flow.source}'")
+        return {
+            "flow": str(flow),
+            "source_trouble": flow_groups.source_trouble,
+            "groups": [_as_data(row) for row in rows],
+            "left_out": [{"group": group, "why": why} for group, why in left_out.items()],
+        }
+
+
+def _as_data(row: GroupRow) -> dict[str, Any]:
+    return {
+        "group": row.group,
+        "topic": row.tp.topic,
+        "partition": row.tp.partition,
+        "remote_topic": row.remote_tp.topic,
+        "source_offset": row.source_offset,
+        "source_lag": row.source_lag,
+        "translated_offset": row.translated_offset,
+        "checkpoint_offset": row.checkpoint_offset,
+        "target_offset": row.target_offset,
+        "target_lag": row.target_lag,
+        "target_state": row.target_state,
+        "in_sync": row.is_in_sync,
+        "why_not": row.why_not,
+    }
+
+
+def _lines(report: dict[str, Any]) -> list[str]:
+    lines = [report["flow"]]
+    if report["source_trouble"]:
+        lines.append(f"  the source cannot be asked, so checkpoints tell: {report['source_trouble']}")
+    rows = [
+        (
+            *(row["group"], f"{row['topic']}-{row['partition']}"),
+            *(row["source_offset"], row["source_lag"], row["translated_offset"]),
+            *(row["target_offset"], row["target_lag"], row["target_state"]),
+            "yes" if row["in_sync"] else f"no: {row['why_not']}",
+        )
+        for row in report["groups"]
+    ]
+    lines += [f"  {line}" for line in table(_HEADER, rows)] if rows else ["  no group is followed"]
+    return lines + [f"  left out: {each['group']}: {each['why']}" for each in report["left_out"]]

@@ -1,0 +1,109 @@
+"""`heliograph plan FILE`: what `run` would create, grow, alter, copy and leave out, and why; touches nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.config.dedicated import load
+from heliograph.worker.flow_plan import FlowPlan, plan_flow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from heliograph.mirror.config_sync import ConfigChange
+    from heliograph.mirror.topics import CreateTopic
+
+EXIT_TROUBLES = 1
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("more", nargs=-1, metavar="")
+@click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
+@click.option("--topic", metavar="NAME", help="Explain one topic of the source only; it need not exist.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def plan(
+    context: click.Context,
+    file: Path,
+    more: tuple[str, ...],
+    targets: tuple[str, ...],
+    topic: str | None,
+    as_json: bool,
+) -> None:
+    """Print what `run FILE` would create, alter, copy or leave out, and why. Changes nothing.
+
+    Ends with 1 where something stands in the way, such as a missing permission.
+    """
+    if more and not targets:
+        raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
+    config = load(read_config_file(file), MachineLookup(), (*targets, *more))
+    for warning in config.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    plans = [plan_flow(config, flow, topic) for flow in config.flows]
+    if as_json:
+        click.echo(json.dumps({"flows": [as_data(flow_plan) for flow_plan in plans]}, indent=2))
+    else:
+        for flow_plan in plans:
+            click.echo("\n".join(as_lines(flow_plan)))
+    context.exit(EXIT_TROUBLES if any(flow_plan.troubles for flow_plan in plans) else 0)
+
+
+def as_lines(plan: FlowPlan) -> list[str]:
+    """A plan as text, one thing per line."""
+    parts: list[tuple[str, Iterable[str]]] = [
+        ("create", map(_created, plan.creates)),
+        ("grow", (f"{topic}: {old} -> {new} partitions" for topic, old, new in plan.grows)),
+        ("alter", (f"{alter.topic}: {', '.join(map(_changed, alter.changes))}" for alter in plan.alters)),
+        ("add ACL", map(str, plan.adds_acls)),
+        ("copy", (f"{each.topic} -> {each.remote_topic} ({each.partitions} partitions)" for each in plan.copies)),
+        ("skip", (f"{topic}: {reason}" for topic, reason in plan.skips)),
+        ("note", plan.notes),
+        ("trouble", plan.troubles),
+    ]
+    lines = [f"  {word:8} {sentence}" for word, sentences in parts for sentence in sentences]
+    if not (plan.creates or plan.grows or plan.alters or plan.adds_acls):
+        lines.append("  nothing to create, grow, alter or add")
+    return [str(plan.flow), *lines]
+
+
+def as_data(plan: FlowPlan) -> dict[str, Any]:
+    """A plan as plain values for JSON; a config's `new` is null where it goes back to the target's default."""
+    return {
+        "flow": str(plan.flow),
+        "source": plan.flow.source,
+        "target": plan.flow.target,
+        "create": [
+            {
+                "topic": topic.name,
+                "partitions": topic.partition_count,
+                "replication_factor": topic.replication_factor,
+                "configs": dict(topic.configs),
+            }
+            for topic in plan.creates
+        ],
+        "grow": [grown._asdict() for grown in plan.grows],
+        "alter": [
+            {"topic": alter.topic, "changes": [change._asdict() for change in alter.changes]} for alter in plan.alters
+        ],
+        "add_acls": [acl._asdict() for acl in plan.adds_acls],
+        "copy": [copied._asdict() for copied in plan.copies],
+        "skip": [skipped._asdict() for skipped in plan.skips],
+        "notes": plan.notes,
+        "troubles": plan.troubles,
+    }
+
+
+def _created(topic: CreateTopic) -> str:
+    words = [f"{topic.partition_count} partitions", f"replication factor {topic.replication_factor}"]
+    words += [f"{name}={value}" for name, value in topic.configs]
+    return f"{topic.name}: {', '.join(words)}"
+
+
+def _changed(change: ConfigChange) -> str:
+    return f"{change.name} {change.old} -> {'the default' if change.new is None else change.new}"

@@ -1,0 +1,150 @@
+"""Finds the coordinators of consumer groups and asks them, again where they move or are still loading.
+
+Questions about many groups go out in few requests: one to find all coordinators (from Kafka 3.0 on), then as many as
+there are coordinators. What was found is remembered until a coordinator says that it is not the one.
+
+Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
+
+from heliograph.errors import BrokerError, ClusterError, UnreachableError
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.error_codes import describe
+from heliograph.model import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from heliograph.kafka.admin import Admin
+
+T = TypeVar("T")
+
+_GROUP_KEY = 0
+_MANY_KEYS_VERSION = 4
+_GROUPS_PER_REQUEST = 500
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+GROUP_AUTHORIZATION_FAILED = 30
+_PASSING = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+
+
+class Word(NamedTuple):
+    """What a coordinator says of one group: an error code, or a value."""
+
+    code: int
+    value: Any = None
+
+
+class Coordinators:
+    """The coordinators of a cluster's groups. Not thread-safe, as its admin client."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._known: dict[str, Address] = {}
+
+    def ask_about(
+        self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, Word]], *, needs: str
+    ) -> dict[str, Any]:
+        """Ask each group's coordinator, many groups at a time; `needs` is the permission to name where it lacks."""
+        found: dict[str, Any] = {}
+        waiting = list(dict.fromkeys(groups))
+        deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
+        while waiting:
+            words = self._round(waiting, ask)
+            self._refuse(words, needs)
+            found |= {group: word.value for group, word in words.items() if not word.code}
+            waiting = [group for group in waiting if group not in found]
+            if waiting and time.monotonic() > deadline:
+                raise ClusterError(self._late(waiting, words))
+            if waiting:
+                time.sleep(backoff.next_pause_s())
+        return found
+
+    def _round(self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, Word]]) -> dict[str, Word]:
+        words = self._find([group for group in groups if group not in self._known])
+        by_coordinator: dict[Address, list[str]] = {}
+        for group in groups:
+            if group in self._known:
+                by_coordinator.setdefault(self._known[group], []).append(group)
+        for coordinator, theirs in by_coordinator.items():
+            for chunk in _chunks(theirs):
+                try:
+                    words |= ask(coordinator, chunk)
+                except UnreachableError:
+                    words |= dict.fromkeys(chunk, Word(NOT_AVAILABLE))
+        for group, word in words.items():
+            if word.code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                self._known.pop(group, None)
+        return words
+
+    def _find(self, groups: list[str]) -> dict[str, Word]:
+        """Learn where the coordinators are; returns a word on each group whose coordinator is not known now."""
+        unknown: dict[str, Word] = {}
+        brokers = list(self._admin.view([]).brokers.values()) if groups else []
+        at = 0
+        while at < len(groups):
+            chunk = groups[at : at + _GROUPS_PER_REQUEST]
+            answer = self._ask_any(brokers, chunk)
+            if answer.API_VERSION < _MANY_KEYS_VERSION:
+                found = [(chunk[0], answer)]
+            else:
+                found = [(coordinator.key, coordinator) for coordinator in answer.coordinators]
+            for group, coordinator in found:
+                if coordinator.error_code:
+                    unknown[group] = Word(coordinator.error_code)
+                else:
+                    self._known[group] = Address(coordinator.host, coordinator.port)
+            at += max(1, len(found))
+        return unknown
+
+    def _ask_any(self, brokers: list[Address], groups: list[str]) -> Any:
+        def build(version: int) -> Any:
+            if version < _MANY_KEYS_VERSION:
+                return FindCoordinatorRequest(version=version, key=groups[0], key_type=_GROUP_KEY)
+            return FindCoordinatorRequest(version=version, key_type=_GROUP_KEY, coordinator_keys=groups)
+
+        last: ClusterError = ClusterError(f"The cluster '{self._admin.alias}' has no broker that answers.")
+        for broker in brokers:
+            try:
+                return self._admin.ask_at(broker, FindCoordinatorRequest, FindCoordinatorResponse, build, newest=4)
+            except UnreachableError as error:
+                last = error
+        raise last
+
+    def _refuse(self, words: dict[str, Word], needs: str) -> None:
+        refused = {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
+        if not refused:
+            return
+        code = next(iter(refused.values()))
+        names = some_of(refused)
+        if code == GROUP_AUTHORIZATION_FAILED:
+            sentence = (
+                f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
+            )
+        else:
+            sentence = f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
+        raise BrokerError(sentence, code)
+
+    def _late(self, waiting: list[str], words: dict[str, Word]) -> str:
+        word = words.get(waiting[0], Word(NOT_AVAILABLE))
+        return (
+            f"The cluster '{self._admin.alias}' has had no coordinator for the group {some_of(waiting)} for"
+            f" {self._admin.timeout_s:.0f} s: {describe(word.code)}."
+        )
+
+
+def some_of(groups: Iterable[str], most: int = 3) -> str:
+    """A few names, and how many more there are."""
+    names = [f"'{group}'" for group in groups]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _chunks(groups: list[str]) -> Iterator[list[str]]:
+    for at in range(0, len(groups), _GROUPS_PER_REQUEST):
+        yield groups[at : at + _GROUPS_PER_REQUEST]

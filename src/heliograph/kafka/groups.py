@@ -1,0 +1,257 @@
+"""Consumer groups of a cluster: which there are, in which state, and what they have committed.
+
+Works from Kafka 1.1 to 4.x, with classic groups and those of KIP-848: only requests that treat both alike are used
+(a new broker describes a KIP-848 group as dead to those who ask in the old way). Blocking; not thread-safe.
+
+Invariant: `commit` moves offsets only of a group without members. The broker holds this, not we: a member that joins
+between our look at the group and our commit makes the commit fail.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.admin import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from kafka.protocol.consumer import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+
+from heliograph.errors import BrokerError, ClusterError, GroupActiveError, UnreachableError
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.coordinators import (
+    GROUP_AUTHORIZATION_FAILED,
+    LOADING,
+    NOT_AVAILABLE,
+    NOT_COORDINATOR,
+    Coordinators,
+    Word,
+)
+from heliograph.kafka.error_codes import describe
+from heliograph.model import Address, CommittedOffset, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from heliograph.kafka.admin import Admin
+
+DEAD = "Dead"
+EMPTY = "Empty"
+
+_CONSUMER_PROTOCOLS = frozenset({"", "consumer"})  # none at all: someone commits offsets without being a member
+_CONSUMER_TYPES = frozenset({"", "classic", "consumer"})
+_MANY_GROUPS_VERSION = 8
+_OF_THE_GROUP = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
+_GROUP_NOT_FOUND = 69
+_TOPIC_AUTHORIZATION_FAILED = 29
+# ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
+_HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
+
+
+class GroupAdmin:
+    """Asks about, and moves, the consumer groups of one cluster."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._coordinators = Coordinators(admin)
+
+    def list_groups(self) -> dict[str, str]:
+        """Every consumer group we may see, with its state; "" where the broker is too old to tell (before 2.6).
+
+        Groups without members that only have committed offsets are among them; Connect's, share and streams groups
+        are not.
+        """
+        found: dict[str, str] = {}
+        asked: set[Address] = set()
+        deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
+        while True:
+            brokers = set(self._admin.view([]).brokers.values())
+            failures: list[ClusterError] = []
+            for broker in brokers - asked:
+                try:
+                    found |= self._groups_at(broker)
+                    asked.add(broker)
+                except (UnreachableError, _NotReadyError) as error:
+                    failures.append(error)
+            if not failures:
+                return found
+            if time.monotonic() > deadline:
+                raise failures[0]
+            time.sleep(backoff.next_pause_s())
+
+    def _groups_at(self, broker: Address) -> dict[str, str]:
+        answer = self._admin.ask_at(
+            broker,
+            ListGroupsRequest,
+            ListGroupsResponse,
+            lambda version: ListGroupsRequest(version=version, states_filter=[], types_filter=[]),
+            newest=5,
+        )
+        code = answer.error_code
+        if code in (LOADING, NOT_AVAILABLE):
+            raise _NotReadyError(f"{broker} does not list its consumer groups: {describe(code)}")
+        if code:
+            raise BrokerError(
+                f"The cluster '{self._admin.alias}' does not list its consumer groups: {describe(code)}."
+                " The principal needs DESCRIBE on the groups or on the cluster.",
+                code,
+            )
+        return {
+            group.group_id: group.group_state or ""
+            for group in answer.groups
+            if group.protocol_type in _CONSUMER_PROTOCOLS and (group.group_type or "").lower() in _CONSUMER_TYPES
+        }
+
+    def states(self, groups: Collection[str]) -> dict[str, str]:
+        """The state of each group, as Kafka spells it ("Stable", "Empty", ...); "Dead" for one that does not exist."""
+        if not groups:
+            return {}
+        listed = self.list_groups()
+        known = {group: listed[group] for group in groups if listed.get(group)}
+        others = [group for group in groups if group not in known]
+        return known | self._coordinators.ask_about(others, self._describe_at, needs="DESCRIBE")
+
+    def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
+        answer = self._admin.ask_at(
+            broker,
+            DescribeGroupsRequest,
+            DescribeGroupsResponse,
+            lambda version: DescribeGroupsRequest(version=version, groups=groups, include_authorized_operations=False),
+            newest=5,
+        )
+        return {
+            group.group_id: Word(0, DEAD)
+            if group.error_code == _GROUP_NOT_FOUND
+            else Word(group.error_code, group.group_state)
+            for group in answer.groups
+        }
+
+    def committed(self, groups: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """What each group has committed; empty for a group that does not exist.
+
+        Partitions without a committed offset are left out, and so are, by the broker, topics we may not describe.
+        """
+        return self._coordinators.ask_about(groups, self._committed_at, needs="DESCRIBE")
+
+    def _committed_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
+        words: dict[str, Word] = {}
+        while len(words) < len(groups):
+            rest = groups[len(words) :]
+            answer = self._fetch_offsets(broker, rest)
+            if answer.API_VERSION < _MANY_GROUPS_VERSION:
+                words[rest[0]] = _offsets_of(answer)
+            else:
+                words |= {group.group_id: _offsets_of(group) for group in answer.groups}
+                words |= {group: Word(NOT_AVAILABLE) for group in rest if group not in words}
+        return words
+
+    def _fetch_offsets(self, broker: Address, groups: list[str]) -> Any:
+        def build(version: int) -> Any:
+            if version < _MANY_GROUPS_VERSION:
+                return OffsetFetchRequest(version=version, group_id=groups[0], topics=None, require_stable=False)
+            each = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+            return OffsetFetchRequest(version=version, groups=each, require_stable=False)
+
+        # Version 2 is the first that lists all partitions; from 9 on a group that does not exist would be an error.
+        return self._admin.ask_at(broker, OffsetFetchRequest, OffsetFetchResponse, build, newest=8, oldest=2)
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str]:
+        """Set a group's offsets from outside; returns the reason for each partition that was refused.
+
+        Raises GroupActiveError where the group has members.
+        """
+        if not offsets:
+            return {}
+
+        def ask(broker: Address, _groups: list[str]) -> dict[str, Word]:
+            return {group: self._commit_at(broker, group, offsets)}
+
+        codes: dict[TopicPartition, int] = self._coordinators.ask_about([group], ask, needs="READ")[group]
+        return {tp: _reason(tp, code) for tp, code in codes.items() if code}
+
+    def _commit_at(self, broker: Address, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Word:
+        answer = self._admin.ask_at(
+            broker,
+            OffsetCommitRequest,
+            OffsetCommitResponse,
+            lambda version: _commit_request(version, group, offsets),
+            newest=8,
+            oldest=2,
+        )
+        codes = {
+            TopicPartition(topic.name, partition.partition_index): partition.error_code
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+        if _HAS_MEMBERS.intersection(codes.values()):
+            raise GroupActiveError(
+                f"The group '{group}' on '{self._admin.alias}' has active members, so its offsets stay as they are;"
+                " stop its consumers first."
+            )
+        of_the_group = next((code for code in codes.values() if code in _OF_THE_GROUP), 0)
+        return Word(of_the_group, codes)
+
+
+class _NotReadyError(ClusterError):
+    """A broker still loads its groups."""
+
+
+def _offsets_of(group: Any) -> Word:
+    committed = {
+        TopicPartition(topic.name, partition.partition_index): CommittedOffset(
+            partition.committed_offset, partition.metadata or ""
+        )
+        for topic in group.topics
+        for partition in topic.partitions
+        if not partition.error_code and partition.committed_offset >= 0
+    }
+    return Word(0 if group.error_code == _GROUP_NOT_FOUND else group.error_code, committed)
+
+
+def _commit_request(version: int, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:
+    topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition_class = topic_class.OffsetCommitRequestPartition
+    return OffsetCommitRequest(
+        version=version,
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[
+            topic_class(
+                name=topic,
+                partitions=[
+                    partition_class(
+                        partition_index=tp.partition,
+                        committed_offset=offsets[tp].offset,
+                        committed_leader_epoch=-1,
+                        committed_metadata=offsets[tp].metadata,
+                    )
+                    for tp in tps
+                ],
+            )
+            for topic, tps in _by_topic(offsets).items()
+        ],
+    )
+
+
+def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for tp in tps:
+        by_topic.setdefault(tp.topic, []).append(tp)
+    return by_topic
+
+
+def _reason(tp: TopicPartition, code: int) -> str:
+    if code == _TOPIC_AUTHORIZATION_FAILED:
+        return f"the principal needs READ on the topic {tp.topic}"
+    return describe(code)

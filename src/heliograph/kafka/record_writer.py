@@ -1,0 +1,77 @@
+"""Writes a few records of our own from the driver, blocking: checkpoints, heartbeats.
+
+Not idempotent: each of these records says what holds now, so one that is written twice does no harm.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+
+from heliograph.errors import BrokerError, UnreachableError
+from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.own_records import build_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heliograph.kafka.admin import Admin
+    from heliograph.kafka.own_records import OwnBatch, OwnRecord
+    from heliograph.model import TopicPartition
+
+_RETRY_PAUSE_S = 0.2
+_TOPIC_AUTHORIZATION_FAILED = 29
+_RETRIED = (Verdict.RETRY, Verdict.RETRY_SOON, Verdict.RETRY_WITH_METADATA)
+
+
+def write_records(admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
+    """Write the records in order; raises ClusterError where that is not possible within the admin's time-out."""
+    for batch in build_batches(records, int(time.time() * 1000)):
+        _write_batch(admin, tp, batch)
+
+
+def _write_batch(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> None:
+    deadline = time.monotonic() + admin.timeout_s
+    while True:
+        code, words = _try_once(admin, tp, batch)
+        if code == 0:
+            return
+        if verdict_of(code) not in _RETRIED or time.monotonic() > deadline:
+            needs = " The principal needs WRITE on it." if code == _TOPIC_AUTHORIZATION_FAILED else ""
+            raise BrokerError(f"'{admin.alias}' does not take our records for {tp.topic}: {words}.{needs}", code)
+        time.sleep(_RETRY_PAUSE_S)
+
+
+def _try_once(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> tuple[int, str]:
+    """The broker's error code and its meaning; a broker that is not there counts as one to be tried again."""
+    try:
+        view = admin.view([tp.topic])
+        leader = view.leaders.get(tp, -1)
+        if leader not in view.brokers:
+            return -1, "the partition has no leader"
+        answer = admin.ask_at(
+            view.brokers[leader],
+            ProduceRequest,
+            ProduceResponse,
+            lambda version: _request(version, tp, batch, int(admin.timeout_s * 1000)),
+            newest=9,
+            oldest=3,
+        )
+    except UnreachableError as error:
+        return -1, str(error)
+    code = answer.responses[0].partition_responses[0].error_code
+    return code, describe(code)
+
+
+def _request(version: int, tp: TopicPartition, batch: OwnBatch, timeout_ms: int) -> Any:
+    topic_class = ProduceRequest.TopicProduceData
+    data = topic_class.PartitionProduceData(index=tp.partition, records=bytes(batch.view))
+    return ProduceRequest(
+        version=version,
+        transactional_id=None,
+        acks=-1,
+        timeout_ms=timeout_ms,
+        topic_data=[topic_class(name=tp.topic, partition_data=[data])],
+    )

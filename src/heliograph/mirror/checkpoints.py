@@ -1,0 +1,88 @@
+"""When a checkpoint is due, what it is about, and which offsets of a group on the target may follow it.
+
+A *checkpoint* says: this group has read the source up to here, which on the target is there. MM2's rules, but for two
+in which ours are stricter: the name of a topic that came from the target is the one it had there (MM2 takes the name
+of its very beginning), and a group on the target is moved only where it has no members, and only forward (MM2 also
+tries groups it knows nothing of, and leaves it to the broker to refuse).
+
+Invariants: while a group only goes forward its checkpoints never go back, whatever translation says; a group's offset
+on the target is never set to a smaller one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heliograph.model import Checkpoint, CommittedOffset, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from heliograph.mirror.topics import TopicRules
+
+# Kafka's words for a group without members that has offsets, and for one that is not there.
+EMPTY, DEAD = "Empty", "Dead"
+
+
+def remote_partition(rules: TopicRules, tp: TopicPartition) -> TopicPartition:
+    """Where a partition of the flow's source is on its target; what came from the target has its old name there."""
+    if rules.policy.topic_source(tp.topic) == rules.target:
+        home = rules.policy.upstream_topic(tp.topic)
+        if home is not None:
+            return TopicPartition(home, tp.partition)
+    return TopicPartition(rules.remote_topic(tp.topic), tp.partition)
+
+
+def source_partition(rules: TopicRules, remote_tp: TopicPartition) -> TopicPartition:
+    """The partition of the flow's source that `remote_partition` gives this name on the target."""
+    policy = rules.policy
+    upstream = policy.upstream_topic(remote_tp.topic) if policy.topic_source(remote_tp.topic) == rules.source else None
+    topic = policy.format_remote_topic(rules.target, remote_tp.topic) if upstream is None else upstream
+    return TopicPartition(topic, remote_tp.partition)
+
+
+def next_checkpoint(
+    previous: Checkpoint | None,
+    group: str,
+    remote_tp: TopicPartition,
+    upstream: int,
+    downstream: int | None,
+    metadata: str = "",
+) -> Checkpoint | None:
+    """The checkpoint that is due now: a first one, or the group went back at the source, or on at the target.
+
+    `downstream` is the translation of `upstream`: None or negative where there is none, and then none is due.
+    """
+    if downstream is None or downstream < 0:
+        return None
+    is_due = previous is None or upstream < previous.upstream or downstream > previous.downstream
+    return Checkpoint(group, remote_tp, upstream, downstream, metadata) if is_due else None
+
+
+def latest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, dict[TopicPartition, Checkpoint]]:
+    """Of checkpoints in the order of their topic, the last of each group and partition."""
+    latest: dict[str, dict[TopicPartition, Checkpoint]] = {}
+    for checkpoint in checkpoints:
+        latest.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+    return latest
+
+
+def is_movable(state: str | None) -> bool:
+    """Whether a group in this state may get offsets from outside: it has no members, or is not there at all (None)."""
+    return state in (None, EMPTY, DEAD)
+
+
+def plan_group_sync(
+    checkpoints: Iterable[Checkpoint],
+    target_committed: Mapping[TopicPartition, CommittedOffset] | None,
+    state: str | None,
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets to set for one group on the target: those it lacks, and those behind its checkpoints."""
+    if not is_movable(state):
+        return {}
+    there = target_committed or {}
+    return {
+        checkpoint.tp: CommittedOffset(checkpoint.downstream, checkpoint.metadata)
+        for checkpoint in checkpoints
+        if checkpoint.tp not in there or there[checkpoint.tp].offset < checkpoint.downstream
+    }

@@ -1,0 +1,173 @@
+"""Where consumer groups go on when they move to the other cluster of a flow, and back home.
+
+A *place* is where a group would go on in one partition of the cluster it moves to. It is found from what is known of
+both sides; `plan_group` then decides, partition by partition, whether the group's offset there is set.
+
+Invariants:
+A. A place never passes an unread record, and a log that is shorter than a place gets no offset at all.
+B. A plan never sets an offset back (one behind the end of its log is none), and sets none of a group with members.
+C. `again` is never too small: so many of the records from the place on, at most, were read before. None: not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.mirror.checkpoints import is_movable
+from heliograph.model import CommittedOffset, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from heliograph.mirror.offset_map import OffsetMap
+    from heliograph.model import Checkpoint
+
+
+class Place(NamedTuple):
+    """Where a group goes on in a partition of the cluster it moves to."""
+
+    tp: TopicPartition
+    offset: int
+    again: int | None
+    metadata: str = ""
+
+
+class LogBounds(NamedTuple):
+    """The offsets a log has: from its first to behind its last."""
+
+    start: int
+    end: int
+
+
+class Outcome(Enum):
+    """What becomes of a group's offset in a partition."""
+
+    SET = "set"
+    STAYS = "stays"
+    IMPOSSIBLE = "impossible"
+
+
+class Move(NamedTuple):
+    """The decision for one partition: `before` is the offset the group has there, `offset` the one it should have."""
+
+    tp: TopicPartition
+    outcome: Outcome
+    before: int | None
+    offset: int
+    again: int | None
+    why: str
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What a move does to one group; `refused` says why nothing is done at all."""
+
+    group: str
+    state: str
+    moves: tuple[Move, ...]
+    refused: str | None = None
+
+    @property
+    def offsets(self) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets to set."""
+        if self.refused is not None:
+            return {}
+        return {m.tp: CommittedOffset(m.offset, m.metadata) for m in self.moves if m.outcome is Outcome.SET}
+
+    @property
+    def again(self) -> int | None:
+        """How many records the group reads again at most; None where that is not known of a partition."""
+        counts = [move.again for move in self.moves if move.outcome is not Outcome.IMPOSSIBLE]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every partition could be decided."""
+        return self.refused is None and all(move.outcome is not Outcome.IMPOSSIBLE for move in self.moves)
+
+
+def place_on_target(
+    known: OffsetMap,
+    tp: TopicPartition,
+    remote_tp: TopicPartition,
+    committed: CommittedOffset | None,
+    checkpoint: Checkpoint | None,
+) -> Place | None:
+    """Where a group goes on in the copy of `tp`; None where nothing tells.
+
+    `committed` is what it has committed on the source, None where the source cannot be asked: its checkpoint counts
+    then. A checkpoint also helps where the offset syncs know the place only roughly.
+    """
+    if committed is not None:
+        upstream, metadata = committed
+    elif checkpoint is not None:
+        upstream, metadata = checkpoint.upstream, checkpoint.metadata
+    else:
+        return None
+    downstream = known.translate(tp, upstream)
+    if downstream is None or downstream < 0:
+        downstream = None
+    elif _read_before(upstream, known.upstream_of(tp, downstream)) == 0:
+        return Place(remote_tp, downstream, 0, metadata)
+    is_of_use = checkpoint is not None and checkpoint.upstream <= upstream
+    candidates = [downstream, checkpoint.downstream if checkpoint is not None and is_of_use else None]
+    offset = max((candidate for candidate in candidates if candidate is not None), default=None)
+    if offset is None:
+        return None
+    return Place(remote_tp, offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
+
+
+def place_at_home(known: OffsetMap, tp: TopicPartition, committed: CommittedOffset) -> Place | None:
+    """Where a group that has read the copy of `tp` goes on in `tp` itself; None where nothing tells."""
+    upstream = known.upstream_of(tp, committed.offset)
+    if upstream is None or upstream < 0:
+        return None
+    return Place(tp, upstream, _read_before(committed.offset, known.translate(tp, upstream)), committed.metadata)
+
+
+def _read_before(position: int, place: int | None) -> int | None:
+    """How many records lie between a place and the position it stands for, both on the side that was read."""
+    return None if place is None or place < 0 else max(0, position - place)
+
+
+def plan_group(
+    group: str,
+    state: str,
+    places: Iterable[Place],
+    committed: Mapping[TopicPartition, CommittedOffset],
+    logs: Mapping[TopicPartition, LogBounds],
+) -> GroupPlan:
+    """Decide about a group: `state`, `committed` and `logs` are those of the cluster it moves to."""
+    moves = tuple(_move(place, committed.get(place.tp), logs.get(place.tp)) for place in sorted(places))
+    refused = None
+    if not is_movable(state):
+        refused = f"it has active members there ({state}); stop them first"
+    elif not moves:
+        refused = "nothing tells where it goes on"
+    return GroupPlan(group, state, moves, refused)
+
+
+def _move(place: Place, there: CommittedOffset | None, log: LogBounds | None) -> Move:
+    before = None if there is None else there.offset
+
+    def decide(outcome: Outcome, offset: int, why: str) -> Move:
+        reach = max(0, log.end - offset) if log is not None else 0
+        again = None if place.again is None else min(place.again, reach)
+        return Move(place.tp, outcome, before, offset, again, why, place.metadata)
+
+    if log is None:
+        return decide(Outcome.IMPOSSIBLE, place.offset, "the topic is not there")
+    if place.offset > log.end:
+        return decide(Outcome.IMPOSSIBLE, place.offset, f"the log ends before it, at {log.end}: was it made anew?")
+    offset = max(place.offset, log.start)
+    if before is None:
+        return decide(Outcome.SET, offset, "it has no offset there")
+    if before > log.end:
+        return decide(Outcome.SET, offset, f"its offset there lies behind the end of the log, {log.end}")
+    if before < offset:
+        return decide(Outcome.SET, offset, "its offset there is behind")
+    why = "it is there already" if before == offset else "its offset there is ahead, and is not set back"
+    return decide(Outcome.STAYS, before, why)

@@ -1,0 +1,121 @@
+"""What is known of a flow's consumer groups on both sides at one time: plain values, read by `worker`, judged here.
+
+The source may be gone: then `source` is None, and checkpoints and the flow's progress, which are on the target, tell
+what they can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.mirror.checkpoints import DEAD, remote_partition, source_partition
+from heliograph.mirror.failover import GroupPlan, LogBounds, Place, place_at_home, place_on_target, plan_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from heliograph.mirror.offset_map import OffsetMap
+    from heliograph.mirror.topics import TopicRules
+    from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
+
+
+@dataclass(frozen=True)
+class ClusterGroups:
+    """The groups of one cluster, and the logs their offsets are in."""
+
+    states: Mapping[str, str]
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    logs: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+
+    def offsets(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """What a group has committed here."""
+        return self.committed.get(group, {})
+
+    def state(self, group: str) -> str:
+        """A group's state here; dead where it is not."""
+        return self.states.get(group, DEAD)
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """A flow's groups: what they have read on the source, what the flow has told of it, where they are on the target.
+
+    `known` is what offset syncs tell, or, where they cannot be read, the last run of the flow's progress.
+    """
+
+    flow: Flow
+    rules: TopicRules
+    groups: tuple[str, ...]
+    known: OffsetMap
+    checkpoints: Mapping[str, Mapping[TopicPartition, Checkpoint]]
+    progress: Mapping[TopicPartition, SourceOffset]
+    source: ClusterGroups | None
+    target: ClusterGroups
+
+    def partitions(self, group: str) -> list[TopicPartition]:
+        """The source partitions whose records the group reads and the flow copies, or has copied."""
+        tps = {source_partition(self.rules, tp) for tp in self.checkpoints.get(group, {})}
+        if self.source is not None:
+            tps |= {tp for tp in self.source.offsets(group) if self.rules.replicates(tp.topic)}
+        return sorted(tps)
+
+    def place(self, group: str, tp: TopicPartition) -> Place | None:
+        """Where the group goes on in the copy of a source partition."""
+        remote_tp = remote_partition(self.rules, tp)
+        committed = None if self.source is None else self.source.offsets(group).get(tp)
+        checkpoint = self.checkpoints.get(group, {}).get(remote_tp)
+        return place_on_target(self.known, tp, remote_tp, committed, checkpoint)
+
+    def not_replicated(self, tp: TopicPartition) -> int | None:
+        """How many offsets of a source partition the flow has not copied yet; None where the source cannot be asked."""
+        log = None if self.source is None else self.source.logs.get(tp)
+        if log is None:
+            return None
+        progress = self.progress.get(tp)
+        copied = log.start if progress is None else max(log.start, progress.offset + 1)
+        return max(0, log.end - copied)
+
+
+def plan_failover(view: GroupView) -> list[GroupPlan]:
+    """Move every group of the view to the target."""
+    return [_plan_on_target(view, group) for group in view.groups]
+
+
+def _plan_on_target(view: GroupView, group: str) -> GroupPlan:
+    places = [place for tp in view.partitions(group) if (place := view.place(group, tp)) is not None]
+    return plan_group(group, view.target.state(group), places, view.target.offsets(group), view.target.logs)
+
+
+def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]:
+    """Move every group of the view home to the source; `reverse` is the flow the other way, where there is one.
+
+    What the source itself had sent is translated back by the flow's own offset syncs. What was first written on the
+    target comes home by the reverse flow, which tells where.
+    """
+    home = view.source
+    if home is None:
+        return []
+    logs = home.logs if reverse is None else {**reverse.target.logs, **home.logs}
+    plans = []
+    for group in view.groups:
+        places = {place.tp: place for place in _places_by(reverse, group)}
+        # With names that stay (Identity) both may speak of a partition. Only the way back knows what the source had
+        # not sent yet: the reverse flow's records stand behind it, and would lead past it.
+        places |= {place.tp: place for place in _places_back(view, group)}
+        plans.append(plan_group(group, home.state(group), places.values(), home.offsets(group), logs))
+    return plans
+
+
+def _places_by(reverse: GroupView | None, group: str) -> list[Place]:
+    if reverse is None:
+        return []
+    return [place for tp in reverse.partitions(group) if (place := reverse.place(group, tp)) is not None]
+
+
+def _places_back(view: GroupView, group: str) -> list[Place]:
+    places = []
+    for remote_tp, committed in view.target.offsets(group).items():
+        if view.rules.policy.topic_source(remote_tp.topic) == view.flow.source:
+            places.append(place_at_home(view.known, source_partition(view.rules, remote_tp), committed))
+    return [place for place in places if place is not None]

@@ -1,0 +1,172 @@
+"""The checkpoint connector's work, step by step: follow groups, translate offsets, write checkpoints, move groups.
+
+Nothing here knows threads; `control_loop` calls the steps on their intervals. State is what the topics say: checkpoints
+are read once at the beginning, offset syncs are followed.
+
+Invariants:
+A. A checkpoint never points behind an unread record, and for a group that goes forward it never goes back.
+B. A group on the target is moved only forward, and only while nobody uses it.
+C. A group that is gone from the source is neither checkpointed nor moved any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.errors import ClusterError, GroupActiveError
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.own_records import OwnRecord
+from heliograph.kafka.record_writer import write_records
+from heliograph.kafka.topic_log import LogTail, read_topic
+from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
+from heliograph.mirror.filters import group_filter
+from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
+from heliograph.mirror.offset_map import OffsetMap
+from heliograph.mirror.topics import TopicRules
+from heliograph.model import TopicPartition
+from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
+from heliograph.worker.clusters import make_admin
+from heliograph.worker.internal_topics import ensure_internal_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.model import Checkpoint, CommittedOffset, Flow
+    from heliograph.worker.schedule import Schedule
+
+log = logging.getLogger(__name__)
+
+_Committed = dict[str, dict[TopicPartition, "CommittedOffset"]]
+
+
+class CheckpointSync:
+    """The groups of one flow."""
+
+    def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
+        self.flow = flow
+        self.groups: tuple[str, ...] = ()
+        self.checkpoints_written = 0
+        self._settings = config.settings(flow)
+        self._rules = TopicRules.of(self._settings)
+        self._names = group_filter(self._settings)
+        self._source = make_admin(config, flow.source, flow)
+        self._target = make_admin(config, flow.target, flow)
+        self._source_groups = GroupAdmin(self._source)
+        self._target_groups = GroupAdmin(self._target)
+        self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
+        is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+        syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
+        self._holder = self._source if is_at_source else self._target
+        self._tail = LogTail(self._holder, syncs_tp)
+        self._restarts = 0
+        self._map = OffsetMap()
+        self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
+
+    def close(self) -> None:
+        """Leave both clusters."""
+        self._source.close()
+        self._target.close()
+
+    def begin(self) -> Iterable[str]:
+        """Make the topics where they are missing, and learn which checkpoints were written before."""
+        ensure_internal_topic(
+            self._holder,
+            offset_syncs_topic(self._settings),
+            is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in self._settings,
+            factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
+        )
+        ensure_internal_topic(
+            self._target,
+            checkpoints_topic(self._settings),
+            is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
+            factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
+        )
+        records = read_topic(self._target, self._topic.topic)
+        decoded = (decode_checkpoint(record.key, record.value) for record in records)
+        self._known = latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+        return ()
+
+    def plan(self, schedule: Schedule) -> None:
+        """Groups, then checkpoints, then the groups on the target, each as often as the settings say."""
+        settings = self._settings
+        is_refreshed = settings[keys.REFRESH_GROUPS_ENABLED]  # where not, the groups of the start are followed
+        refresh_s = settings[keys.REFRESH_GROUPS_INTERVAL_SECONDS] if is_refreshed else math.inf
+        schedule.repeat("groups", self.refresh_groups, refresh_s)
+        schedule.repeat("checkpoints", self.emit, settings[keys.EMIT_CHECKPOINTS_INTERVAL_SECONDS])
+        if settings[keys.SYNC_GROUP_OFFSETS_ENABLED]:
+            schedule.repeat("group offsets", self.sync_groups, settings[keys.SYNC_GROUP_OFFSETS_INTERVAL_SECONDS])
+
+    def refresh_groups(self) -> Iterable[str]:
+        """Which groups to follow: those the filter takes that have read a topic the filter takes."""
+        listed = [group for group in self._source_groups.list_groups() if self._names.accepts(group)]
+        found = tuple(sorted(group for group, offsets in self._committed(listed).items() if offsets))
+        new = sorted(set(found) - set(self.groups))
+        if new:
+            log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
+        self.groups = found
+        return ()
+
+    def _committed(self, groups: list[str]) -> _Committed:
+        """Committed offsets of topics that count."""
+        return {
+            group: {tp: offset for tp, offset in offsets.items() if self._rules.names.accepts(tp.topic)}
+            for group, offsets in self._source_groups.committed(groups).items()
+        }
+
+    def emit(self) -> Iterable[str]:
+        """Translate every group's offsets and write what is new."""
+        # Offsets first: the syncs read after them then reach at least as far as the groups did.
+        committed = self._committed(list(self.groups))
+        self._learn_syncs()
+        fresh = [checkpoint for group, offsets in committed.items() for checkpoint in self._translated(group, offsets)]
+        records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
+        write_records(self._target, self._topic, records)
+        for checkpoint in fresh:
+            self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+        self.checkpoints_written += len(fresh)
+        return ()
+
+    def _learn_syncs(self) -> None:
+        for record in self._tail.read_new():
+            sync = decode_offset_sync(record.key, record.value, record.headers)
+            if self._tail.restarts != self._restarts:
+                self._restarts, self._map = self._tail.restarts, OffsetMap()
+            if sync is not None:
+                self._map.take(sync)
+
+    def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
+        found = []
+        for tp, committed in offsets.items():
+            remote = remote_partition(self._rules, tp)
+            previous = self._known.get(group, {}).get(remote)
+            downstream = self._map.translate(tp, committed.offset)
+            checkpoint = next_checkpoint(previous, group, remote, committed.offset, downstream, committed.metadata)
+            if checkpoint is not None:
+                found.append(checkpoint)
+        return found
+
+    def sync_groups(self) -> Iterable[str]:
+        """Move the groups on the target to where their checkpoints are; those in use are left to their users."""
+        groups = [group for group in self.groups if group in self._known]
+        states = self._target_groups.states(groups)
+        committed = self._target_groups.committed(groups)
+        return [words for group in groups if (words := self._sync_group(group, states[group], committed[group]))]
+
+    def _sync_group(self, group: str, state: str, committed: dict[TopicPartition, CommittedOffset]) -> str | None:
+        """Why a group could not be moved, or None."""
+        wanted = plan_group_sync(self._known[group].values(), committed, state)
+        try:
+            refused = self._target_groups.commit(group, wanted)
+        except GroupActiveError:
+            log.info("%s: the group '%s' is in use on '%s'; it keeps its offsets", self.flow, group, self.flow.target)
+            return None
+        except ClusterError as error:
+            return str(error)
+        if refused:
+            tp, why = next(iter(refused.items()))
+            return f"the group '{group}' cannot be moved on {tp}: {why}"
+        return None

@@ -1,0 +1,72 @@
+"""What runs beside the copies of a file's flows: the checkpoint loop of each, and the heartbeats of cluster pairs."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.worker.checkpoint_sync import CheckpointSync
+from heliograph.worker.control_loop import ControlLoop
+from heliograph.worker.heartbeat import HeartbeatSource
+from heliograph.worker.status import FlowStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.model import Flow
+
+log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 10.0
+
+
+class Control:
+    """All loops of a file. Trouble is told in the log when it begins, and shown with its flow while it lasts."""
+
+    def __init__(self, config: MirrorMakerConfig, statuses: Mapping[Flow, FlowStatus]) -> None:
+        self._statuses = dict(statuses)
+        self._checkpoints = [
+            ControlLoop(f"{flow} checkpoints", CheckpointSync(config, flow), self._teller(flow))
+            for flow in config.flows
+            if _has_checkpoints(config, flow)
+        ]
+        self._heartbeats = [
+            ControlLoop(f"{flow} heartbeats", HeartbeatSource(config, flow), self._teller(flow))
+            for flow in config.heartbeat_flows
+        ]
+
+    def start(self) -> None:
+        """Begin all of them, in the background."""
+        for loop in (*self._heartbeats, *self._checkpoints):
+            loop.start()
+
+    def stop(self) -> None:
+        """End all of them."""
+        loops = (*self._heartbeats, *self._checkpoints)
+        for loop in loops:
+            loop.stop()
+        for loop in loops:
+            loop.join(_STOP_TIMEOUT_S)
+
+    def run_once(self) -> None:
+        """Instead of `start`: one round of checkpoints, for a copy that ends."""
+        for loop in self._checkpoints:
+            loop.run_once()
+
+    def _teller(self, flow: Flow) -> Callable[[str, tuple[str, ...]], None]:
+        # A flow that has only heartbeats is not on the screen; what troubles it is still told once.
+        status = self._statuses.setdefault(flow, FlowStatus(flow))
+
+        def tell(step: str, troubles: tuple[str, ...]) -> None:
+            if status.note_control(step, troubles):
+                for trouble in troubles:
+                    log.warning("%s: %s (will be tried again)", step, trouble.rstrip("."))
+
+        return tell
+
+
+def _has_checkpoints(config: MirrorMakerConfig, flow: Flow) -> bool:
+    settings = config.settings(flow)
+    return settings[keys.EMIT_CHECKPOINTS_ENABLED] and settings[keys.EMIT_OFFSET_SYNCS_ENABLED]

@@ -1,0 +1,189 @@
+"""What a flow would do if it were started now: gathered and planned by the same code, applied by nobody.
+
+Invariant: only questions are asked; both clusters are left as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.config import keys
+from heliograph.errors import ClusterError
+from heliograph.kafka.config_admin import can_alter_configs
+from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
+from heliograph.mirror.internal_topics import offsets_topic
+from heliograph.mirror.replication_factor import possible_factor, too_large_sentence
+from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
+from heliograph.worker.acl_sync import AclSync
+from heliograph.worker.clusters import make_admin
+from heliograph.worker.config_sync import ConfigSync, unknown_sentence
+from heliograph.worker.topic_sync import SeenTopics, TopicSync, see_topics
+
+if TYPE_CHECKING:
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.types import Settings
+    from heliograph.kafka.admin import Admin
+    from heliograph.mirror.config_sync import AlterConfigs
+    from heliograph.model import AclBinding, Flow
+
+
+class CopiedTopic(NamedTuple):
+    """A topic that is replicated."""
+
+    topic: str
+    remote_topic: str
+    partitions: int
+
+
+class SkippedTopic(NamedTuple):
+    """A topic that is not replicated, and why."""
+
+    topic: str
+    reason: str
+
+
+class GrownTopic(NamedTuple):
+    """A remote topic that gets more partitions."""
+
+    topic: str
+    old: int
+    new: int
+
+
+@dataclass(slots=True)
+class FlowPlan:
+    """Everything a flow would do at its start."""
+
+    flow: Flow
+    creates: list[CreateTopic] = field(default_factory=list)
+    grows: list[GrownTopic] = field(default_factory=list)
+    alters: list[AlterConfigs] = field(default_factory=list)
+    adds_acls: list[AclBinding] = field(default_factory=list)
+    copies: list[CopiedTopic] = field(default_factory=list)
+    skips: list[SkippedTopic] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+
+def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = None) -> FlowPlan:
+    """Ask both clusters and plan; `only_topic` limits the plan to one topic of the source, be it there or not."""
+    settings = config.settings(flow)
+    source, target = make_admin(config, flow.source, flow), make_admin(config, flow.target, flow)
+    try:
+        timeout_s = settings[keys.CONNECT_TIMEOUT_MS] / 1000
+        source.wait_until_reachable(timeout_s)
+        target.wait_until_reachable(timeout_s)
+        return _Planner(flow, settings, source, target, only_topic).plan()
+    finally:
+        source.close()
+        target.close()
+
+
+class _Planner:
+    """Fills one plan, part by part."""
+
+    def __init__(self, flow: Flow, settings: Settings, source: Admin, target: Admin, only_topic: str | None) -> None:
+        self._settings = settings
+        self._source, self._target = source, target
+        self._rules = TopicRules.of(settings)
+        self._only_topic = only_topic
+        self._plan = FlowPlan(flow)
+
+    def plan(self) -> FlowPlan:
+        seen = self._see()
+        self._plan_topics(seen)
+        if self._only_topic is None:
+            self._plan_progress(seen.broker_count)
+        if self._settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
+            self._plan_configs(seen)
+        else:
+            self._plan.notes.append("sync.topic.configs.enabled is false: configs of existing topics are not compared")
+        if self._settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
+            self._plan_acls()
+        else:
+            self._plan.notes.append("sync.topic.acls.enabled is false: ACLs are not compared")
+        return self._plan
+
+    def _see(self) -> SeenTopics:
+        seen = see_topics(self._rules, self._source, self._target)
+        name = self._only_topic
+        if name is None:
+            return seen
+        if name not in seen.counts:
+            self._plan.skips.append(SkippedTopic(name, self._why_not_there(name)))
+        counts = {topic: count for topic, count in seen.counts.items() if topic == name}
+        return replace(seen, counts=counts, chosen=tuple(topic for topic in seen.chosen if topic == name))
+
+    def _why_not_there(self, name: str) -> str:
+        if self._source.view([name]).error_codes.get(name) == TOPIC_AUTHORIZATION_FAILED:
+            return f"'{self._source.alias}' does not show it; the principal needs DESCRIBE on the topic"
+        reason = self._rules.why_not(name)
+        would = (
+            f"would be copied to {self._rules.remote_topic(name)}"
+            if reason is None
+            else f"would not be copied: {reason}"
+        )
+        return f"it does not exist on '{self._source.alias}'; if it did, it {would}"
+
+    def _plan_topics(self, seen: SeenTopics) -> None:
+        plan, rules = self._plan, self._rules
+        plan.copies += [CopiedTopic(topic, rules.remote_topic(topic), seen.counts[topic]) for topic in seen.chosen]
+        for topic in sorted(seen.counts):
+            reason = rules.why_not(topic)
+            if reason is not None:
+                plan.skips.append(SkippedTopic(topic, reason))
+        topics = TopicSync(self._settings, self._source, self._target).plan(seen)
+        for action in topics.actions:
+            if isinstance(action, AddPartitions):
+                plan.grows.append(GrownTopic(action.name, seen.remote_counts[action.name], action.partition_count))
+            else:
+                plan.creates.append(action)
+        plan.notes += topics.notes
+        plan.troubles += topics.troubles
+        self._check_factor(plan.creates, keys.REPLICATION_FACTOR.name, seen.broker_count)
+
+    def _plan_progress(self, broker_count: int) -> None:
+        topic = offsets_topic(self._settings)
+        if topic.name in self._target.view([topic.name]).partition_counts:
+            return
+        key = keys.OFFSET_STORAGE_REPLICATION_FACTOR
+        factor = possible_factor(topic.replication_factor, broker_count, is_explicit=key in self._settings)
+        topic = replace(topic, replication_factor=factor)
+        self._plan.creates.append(topic)
+        self._check_factor([topic], key.name, broker_count)
+
+    def _check_factor(self, creates: list[CreateTopic], key: str, broker_count: int) -> None:
+        factor = max((topic.replication_factor for topic in creates), default=0)
+        if factor > broker_count:
+            self._plan.troubles.append(too_large_sentence(self._target.alias, key, factor, broker_count))
+
+    def _plan_configs(self, seen: SeenTopics) -> None:
+        configs, troubles = ConfigSync(self._settings, self._source, self._target).plan(seen)
+        self._plan.troubles += troubles
+        if configs.unknown:
+            self._plan.notes.append(unknown_sentence(self._target.alias, configs))
+        if configs.alters and not can_alter_configs(self._target):
+            self._plan.notes.append(
+                f"{self._target.alias} is older than Kafka 2.3: configs that differ are not altered"
+            )
+        else:
+            self._plan.alters += configs.alters
+
+    def _plan_acls(self) -> None:
+        try:
+            acls, notes = AclSync(self._settings, self._source, self._target).plan()
+        except ClusterError as error:
+            self._plan.troubles.append(str(error).rstrip("."))
+            return
+        if self._only_topic is None:
+            self._plan.adds_acls += acls.adds
+            self._plan.notes += notes
+        else:
+            remote = self._rules.remote_topic(self._only_topic)
+            self._plan.adds_acls += [acl for acl in acls.adds if acl.topic == remote]
+            self._plan.notes += [
+                f"The ACL {each.acl} is left out: {each.reason}"
+                for each in acls.left_out
+                if each.acl.topic == self._only_topic
+            ]

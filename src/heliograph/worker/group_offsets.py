@@ -1,0 +1,158 @@
+"""Reads what is known of a flow's consumer groups from both clusters, for people who want to see or move them.
+
+Nothing is kept between calls and nothing is changed but by `GroupAdmin.commit`. A source that cannot be reached is no
+error: that is when a group has to move.
+
+Order matters: offsets are read before the offset syncs that translate them, and the ends of logs last, so that what was
+read first is never ahead of what is read later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from heliograph.config import keys
+from heliograph.engine.offset_store import read_offsets
+from heliograph.errors import ClusterError
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.log_ends import EARLIEST, LATEST
+from heliograph.kafka.topic_log import read_topic
+from heliograph.mirror.checkpoints import latest_checkpoints, remote_partition, source_partition
+from heliograph.mirror.failover import LogBounds
+from heliograph.mirror.filters import group_filter
+from heliograph.mirror.group_view import ClusterGroups, GroupView
+from heliograph.mirror.internal_topics import (
+    SOURCE_CONNECTOR_NAME,
+    checkpoints_topic,
+    offset_syncs_topic,
+    offsets_topic,
+)
+from heliograph.mirror.offset_map import OffsetMap
+from heliograph.mirror.topics import TopicRules
+from heliograph.model import OffsetSync
+from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync
+from heliograph.worker.clusters import make_admin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.kafka.admin import Admin
+    from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
+
+_Checkpoints = dict[str, dict["TopicPartition", "Checkpoint"]]
+
+
+class FlowGroups:
+    """The groups of one flow; a context manager. `source_trouble` says why the source cannot be asked, if so."""
+
+    def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
+        self.flow = flow
+        self.settings = config.settings(flow)
+        self.rules = TopicRules.of(self.settings)
+        self.names = group_filter(self.settings)
+        self._source = make_admin(config, flow.source, flow)
+        self._target = make_admin(config, flow.target, flow)
+        self.source_groups = GroupAdmin(self._source)
+        self.target_groups = GroupAdmin(self._target)
+        self.source_trouble: str | None = None
+
+    def __enter__(self) -> Self:
+        self._target.view([])
+        try:
+            self._source.view([])
+        except ClusterError as error:
+            self.source_trouble = str(error)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._source.close()
+        self._target.close()
+
+    # --- which groups -------------------------------------------------------------------------------------------------
+
+    def followed(self) -> tuple[str, ...]:
+        """The groups the flow follows: the filter takes them, and they have read topics it copies.
+
+        Where the source cannot be asked, those that have checkpoints.
+        """
+        if self.source_trouble is not None:
+            return tuple(sorted(group for group in self._checkpoints() if self.names.accepts(group)))
+        return self._readers(self.source_groups, self.rules.replicates)
+
+    def at_target(self) -> tuple[str, ...]:
+        """The groups the filter takes that have read this flow's copies on the target."""
+        policy = self.rules.policy
+        return self._readers(self.target_groups, lambda topic: policy.topic_source(topic) == self.flow.source)
+
+    def why_not(self, group: str) -> str | None:
+        """Why the flow does not follow a group, or None where it does."""
+        return self.names.why_not(group)
+
+    def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
+        taken = [group for group in admin.list_groups() if self.names.accepts(group)]
+        committed = admin.committed(taken)
+        return tuple(sorted(group for group in taken if any(counts(tp.topic) for tp in committed[group])))
+
+    # --- what is known of them ----------------------------------------------------------------------------------------
+
+    def view(self, groups: Iterable[str]) -> GroupView:
+        """Everything that is known of these groups now."""
+        names = tuple(dict.fromkeys(groups))
+        on_source = None if self.source_trouble is not None else self.source_groups.committed(names)
+        on_target = self.target_groups.committed(names)
+        all_checkpoints = self._checkpoints()
+        checkpoints = {group: all_checkpoints[group] for group in names if group in all_checkpoints}
+        progress = self._progress()
+        known = self._known(progress)
+        tps = self._source_partitions(on_source or {}, on_target, checkpoints)
+        source = None
+        if on_source is not None:
+            source = ClusterGroups(self.source_groups.states(names), on_source, _bounds(self._source, tps))
+        remote = {remote_partition(self.rules, tp) for tp in tps}
+        target = ClusterGroups(self.target_groups.states(names), on_target, _bounds(self._target, remote))
+        return GroupView(self.flow, self.rules, names, known, checkpoints, progress, source, target)
+
+    def _source_partitions(
+        self,
+        on_source: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        on_target: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        checkpoints: _Checkpoints,
+    ) -> set[TopicPartition]:
+        read = {tp for offsets in on_source.values() for tp in offsets if self.rules.replicates(tp.topic)}
+        topic_source = self.rules.policy.topic_source
+        copies = {tp for offsets in on_target.values() for tp in offsets if topic_source(tp.topic) == self.flow.source}
+        copies |= {tp for by_partition in checkpoints.values() for tp in by_partition}
+        return read | {source_partition(self.rules, tp) for tp in copies}
+
+    def _checkpoints(self) -> _Checkpoints:
+        records = read_topic(self._target, checkpoints_topic(self.settings).name)
+        decoded = (decode_checkpoint(record.key, record.value) for record in records)
+        return latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+
+    def _progress(self) -> dict[TopicPartition, SourceOffset]:
+        return read_offsets(self._target, offsets_topic(self.settings).name, SOURCE_CONNECTOR_NAME, self.flow.source)
+
+    def _known(self, progress: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
+        """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""
+        known = OffsetMap()
+        is_at_source = self.settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+        if not is_at_source or self.source_trouble is None:
+            holder = self._source if is_at_source else self._target
+            for record in read_topic(holder, offset_syncs_topic(self.settings).name):
+                sync = decode_offset_sync(record.key, record.value, record.headers)
+                if sync is not None:
+                    known.take(sync)
+        for tp, told in progress.items():
+            run = told.run
+            if run is not None and known.translate(tp, 0) is None:
+                known.take(OffsetSync(tp, told.offset, run.downstream + run.count - 1, (run,)))
+        return known
+
+
+def _bounds(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
+    """The logs of those partitions that are there."""
+    wanted = list(tps)
+    starts = admin.known_offsets(wanted, EARLIEST)
+    ends = admin.known_offsets(wanted, LATEST)
+    return {tp: LogBounds(starts[tp], ends[tp]) for tp in wanted if tp in starts and tp in ends}

@@ -1,0 +1,59 @@
+"""The heartbeat connector's work: a sign of life of a flow, written to its target.
+
+Replicated like any topic, it tells others which clusters reach which: that is all MirrorClient knows of a topology.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.kafka.own_records import OwnRecord
+from heliograph.kafka.record_writer import write_records
+from heliograph.mirror.internal_topics import heartbeats_topic
+from heliograph.model import Heartbeat, TopicPartition
+from heliograph.wire.mirror_records import encode_heartbeat
+from heliograph.worker.clusters import make_admin
+from heliograph.worker.internal_topics import ensure_internal_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.model import Flow
+    from heliograph.worker.schedule import Schedule
+
+
+class HeartbeatSource:
+    """The heartbeats of one flow."""
+
+    def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
+        self.flow = flow
+        self._settings = config.settings(flow)
+        self._target = make_admin(config, flow.target, flow)
+        self._topic = heartbeats_topic(self._settings)
+
+    def close(self) -> None:
+        """Leave the target."""
+        self._target.close()
+
+    def begin(self) -> Iterable[str]:
+        """Make the topic where it is missing."""
+        ensure_internal_topic(
+            self._target,
+            self._topic,
+            is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
+            factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
+        )
+        return ()
+
+    def plan(self, schedule: Schedule) -> None:
+        """A beat every so often."""
+        schedule.repeat("beat", self.beat, self._settings[keys.EMIT_HEARTBEATS_INTERVAL_SECONDS])
+
+    def beat(self) -> Iterable[str]:
+        """Write one heartbeat."""
+        heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
+        write_records(self._target, TopicPartition(self._topic.name, 0), [OwnRecord(*encode_heartbeat(heartbeat))])
+        return ()

@@ -1,0 +1,66 @@
+"""Making the topics MM2 keeps for itself: progress, offset syncs, checkpoints, heartbeats.
+
+MM2's tolerance: whoever may not create topics on a cluster has often been given them ready-made. So a refusal for lack
+of permission, or of a broker too old to create topics, means "it is taken to be there"; anything else is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from heliograph.errors import BrokerError
+from heliograph.kafka.refusals import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REPLICATION_FACTOR,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+)
+from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
+
+if TYPE_CHECKING:
+    from heliograph.kafka.admin import Admin
+    from heliograph.mirror.topics import CreateTopic
+
+log = logging.getLogger(__name__)
+
+_TAKEN_TO_EXIST = frozenset({UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
+
+
+def ensure_internal_topic(
+    admin: Admin, topic: CreateTopic, *, is_explicit_factor: bool, factor_key: str = "replication.factor"
+) -> CreateTopic:
+    """Create the topic where it is missing; returns it as it is. Call it once per start: what is tolerated is told.
+
+    A default replication factor bends to the number of brokers. Raises BrokerError for what MM2 does not tolerate.
+    """
+    try:
+        return create_internal_topic(admin, topic, is_explicit_factor=is_explicit_factor, factor_key=factor_key)
+    except BrokerError as error:
+        if error.code not in _TAKEN_TO_EXIST:
+            raise
+        log.warning("%s It is taken to be there already.", error)
+        return topic
+
+
+def create_internal_topic(
+    admin: Admin, topic: CreateTopic, *, is_explicit_factor: bool, factor_key: str = "replication.factor"
+) -> CreateTopic:
+    """As `ensure_internal_topic`, for a topic that must be seen: every refusal is raised."""
+    view = admin.view([topic.name])
+    if topic.name in view.partition_counts:
+        return replace(topic, partition_count=view.partition_counts[topic.name])
+    wanted, brokers = topic.replication_factor, len(view.brokers)
+    factor = possible_factor(wanted, brokers, is_explicit=is_explicit_factor)
+    if factor != wanted:
+        log.warning("%s", bent_sentence(admin.alias, topic.name, wanted, brokers))
+    possible = replace(topic, replication_factor=factor)
+    refusal = admin.create_topics([possible]).get(topic.name)
+    if refusal is not None:
+        why = str(refusal)
+        if refusal.code == INVALID_REPLICATION_FACTOR:
+            why = too_large_sentence(admin.alias, factor_key, factor, brokers)
+        raise BrokerError(f"The topic {topic.name} cannot be created on '{admin.alias}': {why}.", refusal.code)
+    admin.wait_for_leaders({topic.name: topic.partition_count})
+    return possible

@@ -1,0 +1,204 @@
+"""Two clusters with an authorizer: ACLs follow, only differences are written, and each missing permission is named."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from heliograph.cli.main import cli
+from heliograph.config.types import Settings
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.errors import BrokerError
+from heliograph.kafka.acl_admin import add_acls, topic_acls
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.config_admin import alter_topic_configs
+from heliograph.kafka.security import Security
+from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
+from heliograph.mirror.topics import AddPartitions, CreateTopic
+from heliograph.model import AclBinding, Address
+from heliograph.worker.acl_sync import AclSync
+from heliograph.worker.config_sync import ConfigSync
+from heliograph.worker.internal_topics import create_internal_topic
+from heliograph.worker.topic_sync import TopicSync
+from tests.clients import admin_of, make_topic
+from tests.guarded import PASSWORD, Guarded, guarded_cluster
+from tests.running import write_file
+
+pytestmark = pytest.mark.broker
+
+NOWHERE = Admin("nowhere", (Address("127.0.0.1", 1),), Security(), "test", timeout_s=1)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded_cluster("here", tmp_path_factory.mktemp("here"), ("mirror",)) as guarded:
+        yield guarded
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded_cluster("there", tmp_path_factory.mktemp("there"), ("mirror",)) as guarded:
+        yield guarded
+
+
+def settings_of(alias: str, topics: str, **more: str) -> Settings:
+    base = {"source.cluster.alias": alias, "target.cluster.alias": "B", "topics": topics}
+    return Settings(base | {key.replace("_", "."): value for key, value in more.items()})
+
+
+def acl(topic: str, operation: str, permission: str = "ALLOW", user: str = "alice", **more: str) -> AclBinding:
+    return AclBinding(topic, f"User:{user}", "*", operation, permission, **more)
+
+
+def eventually(ask: Callable[[], bool]) -> None:
+    """A controller's answer comes before every broker knows."""
+    deadline = time.monotonic() + 20
+    while not ask():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_acls_follow_their_topics_and_nothing_is_deleted(
+    here: Guarded, there: Guarded, topic: str, alias: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    here.grant(
+        acl(topic, "ALL"),
+        acl(topic, "WRITE", user="bob"),
+        acl(topic, "WRITE", "DENY", user="carol"),
+        acl("*", "READ", user="dave"),
+        acl(topic, "READ", user="erin", pattern="PREFIXED"),
+        acl("other", "READ"),
+    )
+    kept = acl(f"{alias}.{topic}", "DESCRIBE", user="frank")
+    there.grant(kept)
+    wanted = {acl(f"{alias}.{topic}", "READ"), acl(f"{alias}.{topic}", "WRITE", "DENY", user="carol"), kept}
+    eventually(lambda: len(topic_acls(here.admin())) >= 6)
+    sync = AclSync(settings_of(alias, topic), here.admin(), there.admin())
+    assert sync.sync() == ()
+    eventually(lambda: {found for found in topic_acls(there.admin()) if topic in found.topic} == wanted)
+    assert not any(found.topic == f"{alias}.*" for found in topic_acls(there.admin()))
+    assert [m for m in caplog.messages if "is left out: it is for every topic" in m]
+    caplog.clear()
+    assert sync.plan().plan.adds == ()
+    assert sync.sync() == ()
+    assert caplog.messages == [], "the second round writes nothing and says nothing"
+
+
+def test_no_broker_acl_authorizer(source: EmbeddedCluster, alias: str, caplog: pytest.LogCaptureFixture) -> None:
+    """MirrorSourceConnectorTest.testNoBrokerAclAuthorizer: told once, and the target is never asked."""
+    caplog.set_level(logging.INFO)
+    sync = AclSync(settings_of(alias, ".*"), admin_of(source), NOWHERE)
+    for _round in range(3):
+        assert sync.sync() == ()
+    (told,) = caplog.records
+    assert told.levelno == logging.INFO
+    assert "has no authorizer; ACLs are not synced" in told.message
+
+
+def test_a_target_without_authorizer_is_told_once_too(
+    here: Guarded, target: EmbeddedCluster, topic: str, alias: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    here.grant(acl(topic, "READ"))
+    eventually(lambda: acl(topic, "READ") in topic_acls(here.admin()))
+    caplog.set_level(logging.INFO)
+    sync = AclSync(settings_of(alias, topic), here.admin(), admin_of(target))
+    for _round in range(2):
+        assert sync.sync() == ()
+    assert len([m for m in caplog.messages if "no authorizer" in m]) == 1
+
+
+def test_a_missing_permission_for_acls_is_named(here: Guarded, there: Guarded, topic: str, alias: str) -> None:
+    here.grant(acl(topic, "READ"))
+    eventually(lambda: acl(topic, "READ") in topic_acls(here.admin()))
+    blind = AclSync(settings_of(alias, topic), here.admin_as("mirror", "A"), there.admin())
+    with pytest.raises(
+        BrokerError, match=r"'A' refused to list its ACLs.*needs DESCRIBE on the cluster.*sync.topic.acls"
+    ):
+        blind.sync()
+    with pytest.raises(BrokerError, match=r"'B' refused to list its ACLs.*needs DESCRIBE on the cluster"):
+        AclSync(settings_of(alias, topic), here.admin(), there.admin_as("mirror", "B")).sync()
+
+
+def test_a_missing_permission_to_add_acls_is_named(there: Guarded, topic: str) -> None:
+    refused = add_acls(there.admin_as("mirror"), [acl(topic, "READ")])
+    assert "the principal needs ALTER on the cluster" in str(refused[acl(topic, "READ")])
+
+
+def test_missing_permissions_for_topics_are_named(here: Guarded, there: Guarded, topic: str, alias: str) -> None:
+    make_topic(here.cluster, topic, 2)
+    sync = TopicSync(settings_of(alias, topic), here.admin("A"), there.admin_as("mirror", "B"))
+    (trouble,) = sync.sync().troubles
+    assert trouble.startswith(f"The topics {alias}.{topic} cannot be made on 'B': TOPIC_AUTHORIZATION_FAILED")
+    assert trouble.endswith("the principal needs CREATE on the topic or on the cluster")
+    with pytest.raises(BrokerError, match=r"mm2-offsets.*cannot be created on 'B'.*needs CREATE on the topic"):
+        sync.ensure_offsets_topic()
+    make_topic(there.cluster, f"{alias}.{topic}", 1)
+    there.grant(acl(f"{alias}.{topic}", "DESCRIBE", user="mirror"))
+    weak = there.admin_as("mirror", "B")
+    eventually(lambda: f"{alias}.{topic}" in weak.view([f"{alias}.{topic}"]).partition_counts)
+    refused = weak.add_partitions([AddPartitions(f"{alias}.{topic}", 2)])
+    assert "the principal needs ALTER on the topic" in str(refused[f"{alias}.{topic}"])
+
+
+def test_missing_describe_configs_acl(here: Guarded, there: Guarded, topic: str, alias: str) -> None:
+    """MirrorSourceConnectorTest.testMissingDescribeConfigsAcl: the sentence names the operation and the cluster."""
+    make_topic(here.cluster, topic, 1)
+    here.grant(acl(topic, "DESCRIBE", user="mirror"))
+    blind = here.admin_as("mirror", "A")
+    eventually(lambda: topic in blind.view().partition_counts)
+    replicated = TopicSync(settings_of(alias, topic), blind, there.admin()).sync()
+    assert replicated.partitions == ()
+    (trouble,) = replicated.troubles
+    assert trouble.startswith(f"The configs of {topic} on 'A' cannot be read: TOPIC_AUTHORIZATION_FAILED")
+    assert trouble.endswith("needs DESCRIBE_CONFIGS on the topic")
+    make_topic(there.cluster, f"{alias}.{topic}", 1)
+    (trouble,) = ConfigSync(settings_of(alias, topic), blind, there.admin()).sync()
+    assert "needs DESCRIBE_CONFIGS on the topic" in trouble
+    with pytest.raises(BrokerError, match=f"topic {topic}: .*needs DESCRIBE_CONFIGS"):
+        blind.topic_configs([topic])
+
+
+def test_a_missing_permission_to_alter_configs_is_named(there: Guarded, topic: str) -> None:
+    make_topic(there.cluster, topic, 1)
+    alter = AlterConfigs(topic, (ConfigChange("retention.ms", None, "1"),))
+    refused = alter_topic_configs(there.admin_as("mirror"), [alter])
+    assert "the principal needs ALTER_CONFIGS on the topic" in str(refused[topic])
+
+
+def test_an_internal_topic_made_for_us_is_used(there: Guarded, topic: str) -> None:
+    make_topic(there.cluster, topic, 3)
+    there.grant(acl(topic, "DESCRIBE", user="mirror"))
+    weak = there.admin_as("mirror")
+    eventually(lambda: topic in weak.view([topic]).partition_counts)
+    assert create_internal_topic(weak, CreateTopic(topic, 25, 1, ()), is_explicit_factor=False).partition_count == 3
+
+
+def plan_of(file: Path, *options: str) -> tuple[int, str]:
+    ended = CliRunner().invoke(cli, ["plan", str(file), *options])
+    return ended.exit_code, ended.output
+
+
+def test_a_plan_shows_acls_and_what_is_not_permitted(
+    here: Guarded, there: Guarded, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(here.cluster, topic, 1)
+    here.grant(acl(topic, "ALL"), acl(topic, "WRITE"))
+    eventually(lambda: {acl(topic, "ALL"), acl(topic, "WRITE")} <= set(topic_acls(here.admin())))
+    file = write_file(tmp_path, here.cluster, there.cluster, alias, topic)
+    code, told = plan_of(file, "--topic", topic)
+    assert code == 0, told
+    assert f"  add ACL  ALLOW READ on {alias}.{topic} to User:alice from *\n" in told
+    left_out = f"The ACL ALLOW WRITE on {topic} to User:alice from * is left out: only the replication writes"
+    assert left_out in told
+    file.write_text(file.read_text() + "\n".join(here.client_lines(alias, "mirror")) + "\n")
+    code, told = plan_of(file, "--topic", topic)
+    assert code == 1
+    assert f"  skip     {topic}: '{alias}' does not show it; the principal needs DESCRIBE on the topic\n" in told
+    assert f"  trouble  The cluster '{alias}' refused to list its ACLs" in told
+    assert PASSWORD not in told

@@ -1,0 +1,39 @@
+"""Verdicts of real `java.util.regex.Pattern.matches` (OpenJDK 17), written by `python -m tests.java_patterns`.
+
+A pattern maps to the names it matches, or to null where Java refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from heliograph.mirror.java_regex import JavaRegexError, compile_java
+from tests.java_patterns import GOLDEN, NAMES, PATTERNS
+
+VERDICTS: dict[str, list[str] | None] = json.loads(GOLDEN.read_text())
+
+# Java takes these; we do not, and say so.
+REFUSED = {
+    "[&&a]": "nothing on one side of &&",
+    "[a&&]": "nothing on one side of &&",
+    "{a}": "nothing before it to repeat",
+    r"\1(a)": "refers to a group that is not complete",
+    "(?m)^a$": "the flag 'm' is not supported",
+}
+
+
+def test_the_golden_file_is_of_these_patterns() -> None:
+    assert tuple(VERDICTS) == PATTERNS
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_matches_what_java_matches(pattern: str) -> None:
+    expected = VERDICTS[pattern]
+    if expected is None or pattern in REFUSED:
+        with pytest.raises(JavaRegexError, match=REFUSED.get(pattern, ".")):
+            compile_java(pattern)
+        return
+    ours = compile_java(pattern)
+    assert [name for name in NAMES if ours.fullmatch(name)] == expected

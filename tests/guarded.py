@@ -1,0 +1,80 @@
+"""Clusters with an authorizer: nobody may do anything but the administrator, who comes in by the plain door.
+
+A second listener asks for a user and a password; its users have only the ACLs a test gives them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.kafka.acl_admin import add_acls
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.security import Security
+from heliograph.model import AclBinding, Address
+from tests.clients import admin_of
+from tests.conftest import KEEP_RECORDS
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+PASSWORD = "s3cret-canary"
+
+
+class Guarded:
+    """One such cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster, port: int) -> None:
+        self.cluster = cluster
+        self.address = Address("127.0.0.1", port)
+
+    def admin(self, alias: str = "guarded") -> Admin:
+        """As the administrator."""
+        admin = admin_of(self.cluster)
+        admin.alias = alias
+        return admin
+
+    def admin_as(self, user: str, alias: str = "guarded") -> Admin:
+        """As a user who may do what ACLs say."""
+        security = Security("SASL_PLAINTEXT", "PLAIN", user, PASSWORD)
+        return Admin(alias, (self.address,), security, "test", timeout_s=20)
+
+    def grant(self, *acls: AclBinding) -> None:
+        admin = self.admin()
+        assert add_acls(admin, acls) == {}
+        admin.close()
+
+    def client_lines(self, alias: str, user: str) -> list[str]:
+        """What a file needs to come in as a user."""
+        return [
+            f"{alias}.bootstrap.servers={self.address}",
+            f"{alias}.security.protocol=SASL_PLAINTEXT",
+            f"{alias}.sasl.mechanism=PLAIN",
+            f'{alias}.sasl.jaas.config={_PLAIN} username="{user}" password="{PASSWORD}";',
+        ]
+
+
+@contextmanager
+def guarded_cluster(name: str, folder: Path, users: tuple[str, ...]) -> Iterator[Guarded]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = int(probe.getsockname()[1])
+    doors = f"PLAINTEXT://127.0.0.1:{{port}},SASL_PLAINTEXT://127.0.0.1:{port}"
+    passwords = " ".join(f'user_{user}="{PASSWORD}"' for user in users)
+    config = {
+        "listeners": f"{doors},CONTROLLER://127.0.0.1:{{controller_port}}",
+        "advertised.listeners": doors,
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_PLAIN} {passwords};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    unique = f"test-{os.getpid()}-{name}"
+    cluster = start_cluster(unique, data=folder, config=KEEP_RECORDS | config)
+    try:
+        yield Guarded(cluster, port)
+    finally:
+        cluster.stop()
+        forget_cluster(unique)

@@ -1,0 +1,106 @@
+"""A flow changes hands between Heliograph and Java MM2 under a producer that never rests: none missing, none twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+import pytest
+from confluent_kafka import Producer
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.engine.offset_store import read_offsets
+from heliograph.model import TopicPartition
+from tests.clients import admin_of, make_topic, read
+from tests.copying import wait_for
+from tests.interop.java_mm2 import JavaMirrorMaker, small_cluster_lines
+from tests.running import Running, write_file
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS = 3
+_START_S = 90
+_RECORDS_PER_TURN = 300
+
+
+class Writer:
+    """Writes numbered records to a topic until told to stop; a source that never rests."""
+
+    def __init__(self, cluster: EmbeddedCluster, topic: str) -> None:
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 2})
+        self._topic = topic
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self.written = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Write no more; what was written is on the cluster."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        while not self._stopping.wait(0.01):
+            for _ in range(3):
+                headers = [("number", b"%d" % self.written)]
+                partition = self.written % PARTITIONS
+                self._producer.produce(
+                    self._topic, b"%08d" % self.written, key=b"k", partition=partition, headers=headers
+                )
+                self.written += 1
+            self._producer.poll(0)
+        self._producer.flush()
+
+
+def end_of(cluster: EmbeddedCluster, topic: str) -> int:
+    admin = admin_of(cluster)
+    try:
+        if admin.view([topic]).partition_counts.get(topic) != PARTITIONS:
+            return 0
+        return sum(admin.end_offsets([TopicPartition(topic, p) for p in range(PARTITIONS)]).values())
+    finally:
+        admin.close()
+
+
+def committed(target: EmbeddedCluster, alias: str) -> dict[TopicPartition, int]:
+    """The next source offset of each partition, by what is committed on the target."""
+    admin = admin_of(target)
+    offsets = read_offsets(admin, f"mm2-offsets.{alias}.internal", "MirrorSourceConnector", alias)
+    admin.close()
+    return {tp: progress.offset + 1 for tp, progress in offsets.items()}
+
+
+@pytest.mark.timeout(400)
+def test_a_flow_goes_from_us_to_java_and_back_to_us(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(source, topic, PARTITIONS)
+    remote = f"{alias}.{topic}"
+    file = write_file(tmp_path, source, target, alias, topic, *small_cluster_lines(alias))
+    ends: list[int] = []
+    with Writer(source, topic) as writer:
+        for copier_class in (Running, JavaMirrorMaker):
+            before = end_of(target, remote)
+            with copier_class(file) as copier:
+                wait_for(lambda want=before + _RECORDS_PER_TURN: end_of(target, remote) >= want, _START_S)
+                time.sleep(0.3)  # so that the stop comes while records are under way
+                copier.stop()
+            ends.append(end_of(target, remote))
+            progress = committed(target, alias)
+            assert sum(progress.values()) == ends[-1], f"{progress}: not all of it is committed. {copier.output()}"
+        assert writer.written > ends[-1], "the producer rested"
+        with Running(file) as copier:
+            wait_for(lambda: end_of(target, remote) >= ends[-1] + _RECORDS_PER_TURN, _START_S)
+            writer.stop()
+            wait_for(lambda: end_of(target, remote) >= writer.written)
+            assert copier.stop() == 0
+    assert read(target, remote, PARTITIONS) == read(source, topic, PARTITIONS)
+    print(f"{writer.written} records; the target's end after each of the first two turns: {ends}")
