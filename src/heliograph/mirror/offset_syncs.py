@@ -19,7 +19,7 @@ from heliograph.model import OffsetRun
 MOST_RUNS_PER_SYNC = 16_000  # of 24 bytes: well below the usual limit of a record
 _MOST_UNTOLD_RUNS = 1_000_000
 _FIELDS = 3
-_MARKS_APART = 8
+_MARKS_APART = 4
 
 
 class DueSync(NamedTuple):

@@ -14,15 +14,15 @@ from heliograph.kafka.config_admin import can_alter_configs
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.mirror.internal_topics import offsets_topic
 from heliograph.mirror.replication_factor import possible_factor, too_large_sentence
-from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
+from heliograph.mirror.topics import AddPartitions, CreateTopic
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.config_sync import ConfigSync, unknown_sentence
+from heliograph.worker.rules import topic_rules
 from heliograph.worker.topic_sync import SeenTopics, TopicSync, see_topics
 
 if TYPE_CHECKING:
     from heliograph.config.dedicated import MirrorMakerConfig
-    from heliograph.config.types import Settings
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.config_sync import AlterConfigs
     from heliograph.model import AclBinding, Flow
@@ -74,7 +74,7 @@ def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = No
         timeout_s = settings[keys.CONNECT_TIMEOUT_MS] / 1000
         source.wait_until_reachable(timeout_s)
         target.wait_until_reachable(timeout_s)
-        return _Planner(flow, settings, source, target, only_topic).plan()
+        return _Planner(config, flow, source, target, only_topic).plan()
     finally:
         source.close()
         target.close()
@@ -83,11 +83,11 @@ def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = No
 class _Planner:
     """Fills one plan, part by part."""
 
-    def __init__(self, flow: Flow, settings: Settings, source: Admin, target: Admin, only_topic: str | None) -> None:
-        self._settings = settings
+    def __init__(self, config: MirrorMakerConfig, flow: Flow, source: Admin, target: Admin, only: str | None) -> None:
+        self._settings = config.settings(flow)
         self._source, self._target = source, target
-        self._rules = TopicRules.of(settings)
-        self._only_topic = only_topic
+        self._rules = topic_rules(config, flow)
+        self._only_topic = only
         self._plan = FlowPlan(flow)
 
     def plan(self) -> FlowPlan:
@@ -133,7 +133,7 @@ class _Planner:
             reason = rules.why_not(topic)
             if reason is not None:
                 plan.skips.append(SkippedTopic(topic, reason))
-        topics = TopicSync(self._settings, self._source, self._target).plan(seen)
+        topics = TopicSync(self._settings, self._rules, self._source, self._target).plan(seen)
         for action in topics.actions:
             if isinstance(action, AddPartitions):
                 plan.grows.append(GrownTopic(action.name, seen.remote_counts[action.name], action.partition_count))
@@ -159,7 +159,7 @@ class _Planner:
             self._plan.troubles.append(too_large_sentence(self._target.alias, key, factor, broker_count))
 
     def _plan_configs(self, seen: SeenTopics) -> None:
-        configs, troubles = ConfigSync(self._settings, self._source, self._target).plan(seen)
+        configs, troubles = ConfigSync(self._rules, self._source, self._target).plan(seen)
         self._plan.troubles += troubles
         if configs.unknown:
             self._plan.notes.append(unknown_sentence(self._target.alias, configs))
@@ -172,7 +172,7 @@ class _Planner:
 
     def _plan_acls(self) -> None:
         try:
-            acls, notes = AclSync(self._settings, self._source, self._target).plan()
+            acls, notes = AclSync(self._rules, self._source, self._target).plan()
         except ClusterError as error:
             self._plan.troubles.append(str(error).rstrip("."))
             return
