@@ -124,5 +124,3 @@ def main(count: int) -> None:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
-
-
