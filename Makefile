@@ -8,10 +8,10 @@ STAMP := $(VENV)/.set-up
 .DEFAULT_GOAL := help
 ROUNDS ?= 4
 
-.PHONY: help setup demo test check bench chaos soak fmt docs clean
+.PHONY: help setup demo test check bench chaos soak exactness fmt docs clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the virtual environment, compile the kernels, fetch Kafka's jars
 
@@ -37,6 +37,9 @@ chaos: $(STAMP) ## Kill, stop and cut off brokers, workers and the process at ra
 
 soak: $(STAMP) ## Replicate both ways under load for ten minutes: MINUTES=10
 	@$(BIN)/python -m tests.soak.run $(or $(MINUTES),10)
+
+exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, Java MirrorMaker 2 beside us
+	@$(BIN)/python -m tests.interop.exactness $(or $(RECORDS),1000000)
 
 fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench

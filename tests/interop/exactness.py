@@ -73,9 +73,10 @@ def _produce(producer: Producer, topic: str, key: bytes) -> None:
     while True:
         try:
             producer.produce(topic, key * 3, key=key, partition=0)
-            return
         except BufferError:
             producer.poll(0.05)
+        else:
+            return
 
 
 def _wait_for_cleaner(cluster: EmbeddedCluster, topic: str) -> None:
