@@ -1,0 +1,225 @@
+"""Workers in one Kafka group agree on who leads, and never two of them believe it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaException
+
+from heliograph.embedded.cluster import EmbeddedCluster, find_cluster
+from heliograph.errors import BrokerError
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.group_member import Membership, Standing
+from heliograph.kafka.group_protocol import GroupSettings
+from heliograph.kafka.security import Security
+from heliograph.model import Address
+
+pytestmark = pytest.mark.broker
+
+SESSION_TIMEOUT_MS = 6_000  # the least a broker takes without being told otherwise
+_PATIENCE_S = 60
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def group() -> str:
+    return f"workers-{next(_numbers)}"
+
+
+class Group:
+    """Members of a group, and a watch that notes every moment in which two believe to lead."""
+
+    def __init__(self, cluster: EmbeddedCluster, group: str) -> None:
+        self.cluster = cluster
+        self.group = group
+        self.members: dict[str, Membership] = {}
+        self.told: dict[str, list[Standing]] = {}
+        self.two_led: list[list[str]] = []
+        self._ended = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+
+    def add(self, name: str, **settings: int) -> Membership:
+        addresses = tuple(Address("127.0.0.1", broker.port) for broker in self.cluster.brokers)
+
+        def make_admin(timeout_s: float) -> Admin:
+            return Admin("target", addresses, Security(), name, timeout_s=timeout_s)
+
+        told = self.told.setdefault(name, [])
+        wanted = {"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": 500} | settings
+        member = Membership(make_admin, GroupSettings(self.group, **wanted), f"http://{name}:8083", told.append)
+        self.members[name] = member
+        member.start()
+        return member
+
+    def leaders(self) -> list[str]:
+        return [name for name, member in list(self.members.items()) if member.is_leader]
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.002):
+            if len(leaders := self.leaders()) > 1:
+                self.two_led.append(leaders)
+
+    def close(self) -> None:
+        for member in self.members.values():
+            member.stop()
+        self._ended.set()
+        self._watch.join()
+        assert not self.two_led
+
+
+@pytest.fixture
+def workers(target: EmbeddedCluster, group: str) -> Iterator[Group]:
+    workers = Group(target, group)
+    yield workers
+    workers.close()
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = _PATIENCE_S) -> float:
+    """Wait, and tell how long it took."""
+    started_at = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started_at < timeout_s, "it did not come to that"
+        time.sleep(0.02)
+    return time.monotonic() - started_at
+
+
+def all_follow(workers: Group, leader: str, *names: str) -> bool:
+    members = [workers.members[name] for name in (leader, *names)]
+    return all(
+        member.standing == (member is members[0], f"http://{leader}:8083", members[0].generation) for member in members
+    )
+
+
+def test_the_first_leads_and_newcomers_follow(workers: Group) -> None:
+    workers.add("a").wait_until_joined(_PATIENCE_S)
+    workers.add("b").wait_until_joined(_PATIENCE_S)
+    wait_for(lambda: all_follow(workers, "a", "b"))
+    workers.add("c").wait_until_joined(_PATIENCE_S)
+    wait_for(lambda: all_follow(workers, "a", "b", "c"))
+    assert all(standing.is_leader for standing in workers.told["a"]), "the leader stayed through every rebalance"
+    generations = [standing.generation for standing in workers.told["a"]]
+    assert generations == sorted(set(generations))
+
+
+def test_a_leader_that_leaves_is_replaced_at_once(workers: Group) -> None:
+    a = workers.add("a")
+    a.wait_until_joined(_PATIENCE_S)
+    b = workers.add("b")
+    b.wait_until_joined(_PATIENCE_S)
+    a.stop()
+    assert workers.told["a"][-1].leader_url is None
+    assert wait_for(lambda: b.is_leader) < SESSION_TIMEOUT_MS / 1000, "nobody waited for the session to end"
+    assert b.leader_url == "http://b:8083"
+
+
+def test_a_leader_that_dies_is_replaced_after_its_session(workers: Group) -> None:
+    a = workers.add("a")
+    a.wait_until_joined(_PATIENCE_S)
+    b = workers.add("b")
+    b.wait_until_joined(_PATIENCE_S)
+    a.stop(leave=False)
+    assert not b.is_leader
+    wait_for(lambda: b.is_leader)
+    assert b.generation > a.generation
+
+
+def test_a_leader_stays_while_a_dead_follower_is_waited_for(workers: Group) -> None:
+    """A follower is killed and started again: Kafka completes the join only when the dead one's session ends."""
+    workers.add("a").wait_until_joined(_PATIENCE_S)
+    b = workers.add("b")
+    b.wait_until_joined(_PATIENCE_S)
+    wait_for(lambda: all_follow(workers, "a", "b"))
+    b.stop(leave=False)
+    workers.add("b again").wait_until_joined(_PATIENCE_S)
+    wait_for(lambda: all_follow(workers, "a", "b again"))
+    assert all(standing.is_leader for standing in workers.told["a"])
+
+
+def test_members_go_on_after_their_coordinator_moves(three_brokers: EmbeddedCluster, group: str) -> None:
+    workers = Group(three_brokers, group)
+    workers.add("a").wait_until_joined(_PATIENCE_S)
+    workers.add("b").wait_until_joined(_PATIENCE_S)
+    wait_for(lambda: all_follow(workers, "a", "b"))
+    coordinator = _coordinator_of(workers)
+    process = three_brokers.broker_process(coordinator)
+    process.kill()
+    psutil.wait_procs([process])
+    try:
+        wait_for(lambda: _coordinator_of(workers) not in (None, coordinator))
+        workers.add("c").wait_until_joined(_PATIENCE_S)  # a rebalance at the new coordinator
+        wait_for(lambda: len(workers.leaders()) == 1)
+        leader = workers.leaders()[0]
+        wait_for(lambda: all_follow(workers, leader, *({"a", "b", "c"} - {leader})))
+    finally:
+        (find_cluster(three_brokers.name) or three_brokers).start_broker(coordinator)
+        workers.close()
+
+
+def test_a_leader_that_is_cut_off_stops_before_another_leads(three_brokers: EmbeddedCluster, group: str) -> None:
+    """All brokers stand still, as behind a cut cable: nobody leads after two thirds of the session; then one does."""
+    workers = Group(find_cluster(three_brokers.name) or three_brokers, group)
+    workers.add("a").wait_until_joined(_PATIENCE_S)
+    workers.add("b").wait_until_joined(_PATIENCE_S)
+    wait_for(lambda: all_follow(workers, "a", "b"))
+    processes = [psutil.Process(broker.pid) for broker in workers.cluster.brokers]
+    for process in processes:
+        process.suspend()
+    try:
+        wait_for(lambda: not workers.leaders())
+        assert workers.told["a"][-1].is_leader is False or wait_for(lambda: not workers.told["a"][-1].is_leader)
+    finally:
+        for process in processes:
+            process.resume()
+    wait_for(lambda: len(workers.leaders()) == 1)
+    workers.close()
+
+
+def _coordinator_of(workers: Group) -> int | None:
+    from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
+
+    addresses = tuple(Address("127.0.0.1", broker.port) for broker in workers.cluster.brokers)
+    admin = Admin("target", addresses, Security(), "test", timeout_s=5)
+    try:
+        answer = admin.ask_any(
+            FindCoordinatorRequest,
+            FindCoordinatorResponse,
+            lambda version: FindCoordinatorRequest(version=version, key_type=0, coordinator_keys=[workers.group]),
+            newest=4,
+            oldest=4,
+        )
+        return answer.coordinators[0].node_id if not answer.coordinators[0].error_code else None
+    finally:
+        admin.close()
+
+
+def test_members_of_another_kind_are_named(workers: Group, target: EmbeddedCluster) -> None:
+    consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": workers.group})
+    consumer.subscribe(["__consumer_offsets"])
+    try:
+        wait_for(lambda: bool(consumer.poll(0.1) is not None or consumer.assignment()))
+        member = workers.add("a")
+        with pytest.raises(BrokerError) as refused:
+            member.wait_until_joined(_PATIENCE_S)
+        assert str(refused.value) == (
+            f"The group '{workers.group}' on 'target' has members that are not Heliograph's workers (Java's Connect, or"
+            " consumers); stop them, or give this worker a group.id of its own."
+        )
+        assert member.trouble == str(refused.value)
+    finally:
+        with suppress(KafkaException):
+            consumer.close()
+    wait_for(lambda: member.is_leader)  # it went on trying
+    assert member.trouble is None
+
+
+def test_a_session_the_brokers_do_not_take_is_named(workers: Group) -> None:
+    member = workers.add("a", session_timeout_ms=10)
+    with pytest.raises(BrokerError, match=r"does not take session\.timeout\.ms=10 for the group"):
+        member.wait_until_joined(_PATIENCE_S)
