@@ -1,8 +1,9 @@
 """Brokers that follow a script: real sockets and Kafka's real bytes, answers a test decides.
 
 `ScriptedCluster` behaves like a small Kafka by itself: logs that know producers, fetch sessions, a transaction
-coordinator. A test scripts only what differs: `script(ProduceRequest, 6, LOST_AFTER)` answers the next produce request
-with error 6, and closes the connection under the one behind it after it took effect. All requests are kept in `seen`.
+coordinator, a group of one member. A test scripts only what differs: `script(ProduceRequest, 6, LOST_AFTER)` answers
+the next produce request with error 6, and closes the connection under the one behind it after it took effect. All
+requests are kept in `seen`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from kafka.protocol.producer import (
 )
 
 from heliograph.model import Address
+from tests.scripted_group import GROUP_ANSWERS, GROUP_APIS, ScriptedGroup
 from tests.scripted_log import ScriptedLog
 from tests.scripted_sessions import FetchSessions
 
@@ -62,6 +64,7 @@ APIS: dict[Any, tuple[Any, int, int]] = {
     EndTxnRequest: (EndTxnResponse, 0, 5),
     DescribeTransactionsRequest: (DescribeTransactionsResponse, 0, 0),
     CreateTopicsRequest: (CreateTopicsResponse, 2, 5),
+    **GROUP_APIS,
 }
 _BY_KEY = {request.API_KEY: request for request in APIS}
 _NOT_LEADER, _UNKNOWN_TOPIC = 6, 3
@@ -111,6 +114,7 @@ class ScriptedCluster:
         self.transaction_timeout_ms = 0
         self.seen: list[Seen] = []
         self.sessions = FetchSessions(self)
+        self.group = ScriptedGroup()
         self.lock = threading.RLock()
         self._script: dict[Any, deque[Action]] = defaultdict(deque)
         self._gates: dict[Any, threading.Event] = defaultdict(_open_gate)
@@ -390,6 +394,11 @@ def _create_topics(cluster: ScriptedCluster, seen: Seen, code: int | None) -> An
     )
 
 
+def _of_the_group(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
+    with cluster.lock:
+        return GROUP_ANSWERS[type(seen.request)](cluster.group, seen.request, code)
+
+
 _ANSWERS: dict[Any, Callable[[ScriptedCluster, Seen, int | None], Any]] = {
     ApiVersionsRequest: _api_versions,
     MetadataRequest: _metadata,
@@ -402,4 +411,5 @@ _ANSWERS: dict[Any, Callable[[ScriptedCluster, Seen, int | None], Any]] = {
     EndTxnRequest: _end_txn,
     DescribeTransactionsRequest: _describe_transactions,
     CreateTopicsRequest: _create_topics,
+    **dict.fromkeys(GROUP_APIS, _of_the_group),
 }

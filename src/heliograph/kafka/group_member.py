@@ -59,12 +59,14 @@ class Standing(NamedTuple):
     is_leader: bool = False
     leader_url: str | None = None  # our own where we lead; None while it is not known
     generation: int = _NO_GENERATION  # grows with every rebalance; all members of a generation have the same leader
+    leads_since: int | None = None  # where we lead: the generation from which on nobody else can have led
 
 
 class Membership:
     """One member. `make_admin` gives a client of its own for a time-out in seconds; `url` is where our REST answers.
 
-    `on_change` should return soon: while it runs, the next change waits (heartbeats do not). Where it raises, we leave.
+    `on_change` should return soon: heartbeats go on while it runs, but of the changes meanwhile it is told only the
+    last. A lead that was lost and won again is a new one if `leads_since` differs. Where `on_change` raises, we leave.
     """
 
     def __init__(
@@ -145,7 +147,7 @@ class Membership:
             if assignment is None or self._stopping or self._clock() >= self._lease.until:
                 return Standing(generation=self._generation)
             is_leader = assignment.leader_id == self._member_id
-            return Standing(is_leader, assignment.leader_url, assignment.generation)
+            return Standing(is_leader, assignment.leader_url, assignment.generation, self._leads_since)
 
     @property
     def is_leader(self) -> bool:
@@ -321,7 +323,7 @@ class Membership:
 
     def _fail(self, error: ClusterError) -> None:
         with self._changed:
-            if str(error) != self.trouble:
+            if str(error) != self.trouble and not self._stopping:
                 log.warning("%s", error)
             self._failure = error
             self._changed.notify_all()
