@@ -4,8 +4,8 @@ The REST API (`api/`) knows only this file, so every endpoint is tested over a h
 can change without touching a handler. Names and states are Kafka Connect's own.
 
 Invariants: a herder raises `ConnectError` with Connect's status and sentence for whatever it must refuse, and nothing
-else on purpose; it may be called from several threads at once; `task_configs`, `info` and `config` hold what the user
-wrote, placeholders unresolved, so no answer can tell a secret that only a placeholder names.
+else on purpose; it may be called from several threads at once; `info` and `task_configs` hold what the user wrote,
+placeholders unresolved, so no answer can tell a secret that only a placeholder names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ State = Literal["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOP
 """What a connector or task is doing, as the status topic stores it."""
 
 ConnectOffset = tuple[dict[str, Any], dict[str, Any] | None]
-"""A source partition and the source offset reached in it; None removes the offset."""
+"""A source partition and the source offset reached in it; None, in a change, removes the offset."""
 
 
 class TaskStatus(NamedTuple):
@@ -116,3 +116,6 @@ class Herder(Protocol):
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Overwrite progress, or forget all of it (None); 400 unless the connector is STOPPED."""
+
+    def set_cluster_log_level(self, logger: str, level: str) -> None:
+        """Give a logger a level on every worker of the group, this one included, by way of the config topic."""
