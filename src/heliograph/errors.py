@@ -12,6 +12,7 @@
     ├── TaskError              a copy task cannot go on and must be started again
     │   ├── LeaseLostError     the driver is gone or has taken the task back
     │   └── FencedError        another instance writes in our place; starting again would only take it back
+    ├── ConnectError           a request to a worker's REST API that it must refuse (HTTP status)
     ├── EngineError            Spark cannot be started or used
     └── EmbeddedError          the Kafka that Heliograph starts itself
 
@@ -84,6 +85,15 @@ class LeaseLostError(TaskError):
 
 class FencedError(TaskError):
     """Another instance has taken our place as the target's producer; this one must not begin again by itself."""
+
+
+class ConnectError(HeliographError):
+    """A request to a worker that it must refuse; the REST API answers with the status and the sentence."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
 
 
 class EngineError(HeliographError):

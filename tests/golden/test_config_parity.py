@@ -62,6 +62,8 @@ ONLY_OURS = {
     "use.incremental.alter.configs": "removed in 4.0, still known",
     "add.source.alias.to.metrics": "removed in 4.0, still known",
     "auto.include.jmx.reporter": "removed in 4.0, still known",
+    "rest.port": "removed in 3.0, still read",
+    "rest.host.name": "removed in 3.0, still read",
     "task.assigned.partitions": "a task's ConfigDef, not a connector's",
     "task.assigned.groups": "a task's ConfigDef, not a connector's",
     "task.index": "a task's ConfigDef, not a connector's",

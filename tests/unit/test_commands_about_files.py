@@ -29,7 +29,7 @@ def test_errors_warnings_and_notes_are_told_together(tmp_path: Path) -> None:
         "A->B.topics=[",
         "A->B.replication.factor=two",
         "A->B.topcs=x",
-        "listeners=http://:1",
+        "access.control.allow.origin=x",
         "A.sasl.mechanism=X",
     )
     result = call(tmp_path, "validate", minimal(*lines, "A.security.protocol=SASL_SSL"))

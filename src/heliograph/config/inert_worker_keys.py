@@ -71,14 +71,10 @@ define_all(
 )
 
 # --- REST -----------------------------------------------------------------------------------------
-_NO_REST = ignored("there is no REST server")
+_NO_REST = ignored("the REST server has plain HTTP listeners and nothing to add to them")
 define_all(
     FILE | WORKER,
     _NO_REST,
-    ("listeners", LIST, ("http://:8083",), LOW, "", "Addresses on which Connect's REST server listens."),
-    ("rest.advertised.host.name", STRING, "", LOW, "", "Host under which other workers reach this one."),
-    ("rest.advertised.port", INT, None, LOW, "", "Port under which other workers reach this one."),
-    ("rest.advertised.listener", STRING, "", LOW, "", "Listener under which other workers reach this one."),
     ("access.control.allow.origin", STRING, "", LOW, "", "Origins whose pages may call REST from a browser."),
     ("access.control.allow.methods", STRING, "", LOW, "", "Methods that pages of other origins may call."),
     ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its answers."),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heliograph.config.table import HIGH, WORKER, define
-from heliograph.config.types import INT, LONG, REPLICATION_FACTOR_CHECK, SHORT, STRING, at_least, one_of
+from heliograph.config.table import FILE, HIGH, WORKER, define
+from heliograph.config.types import INT, LIST, LONG, REPLICATION_FACTOR_CHECK, SHORT, STRING, at_least, one_of
 
 OFFSET_FLUSH_INTERVAL_MS = define(
     "offset.flush.interval.ms",
@@ -57,4 +57,49 @@ EXACTLY_ONCE_SOURCE_SUPPORT = define(
     one_of("disabled", "preparing", "enabled"),
     importance=HIGH,
     since="3.3",
+)
+
+# --- REST -----------------------------------------------------------------------------------------
+LISTENERS = define(
+    "listeners",
+    LIST,
+    ("http://:8083",),
+    FILE | WORKER,
+    "Addresses on which the REST server listens, each `http://HOST:PORT`. Where the host is left out, only this machine"
+    " reaches it; `0.0.0.0` is every network.",
+)
+REST_PORT = define(
+    "rest.port",
+    INT,
+    None,
+    FILE | WORKER,
+    "Port of the REST server where `listeners` is not set. Kafka 3.0 removed it; files still have it.",
+)
+REST_HOST_NAME = define(
+    "rest.host.name",
+    STRING,
+    "",
+    FILE | WORKER,
+    "Host on which the REST server listens where `listeners` is not set. Kafka 3.0 removed it; files still have it.",
+)
+REST_ADVERTISED_HOST_NAME = define(
+    "rest.advertised.host.name",
+    STRING,
+    "",
+    FILE | WORKER,
+    "Host under which other workers reach this one; where it is not set, the listener's.",
+)
+REST_ADVERTISED_PORT = define(
+    "rest.advertised.port",
+    INT,
+    None,
+    FILE | WORKER,
+    "Port under which other workers reach this one; where it is not set, the listener's.",
+)
+REST_ADVERTISED_LISTENER = define(
+    "rest.advertised.listener",
+    STRING,
+    "",
+    FILE | WORKER,
+    "Protocol of the listener under which other workers reach this one; only `http` is there.",
 )

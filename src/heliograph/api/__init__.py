@@ -1,0 +1,1 @@
+"""Kafka Connect's REST API over a herder: routes and refusals in tables, handlers in small files, one server."""

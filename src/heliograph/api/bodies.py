@@ -1,0 +1,121 @@
+"""Bodies of requests: JSON text to the values a herder takes, as forgiving and as strict as Connect's Jackson.
+
+Where Connect wants text, a number or a boolean is taken as it was written (`1.50` stays `1.50`); a list or an object is
+refused. Of a member that is given twice the last counts. Unknown members are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from heliograph.api.errors import NO_BODY, NOT_JSON, WRONG_SHAPE
+from heliograph.worker.connect_errors import NO_OFFSETS, NULL_PARTITION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from heliograph.worker.connect_types import ConnectOffset, TargetState
+
+_INITIAL_STATES: dict[str, TargetState] = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}
+
+
+class CreateRequest(NamedTuple):
+    """The body of `POST /connectors`."""
+
+    name: str
+    config: dict[str, str | None]
+    initial_state: TargetState | None
+
+
+def config_map(body: bytes) -> dict[str, str | None]:
+    """A map of keys to text or null."""
+    return _string_map(_load(body, "a JSON object of configuration keys", as_text=True), "the body")
+
+
+def create_request(body: bytes) -> CreateRequest:
+    """A connector's name, config and the state to begin in."""
+    expected = 'a JSON object with "name" and "config"'
+    members = _members(_load(body, expected, as_text=True), "the body", {"name", "config", "initial_state"})
+    if members.get("config") is None:
+        raise NO_BODY.error(expected=expected)
+    name = _text(members.get("name"), '"name"')
+    return CreateRequest(
+        (name or "").strip(), _string_map(members["config"], '"config"'), _initial_state(members.get("initial_state"))
+    )
+
+
+def offsets(body: bytes) -> list[ConnectOffset]:
+    """Partitions with their new offsets; an offset of null is to be removed."""
+    members = _members(_load(body, 'a JSON object with "offsets"'), "the body", {"offsets"})
+    entries = members.get("offsets")
+    if entries is not None and not isinstance(entries, list):
+        raise WRONG_SHAPE.error(reason='"offsets" must be a list')
+    if not entries:
+        raise NO_OFFSETS.error()
+    return [_offset(entry) for entry in entries]
+
+
+def _offset(entry: object) -> ConnectOffset:
+    members = _members(entry, 'an entry of "offsets"', {"partition", "offset"})
+    partition, offset = members.get("partition"), members.get("offset")
+    if partition is None:
+        raise NULL_PARTITION.error()
+    if not isinstance(partition, dict) or not isinstance(offset, dict | None):
+        raise WRONG_SHAPE.error(reason='"partition" and "offset" must be objects')
+    return partition, offset
+
+
+def _initial_state(value: object) -> TargetState | None:
+    state = _text(value, '"initial_state"')
+    if state is not None and state.upper() not in _INITIAL_STATES:
+        raise WRONG_SHAPE.error(reason=f'"initial_state" is {state}; it must be one of {", ".join(_INITIAL_STATES)}')
+    return None if state is None else _INITIAL_STATES[state.upper()]
+
+
+def _string_map(value: object, what: str) -> dict[str, str | None]:
+    if not isinstance(value, dict):
+        raise WRONG_SHAPE.error(reason=f"{what} must be an object")
+    return {key: _text(member, f'"{key}"') for key, member in value.items()}
+
+
+def _text(value: object, what: str) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, str):
+        return value
+    raise WRONG_SHAPE.error(reason=f"{what} must be text, a number, true or false")
+
+
+def _members(value: object, what: str, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise WRONG_SHAPE.error(reason=f"{what} must be an object")
+    unknown = sorted(value.keys() - known)
+    if unknown:
+        raise WRONG_SHAPE.error(reason=f'{what} has an unknown member "{unknown[0]}"')
+    return value
+
+
+def _load(body: bytes, expected: str, *, as_text: bool = False) -> object:
+    """The body's value; with `as_text` numbers stay as they were written."""
+    if not body.strip():
+        raise NO_BODY.error(expected=expected)
+    numbers: dict[str, Any] = {"parse_int": str, "parse_float": str} if as_text else {}
+    try:
+        value = json.loads(body, parse_constant=_refuse_constant, **numbers)
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair could not be stored
+    except json.JSONDecodeError as error:
+        raise NOT_JSON.error(reason=error.msg, line=error.lineno, column=error.colno) from None
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise NOT_JSON.error(reason=f"{error.reason}, which is no text", line=1, column=error.start + 1) from None
+    except RecursionError:
+        raise WRONG_SHAPE.error(reason="it is nested too deeply") from None
+    except ValueError as error:
+        raise WRONG_SHAPE.error(reason=str(error)) from None
+    if value is None:
+        raise NO_BODY.error(expected=expected)
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number in JSON")

@@ -1,0 +1,78 @@
+"""What the REST API itself refuses, in one table, and how any error becomes an answer.
+
+Connect's own refusals are in `worker/connect_errors.py`. Here are those of the web server around it, whose words are
+Jersey's and Jetty's, and of bodies that cannot be read. Java answers the latter with 500 and the words of its JSON
+library, or with a null pointer; the status is kept for scripts, the sentence is ours and says where the fault is.
+
+Invariant: every refusal is `{"error_code":STATUS,"message":TEXT}`; an unforeseen error tells no more than that it
+happened, since its text might hold a secret; the log has the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from heliograph.api.exchange import Answer, json_answer
+from heliograph.errors import ConnectError, HeliographError
+from heliograph.worker import connect_errors
+from heliograph.worker.connect_errors import Refusal
+
+_log = logging.getLogger(__name__)
+
+# --- the web server -------------------------------------------------------------------------------
+NO_SUCH_PATH = Refusal(404, "HTTP 404 Not Found", "the path is none of those above, or a task's number is not a number")
+NO_SUCH_METHOD = Refusal(405, "HTTP 405 Method Not Allowed", "the path does not take the method")
+NOT_ACCEPTABLE = Refusal(406, "HTTP 406 Not Acceptable", "the `Accept` header leaves out application/json")
+TOO_LARGE = Refusal(413, "HTTP 413 Request Entity Too Large", "the body has more than 16 MiB")
+UNSUPPORTED_MEDIA_TYPE = Refusal(
+    415, "HTTP 415 Unsupported Media Type", "the `Content-Type` header is not application/json"
+)
+INTERNAL_ONLY = Refusal(
+    400, "Internal request missing required signature", "an endpoint that Java's workers call among themselves"
+)
+READ_ONLY = Refusal(
+    403,
+    "The connectors of this process are defined by its file: change the file and start it again.",
+    "a change through the REST API of `heliograph run`",
+)
+
+# --- bodies ---------------------------------------------------------------------------------------
+NO_BODY = Refusal(500, "The request has no body; it needs {expected}.", "the body is empty or null")
+NOT_JSON = Refusal(500, "The body is not JSON: {reason} (line: {line}, column: {column}).", "the body is malformed")
+WRONG_SHAPE = Refusal(500, "The body does not fit: {reason}.", "a member of the body has the wrong type or name")
+
+# --- plugins and loggers --------------------------------------------------------------------------
+UNKNOWN_PLUGIN = Refusal(404, "Unknown plugin {name}.", "config definitions of a plugin that is not there")
+NO_SUCH_VERSION = Refusal(
+    400,
+    "Plugin {name} not found that matches the version range [{version},{version}], available versions: [{available}]",
+    "config definitions of a version that is not there",
+)
+OTHER_TYPE = Refusal(
+    400,
+    "Included connector type {included} does not match request type {requested}",
+    "validation of a config whose `connector.class` is not the plugin of the path, letter by letter",
+)
+UNKNOWN_LOGGER = Refusal(404, "Logger {name} not found.", "nobody logs under the name")
+NO_LEVEL = Refusal(400, "Desired 'level' parameter was not specified in request.", "change of a logger without a level")
+UNKNOWN_LEVEL = Refusal(404, "invalid log level '{level}'.", "change of a logger to a level that does not exist")
+
+UNFORESEEN = Refusal(500, "Unexpected error: {kind}; the worker's log tells more.", "a fault of the worker itself")
+
+
+def refusals() -> list[Refusal]:
+    """Every row of both tables, by status."""
+    rows = [row for module in (vars(connect_errors), globals()) for row in module.values() if isinstance(row, Refusal)]
+    return sorted(dict.fromkeys(rows), key=lambda row: row.status)
+
+
+def answer_of(error: Exception) -> Answer:
+    """The answer that tells an error."""
+    if isinstance(error, ConnectError):
+        refusal = error
+    elif isinstance(error, HeliographError):
+        refusal = ConnectError(500, str(error))
+    else:
+        _log.error("A REST request failed.", exc_info=error)
+        refusal = UNFORESEEN.error(kind=type(error).__name__)
+    return json_answer({"error_code": refusal.status, "message": refusal.message}, refusal.status)

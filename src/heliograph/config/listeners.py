@@ -1,0 +1,88 @@
+"""Where the REST server listens and under which address other workers reach it, from the keys of a worker's file.
+
+`listeners` counts; where it is not set, `rest.host.name` and `rest.port`, which Kafka 3.0 removed and many files still
+have. Connect listens on every network unless a host is named; we listen on this machine only, because whoever reaches
+the API may start, stop and redirect replication without a login (docs/decisions/0010-rest-on-this-machine.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from heliograph.config import worker_keys as keys
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heliograph.config.types import Settings
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8083
+_LARGEST_PORT = 65_535
+_EVERY_NETWORK = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared with, not bound to)
+
+
+class Listener(NamedTuple):
+    """A host and a port; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether every network of the machine reaches it."""
+        return self.host in _EVERY_NETWORK
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def rest_listeners(settings: Settings) -> tuple[Listener, ...]:
+    """The listeners, in the file's order; raises ConfigError for what is none."""
+    if keys.LISTENERS in settings:
+        name = settings.written_as(keys.LISTENERS)
+        found = tuple(_listener(name, text) for text in settings[keys.LISTENERS])
+        if not found:
+            raise ConfigError(f"{name}: it is empty; name at least one address such as http://:{DEFAULT_PORT}.")
+        return found
+    port = settings[keys.REST_PORT]
+    host = _unquoted(settings[keys.REST_HOST_NAME]) or LOOPBACK
+    if port is None:
+        return (Listener(host, DEFAULT_PORT),)
+    return (Listener(host, _checked_port(settings.written_as(keys.REST_PORT), port)),)
+
+
+def advertised_listener(settings: Settings, bound: Listener, own_host: str) -> Listener:
+    """How other workers reach a listener: as the file says, else where it is bound, else by this machine's name."""
+    host = _unquoted(settings[keys.REST_ADVERTISED_HOST_NAME]) or (own_host if bound.is_everywhere else bound.host)
+    port = settings[keys.REST_ADVERTISED_PORT]
+    if port is None:
+        return Listener(host, bound.port)
+    return Listener(host, _checked_port(settings.written_as(keys.REST_ADVERTISED_PORT), port))
+
+
+def _listener(name: str, text: str) -> Listener:
+    problem = f"{name}: '{text}' is not an address; write it as http://HOST:PORT, such as http://:{DEFAULT_PORT}."
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ConfigError(problem) from None
+    if parts.scheme.lower() == "https":
+        raise ConfigError(f"{name}: '{text}' is https; the REST server speaks plain http, put a TLS proxy before it.")
+    if parts.scheme.lower() != "http" or port is None or parts.path.strip("/") or parts.query:
+        raise ConfigError(problem)
+    return Listener(host or LOOPBACK, port)
+
+
+def _checked_port(name: str, port: int) -> int:
+    if not 0 <= port <= _LARGEST_PORT:
+        raise ConfigError(f"{name}: {port} is not a port; it must be between 0 and {_LARGEST_PORT}.")
+    return port
+
+
+def _unquoted(host: str) -> str:
+    """A host without the quotes that container files often carry into the value."""
+    return host.strip("\"'")

@@ -1,0 +1,88 @@
+"""Levels of logging under Connect's names, changed while the worker runs: what `/admin/loggers` shows and sets.
+
+A level is set for a logger and for all below it, as in Connect; `root` is all of them. Times of change are told in
+milliseconds. Invariant: nothing is written to a log here, so a change cannot disturb the log it changes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import NamedTuple
+
+ROOT = "root"
+_LEVELS = {
+    "OFF": logging.CRITICAL + 10,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": logging.DEBUG - 5,
+    "ALL": 1,
+}
+
+
+class LoggerLevel(NamedTuple):
+    """The level that counts for a logger, and when it was last set here."""
+
+    level: str
+    last_modified_ms: int | None
+
+
+def parse_level(text: str) -> str | None:
+    """One of Connect's names, in any case; None if it is none of them."""
+    name = text.strip().upper()
+    return name if name in _LEVELS else None
+
+
+class LogLevels:
+    """The levels of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._modified_ms: dict[str, int] = {}
+
+    def all(self) -> dict[str, LoggerLevel]:
+        """Every logger that is in use, by name."""
+        with self._lock:
+            return {name: self._level(name) for name in sorted([ROOT, *_names()])}
+
+    def get(self, name: str) -> LoggerLevel | None:
+        """One logger; None if nobody uses it."""
+        with self._lock:
+            return self._level(name) if name == ROOT or name in _names() else None
+
+    def set(self, name: str, level: str) -> list[str]:
+        """Give the logger and all below it the level; the names of those that had another, sorted."""
+        number = _LEVELS[level]
+        with self._lock:
+            if name == ROOT:
+                family = [ROOT, *_names()]
+            else:
+                logging.getLogger(name)  # so that it is in use from now on
+                family = [known for known in _names() if known == name or known.startswith(f"{name}.")]
+            changed = sorted(member for member in family if _name_of(_logger(member).getEffectiveLevel()) != level)
+            for member in family:
+                _logger(member).setLevel(number)
+            now_ms = time.time_ns() // 1_000_000
+            self._modified_ms.update(dict.fromkeys(changed, now_ms))
+            return changed
+
+    def _level(self, name: str) -> LoggerLevel:
+        return LoggerLevel(_name_of(_logger(name).getEffectiveLevel()), self._modified_ms.get(name))
+
+
+def _names() -> list[str]:
+    known = list(logging.root.manager.loggerDict.items())
+    return [name for name, logger in known if isinstance(logger, logging.Logger)]
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == ROOT else name)
+
+
+def _name_of(number: int) -> str:
+    """The name of a level; a number between two names belongs to the lower one."""
+    return next((name for name, least in _LEVELS.items() if number >= least), "ALL")
