@@ -80,12 +80,13 @@ class CheckpointSync:
             is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in self._settings,
             factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
         )
-        ensure_internal_topic(
-            self._target,
-            checkpoints_topic(self._settings),
-            is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
-            factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
-        )
+        for holder in self._written.holders:
+            ensure_internal_topic(
+                holder,
+                checkpoints_topic(self._settings),
+                is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
+                factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
+            )
         records = read_topic(self._target, self._topic.topic)
         decoded = (decode_checkpoint(record.key, record.value) for record in records)
         self._known = latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)

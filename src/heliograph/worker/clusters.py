@@ -51,7 +51,8 @@ def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
 class Written:
     """The clients of the clusters a flow writes to: `target` is administered, `records` and `progress` are written.
 
-    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones.
+    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones; `holders` are
+    those that need the topics we write to.
     """
 
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
@@ -62,6 +63,7 @@ class Written:
         is_target = set(records.bootstrap) == set(administered.bootstrap)
         self.records = self.target if is_target else _admin(config, records, flow)
         self.progress = self.records if progress is None else _admin(config, progress, flow)
+        self.holders = tuple(dict.fromkeys((self.target, self.records)))
         self.clients = tuple(dict.fromkeys((self.target, self.records, self.progress)))
 
     def close(self) -> None:

@@ -40,12 +40,13 @@ class HeartbeatSource:
 
     def begin(self) -> Iterable[str]:
         """Make the topic where it is missing."""
-        ensure_internal_topic(
-            self._written.target,
-            self._topic,
-            is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
-            factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
-        )
+        for holder in self._written.holders:
+            ensure_internal_topic(
+                holder,
+                self._topic,
+                is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
+                factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
+            )
         return ()
 
     def plan(self, schedule: Schedule) -> None:
