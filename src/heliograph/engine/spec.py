@@ -63,7 +63,7 @@ class SyncsSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything a copy task needs."""
+    """Everything a copy task needs. `progress` is the cluster of progress where that is not the target."""
 
     task_id: str
     attempt: int
@@ -87,3 +87,4 @@ class TaskSpec:
     on_truncation: str = "continue"
     on_recreated: str = "fail"
     syncs: SyncsSpec | None = None
+    progress: ClusterSpec | None = None

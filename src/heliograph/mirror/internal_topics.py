@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.mirror.policy import make_policy
 from heliograph.mirror.topics import CreateTopic
 
 if TYPE_CHECKING:
     from heliograph.config.types import Settings
-
-SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"
 
 
 def offsets_topic(settings: Settings) -> CreateTopic:
@@ -58,7 +57,7 @@ def _compacted(name: str, replication_factor: int) -> CreateTopic:
     return CreateTopic(name, 1, replication_factor, (("cleanup.policy", "compact"),))
 
 
-def transactional_prefix(settings: Settings) -> str:
-    """What the transactional ids of a flow's source tasks begin with, as Connect's: a task's number follows."""
+def transactional_prefix(settings: Settings, connector: str = SOURCE_CONNECTOR_NAME) -> str:
+    """What the transactional ids of a source connector's tasks begin with, as Connect's: a task's number follows."""
     group_id = settings[keys.GROUP_ID] or f"{settings[keys.SOURCE_ALIAS]}-mm2"
-    return f"{group_id}-{SOURCE_CONNECTOR_NAME}-"
+    return f"{group_id}-{connector}-"

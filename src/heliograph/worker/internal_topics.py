@@ -10,6 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from heliograph.config import keys
 from heliograph.errors import BrokerError
 from heliograph.kafka.refusals import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -17,15 +18,27 @@ from heliograph.kafka.refusals import (
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
 )
+from heliograph.mirror.internal_topics import offsets_topic
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 
 if TYPE_CHECKING:
+    from heliograph.config.types import Settings
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.topics import CreateTopic
 
 log = logging.getLogger(__name__)
 
 _TAKEN_TO_EXIST = frozenset({UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
+
+
+def create_offsets_topic(admin: Admin, settings: Settings) -> CreateTopic:
+    """Create the topic of progress where it is missing; returns it with the partitions it really has."""
+    return create_internal_topic(
+        admin,
+        offsets_topic(settings),
+        is_explicit_factor=keys.OFFSET_STORAGE_REPLICATION_FACTOR in settings,
+        factor_key=keys.OFFSET_STORAGE_REPLICATION_FACTOR.name,
+    )
 
 
 def ensure_internal_topic(
