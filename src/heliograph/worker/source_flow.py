@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import client_keys, keys
 from heliograph.engine.offset_store import read_offsets
@@ -59,6 +59,15 @@ _STOP_TIMEOUT_S = 40.0
 _TRY_AGAIN_S = 30.0
 
 
+class TaskState(NamedTuple):
+    """What a task is doing, in Connect's words, and why it does not run."""
+
+    number: int
+    state: str
+    trace: str | None
+    tps: frozenset[TopicPartition]
+
+
 @dataclass(slots=True)
 class _Task:
     """One slot of the connector: what it copies, and what runs it."""
@@ -70,6 +79,8 @@ class _Task:
     started_at: float = 0.0
     restart_at: float | None = None
     is_done: bool = False
+    is_asked_to_restart: bool = False
+    trace: str | None = None
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.5, most_s=30.0))
 
 
@@ -128,6 +139,31 @@ class SourceFlow:
         """Wait for the end; False where it has not come."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    @property
+    def task_states(self) -> tuple[TaskState, ...]:
+        """The tasks there are, as of now; may be asked from any thread."""
+        failures = self.status.failures_of
+        return tuple(self._state_of(task, failures(task.tps)) for task in list(self._tasks))
+
+    @property
+    def remote_topics(self) -> tuple[str, ...]:
+        """The topics the flow writes to."""
+        return tuple(self._replicated.remote_topics.values())
+
+    def restart_task(self, number: int) -> None:
+        """End a task and start it again; what it has written is committed first."""
+        for task in list(self._tasks):
+            if task.number == number and task.running is not None:
+                task.is_asked_to_restart = True
+                self._engine.stop(task.running, "it is restarted")
+
+    def _state_of(self, task: _Task, failures: list[str]) -> TaskState:
+        if task.running is None:
+            return TaskState(task.number, "RESTARTING" if task.restart_at else "UNASSIGNED", task.trace, task.tps)
+        if failures:
+            return TaskState(task.number, "FAILED", "\n".join(failures), task.tps)
+        return TaskState(task.number, "RUNNING", None, task.tps)
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -308,11 +344,15 @@ class SourceFlow:
             return
         if end.is_fenced:
             raise FencedError(f"task {task.number}: {end.error}")
+        if task.is_asked_to_restart and end.error is None:
+            task.is_asked_to_restart, task.trace, task.restart_at = False, None, time.monotonic()
+            return
         if time.monotonic() - task.started_at > task.backoff.most_s:
             task.backoff.reset()
         pause_s = task.backoff.next_pause_s()
         task.restart_at = time.monotonic() + pause_s
         reason = end.error or "it ended without being asked to"
+        task.trace = reason
         if end.trace:
             log.debug("%s", end.trace)
         log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)

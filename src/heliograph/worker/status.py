@@ -128,6 +128,12 @@ class FlowStatus:
         with self._lock:
             return [row.failure for row in self._reports.values() if row.failure]
 
+    def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
+        """The sentences of those of the partitions that have failed."""
+        with self._lock:
+            rows = [self._reports[tp] for tp in sorted(tps) if tp in self._reports]
+            return [row.failure for row in rows if row.failure]
+
     @property
     def lost_offsets(self) -> int:
         """Offsets that were gone from the source before they could be copied."""

@@ -1,0 +1,205 @@
+"""The herder behind the REST API: requests become records in Connect's topics; `herder.Reconciler` acts on them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.config.connect_validation import errors_of
+from heliograph.config.connector import CLASSES, kind_of
+from heliograph.errors import ConfigError
+from heliograph.worker import connect_errors
+from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from heliograph.config.types import Settings
+    from heliograph.kafka.group_member import Standing
+    from heliograph.wire.connect_status import Status
+    from heliograph.worker.config_state import StoredConnector
+    from heliograph.worker.connect_stores import ConfigStore, StatusStore
+    from heliograph.worker.connect_types import ConnectOffset, TargetState
+    from heliograph.worker.connector_offsets import ConnectorOffsets
+    from heliograph.worker.herder import Reconciler
+
+log = logging.getLogger(__name__)
+
+
+class ConnectHerder:
+    """Implements `connect_types.Herder`. Safe to call from several threads."""
+
+    def __init__(
+        self,
+        stores: tuple[ConfigStore, StatusStore],
+        offsets: ConnectorOffsets,
+        reconciler: Reconciler,
+        standing: Callable[[], Standing],
+        settings: Settings,
+        cluster_id: str,
+    ) -> None:
+        self._configs, self._statuses = stores
+        self._offsets = offsets
+        self._reconciler = reconciler
+        self._standing = standing
+        self._settings = settings
+        self._cluster_id = cluster_id
+
+    # --- the worker ---------------------------------------------------------------------------------------------------
+
+    @property
+    def leader_url(self) -> str | None:
+        """None if this worker leads, else the REST address of the one that does."""
+        standing = self._standing()
+        if standing.is_leader:
+            return None
+        if standing.leader_url is None:
+            raise connect_errors.NO_LEADER.error()
+        return standing.leader_url
+
+    def is_ready(self) -> bool:
+        """Whether the worker has read its topics and knows its leader."""
+        standing = self._standing()
+        return standing.is_leader or standing.leader_url is not None
+
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster that holds the worker's topics."""
+        return self._cluster_id
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def connectors(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._configs.connectors)
+
+    def info(self, name: str) -> ConnectorInfo:
+        """The connector's config and tasks."""
+        stored = self._stored(name)
+        return ConnectorInfo(name, {**stored.config, "name": name}, tuple(range(len(stored.task_configs))))
+
+    def status(self, name: str) -> ConnectorStatus:
+        """What the connector and its tasks are doing."""
+        status = self._statuses.connector(name)
+        if status is None:
+            raise connect_errors.NO_STATUS.error(name=name)
+        tasks = tuple(_task_status(number, task) for number, task in self._statuses.tasks(name).items())
+        return ConnectorStatus(name, status.state, status.worker_id, tasks, status.trace, status.version)  # type: ignore[arg-type]
+
+    def task_configs(self, name: str) -> list[dict[str, str]]:
+        """The config of each task."""
+        return [dict(config) for config in self._stored(name).task_configs]
+
+    def topics(self, name: str) -> list[str]:
+        """Topics the connector has written to."""
+        if not self._settings[keys.TOPIC_TRACKING_ENABLE]:
+            raise connect_errors.TOPICS_NOT_TRACKED.error()
+        return self._statuses.topics(name)
+
+    def offsets(self, name: str) -> list[ConnectOffset]:
+        """The committed progress of the connector."""
+        return self._offsets.read(name, self._stored(name).config)
+
+    # --- changing -----------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
+        """A new connector."""
+        self._check(name, config)
+        if name in self._configs.connectors:
+            raise connect_errors.EXISTS.error(name=name)
+        self._configs.put_connector(name, dict(config), initial_state)
+        self._reconciler.wake()
+        return self.info(name)
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
+        """The config replaced."""
+        self._check(name, config)
+        is_new = name not in self._configs.connectors
+        self._configs.put_connector(name, dict(config))
+        self._reconciler.wake()
+        return is_new, self.info(name)
+
+    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
+        """Some keys replaced, those with None removed."""
+        config: dict[str, str] = dict(self._stored(name).config)
+        for key, value in patch.items():
+            if value is None:
+                config.pop(key, None)
+            else:
+                config[key] = value
+        return self.put_config(name, config)[1]
+
+    def delete(self, name: str) -> None:
+        """Stop the connector and forget it."""
+        self._stored(name)
+        self._configs.delete_connector(name)
+        self._reconciler.wake()
+
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause, resume or stop."""
+        if name not in self._configs.connectors:
+            raise connect_errors.UNKNOWN_CONNECTOR.error(name=name)
+        self._configs.put_target_state(name, state)
+        self._reconciler.wake()
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:  # noqa: ARG002
+        """Restart the connector with its tasks: they are one run here."""
+        if name not in self._configs.connectors:
+            raise connect_errors.RESTART_UNKNOWN.error(name=name)
+        self._reconciler.restart(name, only_failed=only_failed)
+        return self.status(name)
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        if name not in self._configs.connectors:
+            raise connect_errors.RESTART_UNKNOWN.error(name=name)
+        if task not in self._statuses.tasks(name):
+            raise connect_errors.RESTART_UNKNOWN_TASK.error(name=name, task=task)
+        self._reconciler.restart_task(name, task)
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics the connector has written to."""
+        if not self._settings[keys.TOPIC_TRACKING_ENABLE]:
+            raise connect_errors.TOPICS_NOT_TRACKED.error()
+        if not self._settings[keys.TOPIC_TRACKING_ALLOW_RESET]:
+            raise connect_errors.TOPICS_NOT_RESETTABLE.error()
+        self._statuses.delete_topics(name)
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
+        """Overwrite progress, or forget all of it."""
+        stored = self._stored(name)
+        if stored.target_state != "STOPPED" or self._reconciler.is_running(name):
+            raise connect_errors.NOT_STOPPED.error(name=name)
+        self._offsets.alter(name, stored.config, offsets)
+
+    def set_cluster_log_level(self, logger: str, level: str) -> None:
+        """Give a logger a level on every worker of the group."""
+        self._configs.put_log_level(logger, level)
+
+    # --- checks -------------------------------------------------------------------------------------------------------
+
+    def _stored(self, name: str) -> StoredConnector:
+        stored = self._configs.connectors.get(name)
+        if stored is None:
+            raise connect_errors.NOT_FOUND.error(name=name)
+        return stored
+
+    def _check(self, name: str, config: Mapping[str, str]) -> None:
+        written = config.get("name", name)
+        if written != name:
+            raise connect_errors.NAME_MISMATCH.error(config_name=written, name=name)
+        class_name = config.get("connector.class")
+        if not class_name:
+            raise connect_errors.no_class(config)
+        if kind_of(class_name) is None:
+            raise connect_errors.unknown_class(class_name, CLASSES.values())
+        try:
+            errors = errors_of(name, config)
+        except ConfigError as error:
+            errors = list(error.problems)
+        if errors:
+            raise connect_errors.invalid(errors)
+
+
+def _task_status(number: int, status: Status) -> TaskStatus:
+    return TaskStatus(number, status.state, status.worker_id, status.trace, status.version)  # type: ignore[arg-type]
