@@ -14,6 +14,7 @@ import pytest
 
 from heliograph.config import client_keys, keys
 from heliograph.config.dedicated import MirrorMakerConfig, load
+from heliograph.config.types import Scope
 from heliograph.model import Flow
 from tests.unit.test_dedicated_file import FakeLookup
 
@@ -170,3 +171,40 @@ def test_the_producer_of_records_takes_the_connectors_override(config: MirrorMak
 def test_a_general_client_key_behind_an_alias_is_read_though_java_drops_it(config: MirrorMakerConfig) -> None:
     assert "request.timeout.ms" not in OVERLAYS["source_consumer"]
     assert config.client("A", "consumer", AB)[client_keys.REQUEST_TIMEOUT_MS] == 4
+
+
+# --- where a key may stand ------------------------------------------------------------------------
+SCOPES = {
+    "MirrorMakerConfig": Scope.FILE,
+    "MirrorSourceConfig": Scope.SOURCE,
+    "MirrorCheckpointConfig": Scope.CHECKPOINT,
+    "MirrorHeartbeatConfig": Scope.HEARTBEAT,
+    "SourceConnectorConfig": Scope.SOURCE,
+    "DefaultTopicFilter": Scope.SOURCE,
+    "DefaultGroupFilter": Scope.CHECKPOINT,
+    "DefaultConfigPropertyFilter": Scope.SOURCE,
+    "MirrorClientConfig": Scope.CONNECTOR,
+    "ClientConfigDef": Scope.CLIENT,
+    "DistributedConfig": Scope.WORKER,
+    "ConsumerConfig": Scope.CONSUMER,
+    "ProducerConfig": Scope.PRODUCER,
+    "AdminClientConfig": Scope.ADMIN,
+}
+OTHER_SCOPES = {
+    ("DistributedConfig", "request.timeout.ms"): "the worker makes no requests of its own here",
+    ("ConsumerConfig", "group.id"): "the worker's; reading needs no group",
+    ("ConsumerConfig", "config.providers"): "read from the top of the file",
+    ("ProducerConfig", "config.providers"): "read from the top of the file",
+    ("AdminClientConfig", "config.providers"): "read from the top of the file",
+}
+
+
+@pytest.mark.parametrize("group", SCOPES)
+def test_all_config_names(group: str) -> None:
+    """Each of Java's keys may stand where Java has it (MirrorMakerConfigTest.testAllConfigNames)."""
+    missing = {
+        (group, name)
+        for name in DUMP[group]
+        if name not in LEFT_OUT and not keys.TABLE[name].scope & (SCOPES[group] | Scope.CLIENT)
+    }
+    assert missing == {place for place in OTHER_SCOPES if place[0] == group}

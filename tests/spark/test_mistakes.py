@@ -44,7 +44,7 @@ def closed_port() -> int:
         (GOOD.replace("B.bootstrap.servers=127.0.0.1:{port}\n", ""), "'B' has no bootstrap servers"),
         (GOOD + "A->C.topics=x\n", "C is not in 'clusters'"),
         (GOOD.replace("true", "false"), "No source->target replication flow is enabled"),
-        (GOOD + "A->B.topics=ord(\n", "'ord(' is not a valid regular expression"),
+        (GOOD + "A->B.topics=ord(\n", "line 5: A->B.topics: 'ord(' cannot be read as a Java regular expression"),
         (GOOD + "A.sasl.jaas.config=${{NOT_SET_ANYWHERE}}\n", "NOT_SET_ANYWHERE is not set"),
         (GOOD.replace("127.0.0.1:{port}", "nowhere", 1), "'nowhere' is not host:port"),
     ],
@@ -65,4 +65,4 @@ def test_an_unknown_key_is_a_warning_with_a_suggestion(tmp_path: Path) -> None:
     text = GOOD.format(port=closed_port())
     file.write_text(text + "A->B.topcs=x\nheliograph.connect.timeout.ms=500\n")
     ended = run("run", file)
-    assert "WARNING A->B.topcs: unknown key; it has no effect. Did you mean 'A->B.topics'?" in ended.stdout
+    assert "WARNING line 5: A->B.topcs: unknown key; it has no effect. Did you mean 'A->B.topics'?" in ended.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.config import client_keys, keys
-from heliograph.config.dedicated import MirrorMakerConfig, load
+from heliograph.config.dedicated import MirrorMakerConfig, examine, load
 from heliograph.errors import ConfigError
 from heliograph.kafka.security import make_security
 from heliograph.model import Flow
@@ -223,6 +223,31 @@ def test_only_the_flows_into_the_asked_targets_run() -> None:
         ("C.bootstrap.servers=x", "unknown key"),
         ("A->B.topics.blacklist=x", "it is read as 'A->B.topics.exclude'"),
         ("use.defaults.from=source", "Java MM2 ignores this key at the top of the file"),
+        ("A->B.enable=true", "Did you mean 'A->B.enabled'?"),
+        ("A->B.emit.heartbeats=false", "Did you mean 'A->B.emit.heartbeats.enabled'?"),
+        ("A->B.emit.checkpoints=false", "Did you mean 'A->B.emit.checkpoints.enabled'?"),
+        ("offset.flush.interval.ms=5", "write it as in 'B.offset.flush.interval.ms'"),
+        ("group.id=g", "write it as in 'B.group.id'"),
+        ("exactly.once.support=required", "write it as in 'A->B.exactly.once.support'"),
+        ("transforms.x.type=Y", "write it as in 'A->B.transforms.x.type'"),
+        ("topic.creation.default.partitions=1", "write it as in 'A->B.topic.creation.default.partitions'"),
+        ("consumer.isolation.level=read_committed", "write it as in 'A.consumer.isolation.level'"),
+        ("isolation.level=read_committed", "write it as in 'A.consumer.isolation.level'"),
+        ("bootstrap.servers=a:1", "write it as in 'A.bootstrap.servers'"),
+        ("A.isolation.level=read_committed", "write it as in 'A.consumer.isolation.level'"),
+        ("A.topics=t", "write it as in 'A->B.topics'"),
+        ("A.clusters=t", "write it as in 'clusters'"),
+        ("A->B.group.id=g", "write it as in 'B.group.id'"),
+        ("A->B.security.protocol=SSL", "write it as in 'A.security.protocol'"),
+        ("A->B.isolation.level=read_committed", "write it as in 'A->B.consumer.isolation.level'"),
+        ("A->B.listeners=x", "write it as in 'B.listeners'"),
+        ("A.consumer.linger.ms=5", "unknown key behind 'A.consumer.'"),
+        ("A.consumer.fetch.max.byte=5", "Did you mean 'A.consumer.fetch.max.bytes'?"),
+        ("A->B.source.consumer.fetch.max.byte=5", "Did you mean 'A->B.source.consumer.fetch.max.bytes'?"),
+        ("A->B.admin.override.retries=5", "MM2 has no admin that this could override"),
+        ("A->A.topics=t", "a cluster is not replicated to itself"),
+        ("A->B.topics=x\nA->B.topics=y", "written on lines 5 and 6; only the last one counts"),
+        ("topics.exclude=x\ntopics.blacklist=y", "'topics.exclude' is there too and counts alone"),
     ],
 )
 def test_a_doubtful_name_is_warned_about(line: str, words: str) -> None:
@@ -232,6 +257,64 @@ def test_a_doubtful_name_is_warned_about(line: str, words: str) -> None:
 
 def test_an_old_name_still_works() -> None:
     assert read(minimal("A->B.topics.blacklist=x")).settings(AB)[keys.TOPICS_EXCLUDE] == ("x",)
+    both = read(minimal("A->B.topics.exclude=x", "A->B.topics.blacklist=y"))
+    assert both.settings(AB)[keys.TOPICS_EXCLUDE] == ("x",)
+
+
+def test_a_class_of_the_users_may_have_keys_of_its_own() -> None:
+    lines = ("topic.filter.class=acme.filters:Ours", "A->B.acme.list=x", "A->B.topcs=x")
+    (warning,) = read(minimal(*lines)).warnings
+    assert "Did you mean 'A->B.topics'?" in warning
+
+
+def test_an_ignored_key_is_noted_with_the_reason() -> None:
+    config = read(minimal("consumer.poll.timeout.ms=5", "B.producer.compression.type=zstd", "listeners=http://:1"))
+    assert config.warnings == ()
+    assert [note.partition(": this key has no effect here: ")[0] for note in config.notes] == [
+        "line 5: consumer.poll.timeout.ms",
+        "line 6: B.producer.compression.type",
+        "line 7: listeners",
+    ]
+    assert "copied as the source has them" in config.notes[1]
+
+
+def test_an_ignored_key_that_says_what_happens_anyway_is_not_noted() -> None:
+    assert read(minimal("B.producer.acks=all", "A.consumer.check.crcs=true", "errors.log.enable=false")).notes == ()
+
+
+def test_a_cluster_without_flow_and_servers_is_only_noted() -> None:
+    config = load("clusters=A,B,C\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true", FakeLookup())
+    assert config.warnings == ()
+    assert "'C' has no bootstrap servers and no enabled flow" in config.notes[0]
+    assert config.heartbeat_flows == (AB, Flow("B", "A"))
+
+
+def test_a_problem_names_its_key_as_written_and_its_line() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(minimal("B->A.enabled=true", "replication.factor=two"))
+    assert caught.value.problems == ("line 6: replication.factor: 'two' is not a whole number of at most 32 bits.",)
+
+
+def test_a_problem_comes_with_the_typo_that_may_be_its_reason() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read("clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enable=true")
+    assert "No source->target replication flow is enabled" in caught.value.problems[0]
+    assert "Did you mean 'A->B.enabled'?" in caught.value.problems[1]
+
+
+def test_kinds_of_problems_do_not_hide_each_other() -> None:
+    text = minimal(
+        "B->A.enabled=perhaps",
+        "A->B.replication.factor=two",
+        "A.ssl.key.password=${NOPE}",
+        "A->C.topics=t",
+        "emit.offset-syncs.enabled=false",
+        "A->B.offset-syncs.topic.location=target",
+        "A->B.transforms=x",
+        "B.producer.interceptor.classes=X",
+    )
+    report = examine(text, FakeLookup())
+    assert [int(problem.split()[1][:-1]) for problem in report.problems] == [5, 6, 7, 8, 10, 11, 12]
 
 
 @pytest.mark.parametrize(

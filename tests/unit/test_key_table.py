@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from heliograph.config import keys
 from heliograph.config.reference import render
 from heliograph.config.types import Key
+from heliograph.errors import ConfigError
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 
@@ -21,6 +23,50 @@ def test_a_row_is_complete(row: Key[object]) -> None:
         assert row.check.holds(row.default), f"the default of {row.name} breaks its own rule"
     if row.replaced_by is not None:
         assert row.replaced_by in keys.TABLE
+    if row.support.kind != "full":
+        assert row.support.reason, "say why"
+    assert row.support.reason.endswith(".") == (row.support.kind == "rejected"), "an ignored key's reason is a clause"
+    assert row.doc.endswith("."), "documentation is sentences"
+    assert re.fullmatch(r"(\d\.\d+)?", row.since)
+
+
+def test_no_two_keys_of_our_own_words_say_the_same() -> None:
+    docs = [row.doc for row in keys.TABLE.values() if not row.replaced_by]
+    repeated = {doc for doc in docs if docs.count(doc) > 1}
+    assert repeated == {"Random part of that time."}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("transforms", "insert"),
+        ("predicates", "isTombstone"),
+        ("forwarding.admin.class", "com.acme.Admin"),
+        ("value.converter", "org.apache.kafka.connect.json.JsonConverter"),
+        ("offsets.storage.topic", "mine"),
+        ("interceptor.classes", "com.acme.Interceptor"),
+        ("ssl.keystore.key", "-----BEGIN PRIVATE KEY-----canary"),
+    ],
+)
+def test_a_key_that_would_change_what_arrives_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        keys.TABLE[name].parse(value, f"A->B.{name}")
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"A->B.{name}: ")
+    assert "canary" not in problem
+
+
+def test_a_refused_key_may_be_set_to_what_happens_anyway() -> None:
+    assert keys.TABLE["transforms"].parse(" ") == ()
+    for name in ("key.converter", "value.converter", "header.converter"):
+        assert keys.TABLE[name].parse("org.apache.kafka.connect.converters.ByteArrayConverter")
+
+
+@pytest.mark.parametrize(("name", "text"), [("replication.factor", "1_000"), ("replication.factor", "2147483648")])
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_number_is_one_that_java_reads(name: str, text: str, blank: str) -> None:
+    with pytest.raises(ConfigError, match="whole number"):
+        keys.TABLE[name].parse(text + blank)
 
 
 def test_the_reference_page_is_fresh() -> None:

@@ -15,12 +15,12 @@ import click
 from heliograph.cli.machine import MachineLookup, read_config_file
 from heliograph.cli.screen import Screen, format_bytes, make_screen
 from heliograph.config import keys
-from heliograph.config.dedicated import MirrorMakerConfig, load
+from heliograph.config.dedicated import MirrorMakerConfig, usable
 from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import ConfigError, EngineError
 from heliograph.wire.forward import warm_up
-from heliograph.worker.checks import config_problems
+from heliograph.worker.checks import examine_all
 from heliograph.worker.control import Control
 from heliograph.worker.source_flow import TOPICS_STEP, SourceFlow
 
@@ -55,8 +55,7 @@ def run(
 ) -> None:
     """Replicate between the clusters of FILE, an MM2 properties file as for connect-mirror-maker.sh."""
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
-    config = load(read_config_file(file), MachineLookup(), (*targets, *more_targets))
-    _check_values(config)
+    config = usable(examine_all(read_config_file(file), MachineLookup(), (*targets, *more_targets)))
     spark = _spark_settings(config, master, (*confs, *more_confs))
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:
@@ -100,13 +99,6 @@ def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> t
     if stray:
         raise click.UsageError(f"Got unexpected extra argument ({stray[0]})")
     return targets, confs
-
-
-def _check_values(config: MirrorMakerConfig) -> None:
-    """What can be found wrong without a cluster is told before Spark is started."""
-    problems = config_problems(config)
-    if problems:
-        raise ConfigError(problems)
 
 
 def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from heliograph.cli.machine import MachineLookup, read_config_file
-from heliograph.config.dedicated import Report, examine
-from heliograph.worker.checks import config_problems
+from heliograph.worker.checks import examine_all
+
+if TYPE_CHECKING:
+    from heliograph.config.dedicated import Report
 
 EXIT_NOT_USABLE = 2
 
@@ -25,20 +28,17 @@ def validate(
     """Say whether FILE can be run, and what in it is not as its author may think. Exit code 2: it cannot."""
     if more and not targets:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
-    report = examine(read_config_file(file), MachineLookup(), (*targets, *more))
-    problems = [*report.problems]
-    if not problems and report.config is not None:
-        problems += config_problems(report.config)
-    for kind, sentences in (("error", problems), ("warning", report.warnings), ("note", report.notes)):
+    report = examine_all(read_config_file(file), MachineLookup(), (*targets, *more))
+    for kind, sentences in (("error", report.problems), ("warning", report.warnings), ("note", report.notes)):
         for sentence in sentences:
             click.echo(f"{kind}: {sentence}")
-    is_usable = not problems and not (strict and report.warnings)
-    click.echo(_verdict(file, report, problems, is_usable=is_usable))
+    is_usable = not report.problems and not (strict and report.warnings)
+    click.echo(_verdict(file, report, is_usable=is_usable))
     context.exit(0 if is_usable else EXIT_NOT_USABLE)
 
 
-def _verdict(file: Path, report: Report, problems: list[str], *, is_usable: bool) -> str:
-    counts = f"{len(problems)} error(s), {len(report.warnings)} warning(s), {len(report.notes)} note(s)"
+def _verdict(file: Path, report: Report, *, is_usable: bool) -> str:
+    counts = f"{len(report.problems)} error(s), {len(report.warnings)} warning(s), {len(report.notes)} note(s)"
     if not is_usable or report.config is None:
         return f"{file}: not usable; {counts}."
     return f"{file}: usable; {', '.join(map(str, report.config.flows))}; {counts}."

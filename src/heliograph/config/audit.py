@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config.keys import TABLE
-from heliograph.config.names import WrittenName, parse_name
+from heliograph.config.names import WrittenName, flow_of, parse_name
 from heliograph.config.overlays import DROPPED_AT_TOP, is_every_clients, is_read_at_top, role_scope
 from heliograph.config.suggest import did_you_mean
 from heliograph.config.types import Key, Scope
 from heliograph.errors import ConfigError
+from heliograph.model import Flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +30,12 @@ _OPEN_PREFIXES = (
     "config.storage.",
     "status.storage.",
 )
+_CLASS_KEYS = (
+    "replication.policy.class",
+    "topic.filter.class",
+    "group.filter.class",
+    "config.property.filter.class",
+)
 # The same for what only a connector has; MM2 reads them behind a flow and drops them at the top.
 _OPEN_CONNECTOR_PREFIXES = ("transforms.", "predicates.", "topic.creation.")
 
@@ -43,9 +50,10 @@ class Audit(NamedTuple):
 def audit_names(raw: Mapping[str, str], clusters: tuple[str, ...]) -> Audit:
     """Look at every name once."""
     warnings, notes = [], []
+    example = _example_flow(raw, clusters)
     for name, value in raw.items():
         written = parse_name(name, clusters)
-        warning = _warning(written, raw, clusters)
+        warning = None if _may_be_a_classes_own(written, raw) else _warning(written, raw, example)
         note = None if warning else _note(written, value)
         warnings += [warning] if warning else []
         notes += [note] if note else []
@@ -66,17 +74,24 @@ def _is_default(row: Key[object], value: str) -> bool:
         return False
 
 
-def _warning(written: WrittenName, raw: Mapping[str, str], clusters: tuple[str, ...]) -> str | None:
+def _may_be_a_classes_own(written: WrittenName, raw: Mapping[str, str]) -> bool:
+    """A policy or filter of the user's may read keys of its own behind a flow; only what looks like a typo is told."""
+    if written.flow is None or written.role or written.key in TABLE or _near(written.key, Scope.CONNECTOR):
+        return False
+    return any(name.endswith(_CLASS_KEYS) and ":" in value for name, value in raw.items())
+
+
+def _warning(written: WrittenName, raw: Mapping[str, str], example: Flow) -> str | None:
     row = TABLE.get(written.key)
     if row is not None and row.replaced_by is not None and not written.role:
         return _about_old_name(written, row, raw)
     if written.role:
-        return _about_client_key(written, clusters)
+        return _about_client_key(written, example)
     if written.flow is not None:
         return _behind_flow(written)
     if written.alias is not None:
-        return _behind_alias(written, clusters)
-    return _at_top(written, clusters)
+        return _behind_alias(written, example)
+    return _at_top(written, example)
 
 
 def _about_old_name(written: WrittenName, row: Key[object], raw: Mapping[str, str]) -> str:
@@ -86,10 +101,10 @@ def _about_old_name(written: WrittenName, row: Key[object], raw: Mapping[str, st
     return f"{written.name}: this name was removed in Kafka 4.0; it is read as '{new}'."
 
 
-def _at_top(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
+def _at_top(written: WrittenName, example: Flow) -> str | None:
     key, row = written.key, TABLE.get(written.key)
     if key.startswith(_OPEN_CONNECTOR_PREFIXES) and row is None:
-        return _dropped_at_top(key, f"{_example_flow(clusters)}.{key}")
+        return _dropped_at_top(key, f"{example}.{key}")
     if is_read_at_top(key) or key.startswith(_OPEN_PREFIXES) or (row is None and key.startswith("replication.policy.")):
         return None
     if row is None:
@@ -97,10 +112,10 @@ def _at_top(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
         hint = f" '{alias}' is not in 'clusters'." if rest in TABLE else _near(key, ~Scope(0))
         return f"{key}: unknown key; it has no effect.{hint}"
     if key in DROPPED_AT_TOP:
-        return _dropped_at_top(key, f"{_example_flow(clusters)}.{key}")
+        return _dropped_at_top(key, f"{example}.{key}")
     if row.scope & Scope.WORKER:
-        return _dropped_at_top(key, f"{clusters[-1]}.{key}")
-    return _dropped_at_top(key, f"{clusters[0]}.{_role_prefix(row)}{key}")
+        return _dropped_at_top(key, f"{example.target}.{key}")
+    return _dropped_at_top(key, f"{example.source}.{_role_prefix(row)}{key}")
 
 
 def _dropped_at_top(name: str, instead: str) -> str:
@@ -109,14 +124,14 @@ def _dropped_at_top(name: str, instead: str) -> str:
     )
 
 
-def _behind_alias(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
+def _behind_alias(written: WrittenName, example: Flow) -> str | None:
     key, row = written.key, TABLE.get(written.key)
     if row is None:
         return None if key.startswith(_OPEN_PREFIXES) else _unknown(written, Scope.CLIENT | Scope.WORKER)
     if row.scope & (Scope.CLIENT | Scope.WORKER) or is_every_clients(key):
         return None
     if row.scope & Scope.CONNECTOR:
-        return _no_effect(written, f"{_example_flow(clusters, written.alias)}.{key}")
+        return _no_effect(written, f"{example}.{key}")
     if row.scope & Scope.ROLES:
         return _no_effect(written, f"{written.prefix}{_role_prefix(row)}{key}")
     return _no_effect(written, key)
@@ -137,9 +152,9 @@ def _behind_flow(written: WrittenName) -> str | None:
     return _no_effect(written, prefix + key)
 
 
-def _about_client_key(written: WrittenName, clusters: tuple[str, ...]) -> str | None:
+def _about_client_key(written: WrittenName, example: Flow) -> str | None:
     if written.flow is None and written.alias is None:
-        return _dropped_at_top(written.name, f"{clusters[0]}.{written.name}")
+        return _dropped_at_top(written.name, f"{example.source}.{written.name}")
     if ".override." in written.prefix and written.role != "producer":
         return f"{written.name}: MM2 has no {written.role} that this could override; it has no effect."
     scope = Scope.CLIENT if written.role == "cluster" else Scope.CLIENT | role_scope(written.role)
@@ -171,11 +186,13 @@ def _role_prefix(row: Key[object]) -> str:
     return next((f"{role}." for role in roles if row.scope & role_scope(role)), "")
 
 
-def _example_flow(clusters: tuple[str, ...], target: str | None = None) -> str:
-    """A flow of the file to write a key behind, into `target` where it is given."""
-    target = target or (clusters[1] if len(clusters) > 1 else "B")
-    source = next((alias for alias in clusters if alias != target), "A")
-    return f"{source}->{target}"
+def _example_flow(raw: Mapping[str, str], clusters: tuple[str, ...]) -> Flow:
+    """A flow to show where a key belongs: the first that the file speaks of."""
+    for name in raw:
+        flow = flow_of(name, clusters)
+        if flow is not None and flow.source != flow.target:
+            return flow
+    return Flow(*(*clusters, "B")[:2])
 
 
 def repeated_names(lines: Mapping[str, list[int]]) -> Iterator[str]:

@@ -17,29 +17,39 @@ from heliograph.config.mirror_maker import MirrorMakerConfig
 from heliograph.config.names import ROLES, flow_of
 from heliograph.config.placeholders import Lookup, Resolver
 from heliograph.config.properties import Entry, as_map, parse_properties
-from heliograph.config.types import Settings, split_list
+from heliograph.config.types import Scope, Settings, split_list
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
-__all__ = ["ROLES", "MirrorMakerConfig", "Report", "examine", "load"]
+__all__ = ["ROLES", "MirrorMakerConfig", "Report", "examine", "load", "usable"]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is to say about a file. `config` is None where not even its flows are known."""
+    """What there is to say about a file.
+
+    `config` is None where not even its flows are known. `sound` is the same without the values that were found invalid,
+    for those who go on looking; None where so much is missing that they would only find the consequences.
+    """
 
     problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
-    config: MirrorMakerConfig | None
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    config: MirrorMakerConfig | None = None
+    sound: MirrorMakerConfig | None = None
 
 
 def load(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> MirrorMakerConfig:
     """Read a file's text; raises one ConfigError with every problem found, and the typos that may be the reason."""
     report = examine(text, lookup, only_targets)
+    return usable(report)
+
+
+def usable(report: Report) -> MirrorMakerConfig:
+    """The configuration of a report without problems."""
     if report.problems or report.config is None:
         raise ConfigError([*report.problems, *(warning for warning in report.warnings if "Did you mean" in warning)])
     return report.config
@@ -53,7 +63,7 @@ def examine(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> Repo
         resolver = Resolver(lookup, raw)
         clusters = _clusters(raw, resolver)
     except ConfigError as error:
-        return Report(error.problems, (), (), None)
+        return Report(error.problems)
     return _Examination(entries, raw, resolver, clusters, tuple(only_targets)).report()
 
 
@@ -79,6 +89,7 @@ class _Examination:
         audit = audit_names(raw, clusters)
         self._warnings |= dict.fromkeys(audit.warnings)
         self._notes = audit.notes
+        self._invalid: set[str] = set()
         self._raw = self._resolvable(raw)
 
     def report(self) -> Report:
@@ -91,32 +102,50 @@ class _Examination:
             self._add([_no_flow_sentence(self._clusters, self._targets)])
         config = self._config(flows)
         self._add(self._missing_bootstrap(config))
+        is_whole = not self._problems
+        for pair in config.flows:
+            self._add_invalid([config.client(alias, role, pair) for alias in pair for role in ROLES])
+        for pair in _pairs(self._clusters):
+            self._add_invalid([config.settings(pair)], heartbeats_only=pair not in flows)
+        sound = self._config(flows, without=self._invalid)
         for flow in flows:
-            self._look_at_flow(config, flow)
-        for flow in config.cluster_pairs if flows and not self._problems else ():
-            self._add(_invalid_values([config.settings(flow)]))
-        return Report(
-            tuple(map(self._located, self._problems)),
-            tuple(map(self._located, self._warnings)),
-            tuple(map(self._located, self._notes)),
-            self._config(flows) if flows else None,
-        )
+            self._find_contradictions(sound, flow)
+        self._notes += tuple(_idle_clusters(sound))
+        if not flows:
+            return Report(*self._sentences())
+        sound = self._config(flows, without=self._invalid)
+        return Report(*self._sentences(), self._config(flows), sound if is_whole else None)
 
-    def _config(self, flows: tuple[Flow, ...]) -> MirrorMakerConfig:
+    def _sentences(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Problems, warnings and notes, each in the order of the file."""
+        problems, warnings, notes = (
+            tuple(map(self._located, sorted(kind, key=self._line)))
+            for kind in (self._problems, self._warnings, self._notes)
+        )
+        return problems, warnings, notes
+
+    def _config(self, flows: tuple[Flow, ...], without: Container[str] = ()) -> MirrorMakerConfig:
+        raw = {name: value for name, value in self._raw.items() if name not in without}
         lines = {name: numbers[-1] for name, numbers in self._places.items()}
-        warnings, notes = (tuple(map(self._located, sentences)) for sentences in (self._warnings, self._notes))
-        return MirrorMakerConfig(
-            self._raw, self._clusters, flows, warnings, self._resolver, notes, lines, self._targets
-        )
+        _, warnings, notes = self._sentences()
+        return MirrorMakerConfig(raw, self._clusters, flows, warnings, self._resolver, notes, lines, self._targets)
 
-    def _look_at_flow(self, config: MirrorMakerConfig, flow: Flow) -> None:
-        settings, consumer = config.settings(flow), config.client(flow.source, "consumer", flow)
-        views = [settings, *(config.client(alias, role, flow) for alias in flow for role in ROLES)]
-        problems = list(_invalid_values(views))
-        self._add(problems)
-        if problems:
-            return
-        found = contradictions(flow, settings, consumer)
+    def _add_invalid(self, views: Iterable[Settings], *, heartbeats_only: bool = False) -> None:
+        """Parse what is set; of a pair that does not replicate only what decides about heartbeats."""
+        for view in views:
+            for name in view.values:
+                row = keys.TABLE.get(name)
+                if row is None or (heartbeats_only and row.scope & Scope.CONNECTOR != Scope.HEARTBEAT):
+                    continue
+                try:
+                    view[row]
+                except ConfigError as error:
+                    self._add(error.problems)
+                    self._invalid.add(view.written(name))
+
+    def _find_contradictions(self, config: MirrorMakerConfig, flow: Flow) -> None:
+        settings = config.settings(flow)
+        found = contradictions(flow, settings, config.client(flow.source, "consumer", flow))
         self._add(found.problems)
         self._warnings |= dict.fromkeys(found.warnings)
         if is_active_active_identity(flow, settings, config.flows):
@@ -158,9 +187,13 @@ class _Examination:
             if not is_unresolved and not config.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]:
                 yield f"{name}: the cluster '{alias}' has no bootstrap servers; add '{name} = host:port'."
 
+    def _line(self, sentence: str) -> int:
+        """The line of the key a sentence begins with; 0 where it begins with something else."""
+        return self._places.get(sentence.partition(": ")[0], [0])[-1]
+
     def _located(self, sentence: str) -> str:
-        numbers = self._places.get(sentence.partition(": ")[0])
-        return f"line {numbers[-1]}: {sentence}" if numbers else sentence
+        line = self._line(sentence)
+        return f"line {line}: {sentence}" if line else sentence
 
 
 def _pairs(clusters: tuple[str, ...]) -> Iterator[Flow]:
@@ -205,13 +238,8 @@ def _no_flow_sentence(clusters: tuple[str, ...], targets: tuple[str, ...]) -> st
     )
 
 
-def _invalid_values(views: Iterable[Settings]) -> Iterator[str]:
-    for view in views:
-        for name in view.values:
-            row = keys.TABLE.get(name)
-            if row is None:
-                continue
-            try:
-                view[row]
-            except ConfigError as error:
-                yield from error.problems
+def _idle_clusters(config: MirrorMakerConfig) -> Iterator[str]:
+    used = {alias for flow in config.flows for alias in flow}
+    for alias in config.clusters:
+        if alias not in used and not config.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]:
+            yield f"clusters: '{alias}' has no bootstrap servers and no enabled flow; nothing is done with it."

@@ -38,6 +38,7 @@ class Security:
     key_password: str = field(default="", repr=False)
     checks_host_name: bool = True
     newest_tls: str = "TLSv1.3"
+    oldest_tls: str = "TLSv1.2"
 
     @property
     def uses_tls(self) -> bool:
@@ -97,20 +98,27 @@ def _tls_fields(settings: Settings, alias: str) -> dict[str, str | bool]:
     newest = settings[client_keys.SSL_PROTOCOL]
     if newest not in _TLS_VERSIONS:
         raise ConfigError(f"{alias}.ssl.protocol: '{newest}' is not supported; use TLSv1.2 or TLSv1.3.")
+    allowed = [name for name in _TLS_VERSIONS if name in settings[client_keys.SSL_ENABLED_PROTOCOLS] and name <= newest]
+    if not allowed:
+        raise ConfigError(
+            f"{alias}.ssl.enabled.protocols: no version in it is one that Heliograph has and ssl.protocol={newest}"
+            " allows; use TLSv1.2, TLSv1.3 or both."
+        )
     return {
         "trusted_file": settings[client_keys.SSL_TRUSTSTORE_LOCATION],
         "trusted_pem": settings[client_keys.SSL_TRUSTSTORE_CERTIFICATES],
         "key_file": settings[client_keys.SSL_KEYSTORE_LOCATION],
         "key_password": settings[client_keys.SSL_KEY_PASSWORD],
         "checks_host_name": settings[client_keys.SSL_ENDPOINT_ALGORITHM].lower() == "https",
-        "newest_tls": newest,
+        "newest_tls": allowed[-1],
+        "oldest_tls": allowed[0],
     }
 
 
 def make_ssl_context(security: Security) -> ssl.SSLContext:
     """A client context; files are read at each call, so a renewed certificate is used by the next connection."""
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = _TLS_VERSIONS[security.oldest_tls]
     context.maximum_version = _TLS_VERSIONS[security.newest_tls]
     context.check_hostname = security.checks_host_name
     try:

@@ -6,37 +6,61 @@ layers above. `run` and `validate` ask the same question here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heliograph.config import keys
+from heliograph.config.dedicated import MirrorMakerConfig, Report, examine
 from heliograph.config.names import ROLES
 from heliograph.errors import ConfigError
+from heliograph.mirror.filters import group_filter
 from heliograph.mirror.topics import TopicRules
 from heliograph.worker.clusters import cluster_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.placeholders import Lookup
+    from heliograph.config.types import Settings
+
+
+def examine_all(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
+    """Everything about a file that can be said without a cluster: as `examine`, and what the parts above say."""
+    report = examine(text, lookup, only_targets)
+    if report.sound is None:
+        return report
+    return replace(report, problems=(*report.problems, *config_problems(report.sound)))
 
 
 def config_problems(config: MirrorMakerConfig) -> list[str]:
-    """Every problem of every flow, once."""
+    """Every problem of every flow, once, by the name its key has in the file."""
     problems: dict[str, None] = {}
-    for prefix, build in _parts(config):
+    for settings, build in _parts(config):
         try:
             build()
         except ConfigError as error:
-            problems |= dict.fromkeys(f"{prefix}{problem}" for problem in error.problems)
+            problems |= dict.fromkeys(_located(config, settings, problem) for problem in error.problems)
     return list(problems)
 
 
-def _parts(config: MirrorMakerConfig) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Each part that is made of settings, and what to put before its problems where they do not name the cluster."""
+def _parts(config: MirrorMakerConfig) -> Iterator[tuple[Settings, Callable[[], object]]]:
+    """Each part that is made of settings, with those that its problems name."""
     for flow in config.flows:
-        yield f"{flow}: ", partial(TopicRules.of, config.settings(flow))
+        settings = config.settings(flow)
+        yield settings, partial(TopicRules.of, settings)
+        yield settings, partial(group_filter, settings)
         for alias in flow:
             for role in ROLES:
-                yield "", partial(cluster_spec, config, alias, role, flow)
+                yield config.client(alias, role, flow), partial(cluster_spec, config, alias, role, flow)
     for pair in config.heartbeat_flows:
-        yield "", partial(cluster_spec, config, pair.target, "producer", pair)
+        client = config.client(pair.target, "producer", pair)
+        yield client, partial(cluster_spec, config, pair.target, "producer", pair)
+
+
+def _located(config: MirrorMakerConfig, settings: Settings, problem: str) -> str:
+    """The problem with its key as the user wrote it, and the line; as it is where it begins with something else."""
+    name, colon, rest = problem.partition(": ")
+    written = settings.written(name) if name in keys.TABLE else name
+    line = f"line {config.lines[written]}: " if written in config.lines else ""
+    return f"{line}{written}{colon}{rest}"

@@ -1,0 +1,66 @@
+"""A configuration is shown without its secrets, wherever they stand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.config import keys
+from heliograph.config.redaction import redact, redact_value
+from heliograph.config.types import HIDDEN
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="canary";'
+PEM = "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sasl.jaas.config", JAAS),
+        ("A.sasl.jaas.config", JAAS),
+        ("A->B.source.consumer.sasl.jaas.config", JAAS),
+        ("A.producer.override.ssl.key.password", "canary"),
+        ("A.ssl.truststore.certificates", "canary"),
+        ("config.providers.vault.param.token", "canary"),
+        ("A.my.secret.topics", "canary"),
+        ("aws_access-key", "canary"),
+        ("A.x", JAAS),
+        ("A.x", "a=1;client.secret = 'canary'"),
+        ("A.x", '{"user": "u", "password": "canary"}'),
+        ("A.x", "https://user:canary@host/path"),
+        ("A.x", PEM),
+        ("A.x", PEM.removesuffix("-----END PRIVATE KEY-----")),
+    ],
+)
+def test_a_secret_does_not_show(name: str, value: str) -> None:
+    shown = redact({name: value})[name]
+    assert "canary" not in shown
+    assert HIDDEN in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("topics", "tokens, passwords"),
+        ("A.sasl.oauthbearer.token.endpoint.url", "https://host/token"),
+        ("A.bootstrap.servers", "a:9092,b:9092"),
+        ("A.ssl.key.password", "${file:/run/secrets:password}"),
+        ("A.sasl.jaas.config", "${env:JAAS}"),
+        ("A.x", "password=${file:/run/secrets:password}"),
+        ("A.ssl.key.password", ""),
+    ],
+)
+def test_what_is_no_secret_is_shown(name: str, value: str) -> None:
+    assert redact_value(name, value) == value
+
+
+@given(st.sampled_from([row.name for row in keys.TABLE.values() if row.type.name == "PASSWORD"]), st.text(min_size=1))
+def test_every_password_of_the_table_is_hidden_behind_any_prefix(name: str, prefix: str) -> None:
+    assert redact_value(f"{prefix}.{name}", "canary") == HIDDEN
+
+
+@given(st.text(), st.text(st.characters(exclude_characters="\"'\\"), min_size=8))
+def test_a_quoted_password_never_shows(before: str, secret: str) -> None:
+    text = f'{before} password="{secret}" end'
+    assert f'"{secret}"' not in redact_value("A.x", text)
