@@ -63,7 +63,7 @@ def test_a_move_to_the_target_never_passes_an_unread_record(
     checkpoint = Checkpoint("g", REMOTE, earlier, translated) if translated is not None and translated >= 0 else None
     known = knowledge(kind, pairs, chance)
     committed = CommittedOffset(position) if source_is_there else None
-    place = place_on_target(known, TP, REMOTE, committed, checkpoint)
+    place = place_on_target(known, TP, committed, checkpoint)
     if place is None:
         return
     told_position = position if source_is_there else earlier
@@ -71,7 +71,9 @@ def test_a_move_to_the_target_never_passes_an_unread_record(
     comes_again = sum(upstream < told_position and downstream >= place.offset for upstream, downstream in pairs)
     assert place.again is None or comes_again <= place.again
     if kind == "ours" and position <= pairs[-1][0] and source_is_there and position >= pairs[0][0]:
-        assert (comes_again, place.again) == (0, 0)
+        assert comes_again == 0
+        # In a gap on both sides a record that nobody told us of would be possible.
+        assert place.again == 0 or position not in dict(pairs)
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data(), KINDS)
@@ -91,36 +93,36 @@ def test_a_move_home_never_passes_an_unread_record(
 
 
 def test_nothing_known_gives_no_place() -> None:
-    assert place_on_target(OffsetMap(), TP, REMOTE, CommittedOffset(5), None) is None
-    assert place_on_target(OffsetMap(), TP, REMOTE, None, None) is None
+    assert place_on_target(OffsetMap(), TP, CommittedOffset(5), None) is None
+    assert place_on_target(OffsetMap(), TP, None, None) is None
     assert place_at_home(OffsetMap(), TP, CommittedOffset(5)) is None
 
 
 def test_a_checkpoint_alone_gives_a_place_but_not_how_many_records_come_again() -> None:
-    place = place_on_target(OffsetMap(), TP, REMOTE, None, Checkpoint("g", REMOTE, 20, 15, "note"))
-    assert place == Place(REMOTE, 15, None, "note")
+    place = place_on_target(OffsetMap(), TP, None, Checkpoint("g", REMOTE, 20, 15, "note"))
+    assert place == Place(15, None, "note")
 
 
 def test_a_checkpoint_in_the_last_run_of_the_flow_is_known_to_be_exact() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 99, 89, (OffsetRun(10, 0, 90),)))
-    assert place_on_target(known, TP, REMOTE, None, Checkpoint("g", REMOTE, 20, 8)) == Place(REMOTE, 10, 0)
+    assert place_on_target(known, TP, None, Checkpoint("g", REMOTE, 20, 8)) == Place(10, 0)
 
 
 def test_a_checkpoint_from_before_the_group_went_back_does_not_count() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 10, 10))
-    place = place_on_target(known, TP, REMOTE, CommittedOffset(12), Checkpoint("g", REMOTE, 50, 45))
-    assert place == Place(REMOTE, 11, 1)
+    place = place_on_target(known, TP, CommittedOffset(12), Checkpoint("g", REMOTE, 50, 45))
+    assert place == Place(11, 1)
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
-def decided(place: int, before: int | None, log: LogBounds | None, again: int | None = 0) -> tuple[Outcome, int, str]:
+def decided(place: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int | None, str]:
     committed = {} if before is None else {REMOTE: CommittedOffset(before)}
     logs = {} if log is None else {REMOTE: log}
-    (move,) = plan_group("g", "Empty", [Place(REMOTE, place, again)], committed, logs).moves
+    (move,) = plan_group("g", "Empty", {REMOTE: Place(place, 0)}, committed, logs).moves
     return move.outcome, move.offset, move.why
 
 
@@ -147,7 +149,7 @@ def test_an_offset_is_set_only_forward_and_only_inside_the_log(
 
 @pytest.mark.parametrize("state", ["Stable", "PreparingRebalance", "CompletingRebalance", ""])
 def test_a_group_with_members_is_refused(state: str) -> None:
-    plan = plan_group("g", state, [Place(REMOTE, 5, 0)], {}, {REMOTE: LogBounds(0, 9)})
+    plan = plan_group("g", state, {REMOTE: Place(5, 0)}, {}, {REMOTE: LogBounds(0, 9)})
     assert plan.offsets == {}
     assert not plan.is_whole
     assert plan.refused is not None
@@ -155,21 +157,23 @@ def test_a_group_with_members_is_refused(state: str) -> None:
 
 
 def test_a_group_of_which_nothing_is_known_is_refused() -> None:
-    plan = plan_group("g", "Dead", [], {}, {})
-    assert plan.refused == "nothing tells where it goes on"
+    plan = plan_group("g", "Dead", {}, {}, {})
+    assert plan.refused == "it has read nothing that this flow copies"
 
 
-def test_a_partition_that_cannot_be_set_makes_a_plan_not_whole() -> None:
-    places = [Place(REMOTE, 5, 0, "note"), Place(TopicPartition("gone", 0), 5, 0)]
-    plan = plan_group("g", "Empty", places, {}, {REMOTE: LogBounds(0, 9)})
+@pytest.mark.parametrize(("gone", "place"), [("gone", Place(5, 0)), ("there", None)])
+def test_a_partition_that_cannot_be_set_makes_a_plan_not_whole(gone: str, place: Place | None) -> None:
+    places = {REMOTE: Place(5, 0, "note"), TopicPartition(gone, 0): place}
+    logs = {REMOTE: LogBounds(0, 9), TopicPartition("there", 0): LogBounds(0, 9)}
+    plan = plan_group("g", "Empty", places, {}, logs)
     assert plan.offsets == {REMOTE: CommittedOffset(5, "note")}
     assert not plan.is_whole
 
 
 def test_records_that_come_again_are_not_more_than_there_are() -> None:
     logs = {REMOTE: LogBounds(0, 12)}
-    assert plan_group("g", "Empty", [Place(REMOTE, 10, 400)], {}, logs).again == 2
-    assert plan_group("g", "Empty", [Place(REMOTE, 10, None)], {}, logs).again is None
+    assert plan_group("g", "Empty", {REMOTE: Place(10, 400)}, {}, logs).again == 2
+    assert plan_group("g", "Empty", {REMOTE: Place(10, None)}, {}, logs).again is None
 
 
 @given(
@@ -183,10 +187,10 @@ def test_a_plan_never_goes_back_and_has_nothing_left_to_do(
 ) -> None:
     log = LogBounds(*bounds)
     committed = {} if before is None else {REMOTE: CommittedOffset(before)}
-    plan = plan_group("g", state, [Place(REMOTE, place, 0)], committed, {REMOTE: log})
+    plan = plan_group("g", state, {REMOTE: Place(place, 0)}, committed, {REMOTE: log})
     for offset in plan.offsets.values():
         assert state != "Stable"
         assert log.start <= offset.offset <= log.end
         assert before is None or before > log.end or offset.offset > before
-    after = plan_group("g", state, [Place(REMOTE, place, 0)], {**committed, **plan.offsets}, {REMOTE: log})
+    after = plan_group("g", state, {REMOTE: Place(place, 0)}, {**committed, **plan.offsets}, {REMOTE: log})
     assert after.offsets == {}

@@ -13,8 +13,9 @@ import click
 
 from heliograph.cli.flows import count_of, load_file, parse_flow, show_json, table
 from heliograph.errors import ClusterError
+from heliograph.mirror.checkpoints import is_movable
 from heliograph.mirror.failover import GroupPlan, Outcome
-from heliograph.mirror.group_view import plan_failback, plan_failover
+from heliograph.mirror.group_view import left_behind, plan_failback, plan_failover
 from heliograph.model import Flow
 from heliograph.worker.group_offsets import FlowGroups
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from heliograph.kafka.groups import GroupAdmin
-    from heliograph.mirror.group_view import GroupView
+    from heliograph.mirror.group_view import ClusterGroups, GroupView
     from heliograph.model import TopicPartition
 
 EXIT_REFUSED = 1
@@ -31,11 +32,17 @@ _HEADER = ("PARTITION", "BEFORE", "OFFSET", "AGAIN", "")
 
 
 class Result(NamedTuple):
-    """What became of a group: its plan, what the cluster refused, and what is not on the target yet (None: unknown)."""
+    """What became of a group: its plan, what the cluster refused, and what does not come with it.
+
+    `not_replicated` counts what the flow has not copied yet (None: not known); `left_behind` is what it never copies.
+    `reads_still_on` is the cluster it comes from, where it still has members there.
+    """
 
     plan: GroupPlan
     troubles: tuple[str, ...] = ()
     not_replicated: int | None = None
+    left_behind: tuple[TopicPartition, ...] = ()
+    reads_still_on: str | None = None
 
     @property
     def is_moved(self) -> bool:
@@ -82,7 +89,14 @@ def failover(
         view = flow_groups.view(names or flow_groups.followed())
         plans = plan_failover(view)
         results = [_carry_out(plan, flow_groups.target_groups, dry_run=dry_run) for plan in plans]
-        results = [result._replace(not_replicated=_not_replicated(view, result.plan)) for result in results]
+        results = [
+            result._replace(
+                not_replicated=_not_replicated(view, result.plan),
+                left_behind=tuple(left_behind(view, result.plan.group, is_going_home=False)),
+                reads_still_on=flow.source if _is_active(view.source, result.plan.group) else None,
+            )
+            for result in results
+        ]
         trouble = flow_groups.source_trouble
     _show(flow, flow.target, trouble, results, dry_run=dry_run, as_json=as_json)
     context.exit(_exit_code(results))
@@ -121,6 +135,13 @@ def failback(
                 back = reverse_groups.view(view.groups)
         plans = plan_failback(view, back)
         results = [_carry_out(plan, flow_groups.source_groups, dry_run=dry_run) for plan in plans]
+    results = [
+        result._replace(
+            left_behind=_left_behind(view, back, result.plan.group),
+            reads_still_on=flow.target if _is_active(view.target, result.plan.group) else None,
+        )
+        for result in results
+    ]
     if back is not None:
         results = [result._replace(not_replicated=_not_replicated(back, result.plan)) for result in results]
     _show(flow, flow.source, None, results, dry_run=dry_run, as_json=as_json)
@@ -152,6 +173,17 @@ def _not_replicated(view: GroupView, plan: GroupPlan) -> int | None:
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
+def _is_active(cluster: ClusterGroups | None, group: str) -> bool:
+    return cluster is not None and not is_movable(cluster.state(group))
+
+
+def _left_behind(view: GroupView, back: GroupView | None, group: str) -> tuple[TopicPartition, ...]:
+    """What neither the way back nor the flow the other way brings home."""
+    tps = left_behind(view, group, is_going_home=True)
+    stays = tps if back is None else left_behind(back, group, is_going_home=False)
+    return tuple(tp for tp in tps if tp in stays)
+
+
 def _exit_code(results: list[Result]) -> int:
     return 0 if all(result.is_moved for result in results) else EXIT_REFUSED
 
@@ -168,22 +200,34 @@ def _show(
     if not results:
         click.echo(f"{flow}: there is no group to move")
     for result in results:
-        click.echo("\n".join(_lines(result, cluster, dry_run=dry_run)))
+        lines = _lines(result, cluster, dry_run=dry_run)
+        if source_trouble is not None and result.plan.refused is None:
+            lines.append("  what it has read since its last checkpoint is read again, too")
+        click.echo("\n".join(lines))
 
 
 def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     plan = result.plan
     if plan.refused is not None:
         return [f"{plan.group}: REFUSED on '{cluster}': {plan.refused}"]
-    verb = "would go on" if dry_run else "goes on"
+    verb = "would continue" if dry_run else "continues"
     set_count = len(plan.offsets)
     words = [f"{plan.group}: {verb} on '{cluster}', {count_of(set_count, 'offset')} {'to set' if dry_run else 'set'}"]
-    words.append("records read again: " + ("not known" if plan.again is None else f"{plan.again:,}"))
+    words.append(f"records read again: {_again(plan.again)}")
     if result.not_replicated is not None:
         words.append(f"not replicated yet: {result.not_replicated:,}")
     rows = [(m.tp, m.before, m.offset, m.again, _outcome(m.outcome, m.why)) for m in plan.moves]
     lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
-    return lines + [f"  REFUSED: {trouble}" for trouble in result.troubles]
+    lines += [f"  REFUSED: {trouble}" for trouble in result.troubles]
+    if result.reads_still_on is not None:
+        lines.append(f"  it still has members on '{result.reads_still_on}': what they read from now on is read again")
+    return lines + [f"  left behind: {tp}, which no flow copies to '{cluster}'" for tp in result.left_behind]
+
+
+def _again(count: int | None) -> str:
+    if count is None:
+        return "not known"
+    return f"at most {count:,}" if count else "0"
 
 
 def _outcome(outcome: Outcome, why: str) -> str:
@@ -200,6 +244,8 @@ def _as_data(result: Result) -> dict[str, Any]:
         "troubles": list(result.troubles),
         "records_again": plan.again,
         "not_replicated": result.not_replicated,
+        "reads_still_on": result.reads_still_on,
+        "left_behind": [{"topic": tp.topic, "partition": tp.partition} for tp in result.left_behind],
         "partitions": [
             {
                 "topic": move.tp.topic,

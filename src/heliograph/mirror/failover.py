@@ -16,19 +16,18 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.mirror.checkpoints import is_movable
-from heliograph.model import CommittedOffset, TopicPartition
+from heliograph.model import CommittedOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from heliograph.mirror.offset_map import OffsetMap
-    from heliograph.model import Checkpoint
+    from heliograph.model import Checkpoint, TopicPartition
 
 
 class Place(NamedTuple):
-    """Where a group goes on in a partition of the cluster it moves to."""
+    """Where a group goes on in a partition of the cluster it moves to; `again` of the records there it has read."""
 
-    tp: TopicPartition
     offset: int
     again: int | None
     metadata: str = ""
@@ -55,7 +54,7 @@ class Move(NamedTuple):
     tp: TopicPartition
     outcome: Outcome
     before: int | None
-    offset: int
+    offset: int | None
     again: int | None
     why: str
     metadata: str = ""
@@ -75,7 +74,11 @@ class GroupPlan:
         """The offsets to set."""
         if self.refused is not None:
             return {}
-        return {m.tp: CommittedOffset(m.offset, m.metadata) for m in self.moves if m.outcome is Outcome.SET}
+        return {
+            move.tp: CommittedOffset(move.offset, move.metadata)
+            for move in self.moves
+            if move.outcome is Outcome.SET and move.offset is not None
+        }
 
     @property
     def again(self) -> int | None:
@@ -92,7 +95,6 @@ class GroupPlan:
 def place_on_target(
     known: OffsetMap,
     tp: TopicPartition,
-    remote_tp: TopicPartition,
     committed: CommittedOffset | None,
     checkpoint: Checkpoint | None,
 ) -> Place | None:
@@ -111,13 +113,13 @@ def place_on_target(
     if downstream is None or downstream < 0:
         downstream = None
     elif _read_before(upstream, known.upstream_of(tp, downstream)) == 0:
-        return Place(remote_tp, downstream, 0, metadata)
+        return Place(downstream, 0, metadata)
     is_of_use = checkpoint is not None and checkpoint.upstream <= upstream
     candidates = [downstream, checkpoint.downstream if checkpoint is not None and is_of_use else None]
     offset = max((candidate for candidate in candidates if candidate is not None), default=None)
     if offset is None:
         return None
-    return Place(remote_tp, offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
+    return Place(offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
 
 
 def place_at_home(known: OffsetMap, tp: TopicPartition, committed: CommittedOffset) -> Place | None:
@@ -125,7 +127,7 @@ def place_at_home(known: OffsetMap, tp: TopicPartition, committed: CommittedOffs
     upstream = known.upstream_of(tp, committed.offset)
     if upstream is None or upstream < 0:
         return None
-    return Place(tp, upstream, _read_before(committed.offset, known.translate(tp, upstream)), committed.metadata)
+    return Place(upstream, _read_before(committed.offset, known.translate(tp, upstream)), committed.metadata)
 
 
 def _read_before(position: int, place: int | None) -> int | None:
@@ -136,38 +138,48 @@ def _read_before(position: int, place: int | None) -> int | None:
 def plan_group(
     group: str,
     state: str,
-    places: Iterable[Place],
+    places: Mapping[TopicPartition, Place | None],
     committed: Mapping[TopicPartition, CommittedOffset],
     logs: Mapping[TopicPartition, LogBounds],
 ) -> GroupPlan:
-    """Decide about a group: `state`, `committed` and `logs` are those of the cluster it moves to."""
-    moves = tuple(_move(place, committed.get(place.tp), logs.get(place.tp)) for place in sorted(places))
+    """Decide about a group: `state`, `committed` and `logs` are those of the cluster it moves to.
+
+    `places` has every partition that the group would read there, None where nothing tells its place.
+    """
+    moves = tuple(_move(tp, place, committed.get(tp), logs.get(tp)) for tp, place in sorted(places.items()))
     refused = None
     if not is_movable(state):
         refused = f"it has active members there ({state}); stop them first"
     elif not moves:
-        refused = "nothing tells where it goes on"
+        refused = "it has read nothing that this flow copies"
     return GroupPlan(group, state, moves, refused)
 
 
-def _move(place: Place, there: CommittedOffset | None, log: LogBounds | None) -> Move:
+def _move(tp: TopicPartition, place: Place | None, there: CommittedOffset | None, log: LogBounds | None) -> Move:
     before = None if there is None else there.offset
+    if place is None:
+        return Move(tp, Outcome.IMPOSSIBLE, before, None, None, "nothing tells where it goes on")
+    outcome, offset, why = _decide(place.offset, before, log)
+    reach = 0 if log is None else max(0, log.end - offset)
+    again = None if place.again is None else min(place.again, reach)
+    return Move(tp, outcome, before, offset, again, why, place.metadata)
 
-    def decide(outcome: Outcome, offset: int, why: str) -> Move:
-        reach = max(0, log.end - offset) if log is not None else 0
-        again = None if place.again is None else min(place.again, reach)
-        return Move(place.tp, outcome, before, offset, again, why, place.metadata)
 
+def _decide(wanted: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int, str]:
+    """What to do, with which offset, and why."""
     if log is None:
-        return decide(Outcome.IMPOSSIBLE, place.offset, "the topic is not there")
-    if place.offset > log.end:
-        return decide(Outcome.IMPOSSIBLE, place.offset, f"the log ends before it, at {log.end}: was it made anew?")
-    offset = max(place.offset, log.start)
+        return Outcome.IMPOSSIBLE, wanted, "the topic is not there"
+    if wanted > log.end:
+        return Outcome.IMPOSSIBLE, wanted, f"the log ends before it, at {log.end}: was it made anew?"
+    offset = max(wanted, log.start)
     if before is None:
-        return decide(Outcome.SET, offset, "it has no offset there")
+        return Outcome.SET, offset, "it has no offset there"
     if before > log.end:
-        return decide(Outcome.SET, offset, f"its offset there lies behind the end of the log, {log.end}")
+        return Outcome.SET, offset, f"its offset there lies behind the end of the log, {log.end}"
     if before < offset:
-        return decide(Outcome.SET, offset, "its offset there is behind")
-    why = "it is there already" if before == offset else "its offset there is ahead, and is not set back"
-    return decide(Outcome.STAYS, before, why)
+        return Outcome.SET, offset, "its offset there is behind"
+    return (
+        Outcome.STAYS,
+        before,
+        "it is there already" if before == offset else "it is ahead there, and is not set back",
+    )

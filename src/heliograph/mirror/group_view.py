@@ -65,7 +65,7 @@ class GroupView:
         remote_tp = remote_partition(self.rules, tp)
         committed = None if self.source is None else self.source.offsets(group).get(tp)
         checkpoint = self.checkpoints.get(group, {}).get(remote_tp)
-        return place_on_target(self.known, tp, remote_tp, committed, checkpoint)
+        return place_on_target(self.known, tp, committed, checkpoint)
 
     def not_replicated(self, tp: TopicPartition) -> int | None:
         """How many offsets of a source partition the flow has not copied yet; None where the source cannot be asked."""
@@ -79,12 +79,11 @@ class GroupView:
 
 def plan_failover(view: GroupView) -> list[GroupPlan]:
     """Move every group of the view to the target."""
-    return [_plan_on_target(view, group) for group in view.groups]
-
-
-def _plan_on_target(view: GroupView, group: str) -> GroupPlan:
-    places = [place for tp in view.partitions(group) if (place := view.place(group, tp)) is not None]
-    return plan_group(group, view.target.state(group), places, view.target.offsets(group), view.target.logs)
+    target = view.target
+    return [
+        plan_group(group, target.state(group), _places_there(view, group), target.offsets(group), target.logs)
+        for group in view.groups
+    ]
 
 
 def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]:
@@ -99,23 +98,34 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
     logs = home.logs if reverse is None else {**reverse.target.logs, **home.logs}
     plans = []
     for group in view.groups:
-        places = {place.tp: place for place in _places_by(reverse, group)}
+        places = {} if reverse is None else _places_there(reverse, group)
         # With names that stay (Identity) both may speak of a partition. Only the way back knows what the source had
         # not sent yet: the reverse flow's records stand behind it, and would lead past it.
-        places |= {place.tp: place for place in _places_back(view, group)}
-        plans.append(plan_group(group, home.state(group), places.values(), home.offsets(group), logs))
+        places |= {tp: place for tp, place in _places_back(view, group).items() if place or tp not in places}
+        plans.append(plan_group(group, home.state(group), places, home.offsets(group), logs))
     return plans
 
 
-def _places_by(reverse: GroupView | None, group: str) -> list[Place]:
-    if reverse is None:
-        return []
-    return [place for tp in reverse.partitions(group) if (place := reverse.place(group, tp)) is not None]
+def left_behind(view: GroupView, group: str, *, is_going_home: bool) -> list[TopicPartition]:
+    """The partitions a group has read that the flow does not bring to where it goes."""
+    if is_going_home:
+        return sorted(tp for tp in view.target.offsets(group) if not _is_copy(view, tp))
+    offsets = {} if view.source is None else view.source.offsets(group)
+    return sorted(tp for tp in offsets if not view.rules.replicates(tp.topic))
 
 
-def _places_back(view: GroupView, group: str) -> list[Place]:
-    places = []
+def _places_there(view: GroupView, group: str) -> dict[TopicPartition, Place | None]:
+    return {remote_partition(view.rules, tp): view.place(group, tp) for tp in view.partitions(group)}
+
+
+def _places_back(view: GroupView, group: str) -> dict[TopicPartition, Place | None]:
+    places = {}
     for remote_tp, committed in view.target.offsets(group).items():
-        if view.rules.policy.topic_source(remote_tp.topic) == view.flow.source:
-            places.append(place_at_home(view.known, source_partition(view.rules, remote_tp), committed))
-    return [place for place in places if place is not None]
+        if _is_copy(view, remote_tp):
+            tp = source_partition(view.rules, remote_tp)
+            places[tp] = place_at_home(view.known, tp, committed)
+    return places
+
+
+def _is_copy(view: GroupView, tp: TopicPartition) -> bool:
+    return view.rules.policy.topic_source(tp.topic) == view.flow.source
