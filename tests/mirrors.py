@@ -122,7 +122,11 @@ def mirror(
         *(f"{escaped(alias)}.bootstrap.servers = {cluster.bootstrap}" for alias, cluster in clusters.items()),
         *QUICKLY,
         *(f"{escaped(f'{flow}.enabled')} = true" for flow in flows),
-        *(f"{escaped(f'{prefix}.{key}')} = {value}" for prefix, lines in prefixed.items() for key, value in lines.items()),
+        *(
+            f"{escaped(f'{prefix}.{key}')} = {value}"
+            for prefix, lines in prefixed.items()
+            for key, value in lines.items()
+        ),
     ]
     file.write_text("\n".join(text) + "\n")
     shared = Mirror(file, clusters)

@@ -1,4 +1,4 @@
-"""Kafka's integration tests of MirrorMaker 2, with ten partitions of ten records as there, in one process of five flows.
+"""Kafka's integration tests of MirrorMaker 2, with ten partitions of ten records as there, in one process.
 
 MirrorConnectorsIntegrationBaseTest and its subclasses with Identity policy and transactions, and
 DedicatedMirrorIntegrationTest. Where Java's tests allow that records come again after a group has moved, ours do not.
