@@ -8,14 +8,14 @@ STAMP := $(VENV)/.set-up
 .DEFAULT_GOAL := help
 ROUNDS ?= 4
 
-.PHONY: help setup demo test check bench chaos fmt docs clean
+.PHONY: help setup demo test check bench chaos soak exactness fmt docs clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the virtual environment, compile the kernels, fetch Kafka's jars
 
-demo: $(STAMP) ## Replicate 100 products between two embedded clusters and prove that both sides are equal
+demo: $(STAMP) ## Replicate 100 products, lose the source cluster, read on at the target: none lost, none twice
 	@$(BIN)/heliograph demo
 
 test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
@@ -27,13 +27,19 @@ check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
 	@$(BIN)/ruff check -q src tests bench
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
-	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "not broker and not spark"
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "not broker and not spark" -n 2
 
 bench: $(STAMP) ## Measure Java MirrorMaker 2 and Heliograph in one run on the same clusters
 	@$(BIN)/python bench/run.py $(ARGS)
 
 chaos: $(STAMP) ## Kill, stop and cut off brokers, workers and the process at random: ROUNDS=4 SEED=1
 	@$(BIN)/python -m tests.chaos.run --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+soak: $(STAMP) ## Replicate both ways under load for ten minutes: MINUTES=10
+	@$(BIN)/python -m tests.soak.run $(or $(MINUTES),10)
+
+exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, Java MirrorMaker 2 beside us
+	@$(BIN)/python -m tests.interop.exactness $(or $(RECORDS),1000000)
 
 fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench

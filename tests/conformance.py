@@ -39,6 +39,7 @@ _CONFIGS = "unit/test_config_sync.py::"
 _FILTERS = "unit/test_filters.py::"
 _MAKER = "unit/test_mirror_maker_config.py::"
 _PREFIXES = "unit/test_mirror_connector_config.py::TestPrefixes::"
+_CONTROL = "unit/test_control.py::"
 _LOOP = "unit/test_control_loop.py::"
 _INTERNAL = "unit/test_internal_topics.py::"
 _POLICY = "unit/test_policy.py::"
@@ -208,7 +209,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testTaskConfigConsumerGroups": left_out("groups are not split over tasks: the driver follows all of a flow"),
         "testGroupMatching": ours(f"{_FILTERS}test_group_matching"),
         "testNonMutationOfConfigDef": _FROZEN,
-        "testConsumerConfigsForOffsetSyncsTopic": ours(f"{_LOOP}test_consumer_configs_for_offset_syncs_topic"),
+        "testConsumerConfigsForOffsetSyncsTopic": ours(f"{_CONTROL}test_consumer_configs_for_offset_syncs_topic"),
         "testSkipValidationIfConnectorDisabled": ours(
             "unit/test_contradictions.py::test_a_flow_that_is_off_contradicts_nothing"
         ),
@@ -219,15 +220,15 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         ),
     },
     "MirrorCheckpointConnectorTest": {
-        "testMirrorCheckpointConnectorDisabled": ours(f"{_LOOP}test_mirror_checkpoint_connector_disabled"),
-        "testMirrorCheckpointConnectorEnabled": ours(f"{_LOOP}test_mirror_checkpoint_connector_enabled"),
+        "testMirrorCheckpointConnectorDisabled": ours(f"{_CONTROL}test_mirror_checkpoint_connector_disabled"),
+        "testMirrorCheckpointConnectorEnabled": ours(f"{_CONTROL}test_mirror_checkpoint_connector_enabled"),
         "testNoConsumerGroup": ours(
             f"{_GROUPS}test_only_groups_that_the_filters_take_are_followed",
             but="there is no task that could be left out; without groups nothing is written",
         ),
-        "testConsumerGroupInitializeTimeout": ours(f"{_LOOP}test_consumer_group_initialize_timeout"),
-        "testReplicationDisabled": ours(f"{_LOOP}test_replication_disabled"),
-        "testReplicationEnabled": ours(f"{_LOOP}test_mirror_checkpoint_connector_enabled"),
+        "testConsumerGroupInitializeTimeout": ours(f"{_LOOP}test_a_beginning_that_fails_is_told_and_tried_again"),
+        "testReplicationDisabled": ours(f"{_CONTROL}test_replication_disabled"),
+        "testReplicationEnabled": ours(f"{_CONTROL}test_mirror_checkpoint_connector_enabled"),
         "testFindConsumerGroups": ours(f"{_GROUPS}test_only_groups_that_the_filters_take_are_followed"),
         "testFindConsumerGroupsInCommonScenarios": ours(
             f"{_GROUPS}test_only_groups_that_the_filters_take_are_followed"
@@ -254,7 +255,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testCheckpointsTaskRestartUsesExistingCheckpoints": ours(
             f"{_CHECKPOINTS}test_checkpoints_task_restart_uses_existing_checkpoints"
         ),
-        "testCheckpointStoreInitialized": ours(f"{_LOOP}test_checkpoint_store_initialized"),
+        "testCheckpointStoreInitialized": ours(f"{_LOOP}test_a_beginning_that_fails_is_told_and_tried_again"),
     },
     "MirrorConnectorConfigTest": {
         "testSourceConsumerConfig": _BOTH_SIDES,
@@ -278,8 +279,8 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testReplicationPolicy": ours("unit/test_mirror_connector_config.py::test_replication_policy"),
     },
     "MirrorHeartBeatConnectorTest": {
-        "testMirrorHeartbeatConnectorDisabled": ours(f"{_LOOP}test_mirror_heartbeat_connector_disabled"),
-        "testReplicationDisabled": ours(f"{_LOOP}test_replication_disabled"),
+        "testMirrorHeartbeatConnectorDisabled": ours(f"{_CONTROL}test_mirror_heartbeat_connector_disabled"),
+        "testReplicationDisabled": ours(f"{_CONTROL}test_replication_disabled"),
         **_NO_ALTER_OFFSETS,
     },
     "MirrorHeartbeatTaskTest": {"testPollCreatesRecords": ours("broker/test_heartbeats.py::test_poll_creates_records")},
@@ -429,7 +430,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         ),
         "testMultiNodeCluster": ours(
             f"{_MIRROR}test_cluster_with_a_hostile_alias_and_transactions_on_both_sides",
-            "spark/test_run.py"
+            "spark/test_kills.py"
             "::test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_nothing_is_double",
             but="with its alias and exactly-once, but one node: several processes that share a flow are not built yet",
         ),
@@ -443,8 +444,8 @@ Generated from `tests/conformance.py` by `make docs`; do not edit.
 
 Apache Kafka tests MirrorMaker 2 by the tests below (4.3, `connect/mirror` and `connect/mirror-client`). Beside each
 stands the test of ours that asks for the same, under `tests/`, or why there is none. Those in `broker` and `spark` run
-against real brokers, those in `interop` beside Kafka's own Java classes. Of {all}, {answered} are answered and {left_out}
-left out:
+against real brokers, those in `interop` beside Kafka's own Java classes. Of {all}, {answered} are answered and
+{left_out} left out:
 
 | left out | why |
 |---|---|

@@ -26,6 +26,9 @@ def write_file(
         "# enable and configure individual replication flows",
         f"{alias}->target.enabled=true",
         f"{alias}->target.topics={topics}",
+        "# the clusters are shared by tests that count what is copied",
+        "emit.heartbeats.enabled=false",
+        "heartbeats.replication.enabled=false",
         *lines,
     ]
     file.write_text("\n".join(text) + "\n")

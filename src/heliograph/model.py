@@ -111,12 +111,12 @@ class OffsetRun(NamedTuple):
 
 
 class OffsetSync(NamedTuple):
-    """One record's offset on both sides; `runs` (only from Heliograph) say the same of all records up to it."""
+    """One record's offset on both sides; `runs` say the same of all records up to it, None where Java wrote it."""
 
     tp: TopicPartition
     upstream: int
     downstream: int
-    runs: tuple[OffsetRun, ...] = ()
+    runs: tuple[OffsetRun, ...] | None = None
 
 
 class Checkpoint(NamedTuple):

@@ -20,10 +20,12 @@ from heliograph.errors import BrokerError, ClusterError
 from heliograph.kafka.acl_admin import add_acls, topic_acls
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.config_admin import alter_topic_configs
+from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.security import Security
+from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
-from heliograph.mirror.topics import AddPartitions, CreateTopic
-from heliograph.model import AclBinding, Address, Checkpoint, Flow, TopicPartition
+from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
+from heliograph.model import AclBinding, Address, Checkpoint, CommittedOffset, Flow, TopicPartition
 from heliograph.wire.mirror_records import encode_checkpoint
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.checkpoint_sync import CheckpointSync
@@ -84,7 +86,7 @@ def test_acls_follow_their_topics_and_nothing_is_deleted(
     there.grant(kept)
     wanted = {acl(f"{alias}.{topic}", "READ"), acl(f"{alias}.{topic}", "WRITE", "DENY", user="carol"), kept}
     eventually(lambda: len(topic_acls(here.admin())) >= 6)
-    sync = AclSync(settings_of(alias, topic), here.admin(), there.admin())
+    sync = AclSync(TopicRules.of(settings_of(alias, topic)), here.admin(), there.admin())
     assert sync.sync() == ()
     eventually(lambda: {found for found in topic_acls(there.admin()) if topic in found.topic} == wanted)
     assert not any(found.topic == f"{alias}.*" for found in topic_acls(there.admin()))
@@ -98,7 +100,7 @@ def test_acls_follow_their_topics_and_nothing_is_deleted(
 def test_no_broker_acl_authorizer(source: EmbeddedCluster, alias: str, caplog: pytest.LogCaptureFixture) -> None:
     """MirrorSourceConnectorTest.testNoBrokerAclAuthorizer: told once, and the target is never asked."""
     caplog.set_level(logging.INFO)
-    sync = AclSync(settings_of(alias, ".*"), admin_of(source), NOWHERE)
+    sync = AclSync(TopicRules.of(settings_of(alias, ".*")), admin_of(source), NOWHERE)
     for _round in range(3):
         assert sync.sync() == ()
     (told,) = caplog.records
@@ -112,7 +114,7 @@ def test_a_target_without_authorizer_is_told_once_too(
     here.grant(acl(topic, "READ"))
     eventually(lambda: acl(topic, "READ") in topic_acls(here.admin()))
     caplog.set_level(logging.INFO)
-    sync = AclSync(settings_of(alias, topic), here.admin(), admin_of(target))
+    sync = AclSync(TopicRules.of(settings_of(alias, topic)), here.admin(), admin_of(target))
     for _round in range(2):
         assert sync.sync() == ()
     assert len([m for m in caplog.messages if "no authorizer" in m]) == 1
@@ -121,13 +123,13 @@ def test_a_target_without_authorizer_is_told_once_too(
 def test_a_missing_permission_for_acls_is_named(here: Guarded, there: Guarded, topic: str, alias: str) -> None:
     here.grant(acl(topic, "READ"))
     eventually(lambda: acl(topic, "READ") in topic_acls(here.admin()))
-    blind = AclSync(settings_of(alias, topic), here.admin_as("mirror", "A"), there.admin())
+    blind = AclSync(TopicRules.of(settings_of(alias, topic)), here.admin_as("mirror", "A"), there.admin())
     with pytest.raises(
         BrokerError, match=r"'A' refused to list its ACLs.*needs DESCRIBE on the cluster.*sync.topic.acls"
     ):
         blind.sync()
     with pytest.raises(BrokerError, match=r"'B' refused to list its ACLs.*needs DESCRIBE on the cluster"):
-        AclSync(settings_of(alias, topic), here.admin(), there.admin_as("mirror", "B")).sync()
+        AclSync(TopicRules.of(settings_of(alias, topic)), here.admin(), there.admin_as("mirror", "B")).sync()
 
 
 def test_a_missing_permission_to_add_acls_is_named(there: Guarded, topic: str) -> None:
@@ -137,7 +139,12 @@ def test_a_missing_permission_to_add_acls_is_named(there: Guarded, topic: str) -
 
 def test_missing_permissions_for_topics_are_named(here: Guarded, there: Guarded, topic: str, alias: str) -> None:
     make_topic(here.cluster, topic, 2)
-    sync = TopicSync(settings_of(alias, topic), here.admin("A"), there.admin_as("mirror", "B"))
+    sync = TopicSync(
+        settings_of(alias, topic),
+        TopicRules.of(settings_of(alias, topic)),
+        here.admin("A"),
+        there.admin_as("mirror", "B"),
+    )
     (trouble,) = sync.sync().troubles
     assert trouble.startswith(f"The topics {alias}.{topic} cannot be made on 'B': TOPIC_AUTHORIZATION_FAILED")
     assert trouble.endswith("the principal needs CREATE on the topic or on the cluster")
@@ -157,13 +164,15 @@ def test_missing_describe_configs_acl(here: Guarded, there: Guarded, topic: str,
     here.grant(acl(topic, "DESCRIBE", user="mirror"))
     blind = here.admin_as("mirror", "A")
     eventually(lambda: topic in blind.view().partition_counts)
-    replicated = TopicSync(settings_of(alias, topic), blind, there.admin()).sync()
+    replicated = TopicSync(
+        settings_of(alias, topic), TopicRules.of(settings_of(alias, topic)), blind, there.admin()
+    ).sync()
     assert replicated.partitions == ()
     (trouble,) = replicated.troubles
     assert trouble.startswith(f"The configs of {topic} on 'A' cannot be read: TOPIC_AUTHORIZATION_FAILED")
     assert trouble.endswith("needs DESCRIBE_CONFIGS on the topic")
     make_topic(there.cluster, f"{alias}.{topic}", 1)
-    (trouble,) = ConfigSync(settings_of(alias, topic), blind, there.admin()).sync()
+    (trouble,) = ConfigSync(TopicRules.of(settings_of(alias, topic)), blind, there.admin()).sync()
     assert "needs DESCRIBE_CONFIGS on the topic" in trouble
     with pytest.raises(BrokerError, match=f"topic {topic}: .*needs DESCRIBE_CONFIGS"):
         blind.topic_configs([topic])
@@ -234,3 +243,22 @@ def test_a_plan_shows_acls_and_what_is_not_permitted(
     assert f"  skip     {topic}: '{alias}' does not show it; the principal needs DESCRIBE on the topic\n" in told
     assert f"  trouble  The cluster '{alias}' refused to list its ACLs" in told
     assert PASSWORD not in told
+
+
+def test_missing_permissions_for_groups_are_named(there: Guarded, topic: str) -> None:
+    make_topic(there.cluster, topic, 1)
+    place = {TopicPartition(topic, 0): CommittedOffset(0)}
+    assert GroupAdmin(there.admin()).commit(topic, place) == {}
+    mirror = GroupAdmin(there.admin_as("mirror", "B"))
+    assert topic not in mirror.list_groups()
+    for look in (mirror.committed, mirror.states):
+        with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'.*needs DESCRIBE on it"):
+            look([topic])
+    with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'; the principal needs READ on"):
+        mirror.commit(topic, place)
+
+
+def test_a_topic_of_ours_that_is_hidden_does_not_look_missing(there: Guarded, topic: str) -> None:
+    make_topic(there.cluster, topic, 1)
+    with pytest.raises(BrokerError, match=f"'B' does not show us {topic}; the principal needs DESCRIBE and READ on it"):
+        list(read_topic(there.admin_as("mirror", "B"), topic))

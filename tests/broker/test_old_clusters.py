@@ -13,6 +13,7 @@ from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
 from heliograph.errors import GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
+from heliograph.mirror.topics import TopicRules
 from heliograph.model import CommittedOffset, TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.config_sync import ConfigSync
@@ -103,7 +104,9 @@ def settings_of(alias: str, topic: str) -> Settings:
 
 
 def sync_of(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str) -> TopicSync:
-    return TopicSync(settings_of(alias, topic), admin_of(source), admin_of(target))
+    return TopicSync(
+        settings_of(alias, topic), TopicRules.of(settings_of(alias, topic)), admin_of(source), admin_of(target)
+    )
 
 
 @pytest.mark.parametrize("is_source", [True, False])
@@ -138,7 +141,7 @@ def test_a_new_source_keeps_an_old_clusters_topics_as_far_as_it_can(
     assert (len(replicated.partitions), replicated.troubles) == (1, ())
     make_topic(source, f"{topic}-b", 1, retention_ms="1000")
     make_topic(old, f"{alias}.{topic}-b", 1)
-    sync = ConfigSync(settings, admin_of(source), admin_of(old))
+    sync = ConfigSync(TopicRules.of(settings), admin_of(source), admin_of(old))
     caplog.clear()
     for _round in range(2):
         assert sync.sync() == ()
@@ -157,7 +160,7 @@ def test_an_old_clusters_configs_reach_a_new_one(
 ) -> None:
     make_topic(old, topic, 1, retention_ms="1000")
     make_topic(target, f"{alias}.{topic}", 1)
-    sync = ConfigSync(settings_of(alias, topic), admin_of(old), admin_of(target))
+    sync = ConfigSync(TopicRules.of(settings_of(alias, topic)), admin_of(old), admin_of(target))
     assert sync.sync() == ()
     admin = admin_of(target)
     deadline = time.monotonic() + 20
@@ -172,7 +175,7 @@ def test_an_old_clusters_configs_reach_a_new_one(
 def test_an_old_cluster_without_authorizer_has_no_acls_to_sync(
     old: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
-    plan, notes = AclSync(settings_of(alias, topic), admin_of(old), admin_of(target)).plan()
+    plan, notes = AclSync(TopicRules.of(settings_of(alias, topic)), admin_of(old), admin_of(target)).plan()
     assert plan.adds == ()
     assert notes == (f"{old.name}: the cluster has no authorizer; ACLs are not synced",)
 

@@ -14,6 +14,7 @@ from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.config_admin import alter_topic_configs
 from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
+from heliograph.mirror.topics import TopicRules
 from heliograph.model import Flow
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.source_flow import SourceFlow
@@ -31,7 +32,7 @@ def settings_of(alias: str, topic: str, **more: str) -> Settings:
 
 
 def config_sync(settings: Settings, source: EmbeddedCluster, target: EmbeddedCluster) -> ConfigSync:
-    return ConfigSync(settings, admin_of(source), admin_of(target))
+    return ConfigSync(TopicRules.of(settings), admin_of(source), admin_of(target))
 
 
 def set_configs(cluster: EmbeddedCluster, topic: str, **values: str | None) -> None:
@@ -76,7 +77,7 @@ def test_sync_topic_configs(
     remote = f"{alias}.{topic}"
     settings = settings_of(alias, topic, config_properties_exclude="delete\\.retention\\..*")
     make_topic(source, topic, 1, segment_bytes="2000000", delete_retention_ms="1000", retention_bytes="5")
-    TopicSync(settings, admin_of(source), admin_of(target)).sync()
+    TopicSync(settings, TopicRules.of(settings), admin_of(source), admin_of(target)).sync()
     assert configs_of(target, remote)["retention.bytes"] == ("5", True)
     set_configs(target, remote, delete_retention_ms="2000", segment_ms="60000")
     set_configs(source, topic, retention_bytes="1000", segment_bytes=None)
@@ -117,7 +118,7 @@ def test_replicate_target_default(source: EmbeddedCluster, target: EmbeddedClust
 
 def test_a_refused_config_does_not_keep_the_others(target: EmbeddedCluster, topic: str, alias: str) -> None:
     make_topic(target, topic, 1)
-    sync = ConfigSync(settings_of(alias, topic), admin_of(target), admin_of(target))
+    sync = ConfigSync(TopicRules.of(settings_of(alias, topic)), admin_of(target), admin_of(target))
     changes = (ConfigChange("retention.ms", None, "not a number"), ConfigChange("segment.ms", None, "60000"))
     (trouble,) = sync._apply([AlterConfigs(topic, changes)])
     assert trouble.startswith(f"The config retention.ms of {topic} cannot be altered on '{target.name}'")

@@ -1,9 +1,11 @@
-"""A flow changes hands between Heliograph and Java MM2 under a producer that never rests: none missing, none twice."""
+"""A flow changes hands between Heliograph and Java MM2 under a producer that never rests: none missing, none twice.
+
+Its groups change hands with it: checkpoints go on from the other's, never back, ours exact again behind the change.
+"""
 
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Self
 
@@ -15,7 +17,9 @@ from heliograph.engine.offset_store import read_offsets
 from heliograph.model import TopicPartition
 from tests.clients import admin_of, make_topic, read
 from tests.copying import wait_for
+from tests.interop.gateway import Java
 from tests.interop.java_mm2 import JavaMirrorMaker, small_cluster_lines
+from tests.interop.translating import commit_groups
 from tests.running import Running, write_file
 
 pytestmark = pytest.mark.spark
@@ -78,29 +82,69 @@ def committed(target: EmbeddedCluster, alias: str) -> dict[TopicPartition, int]:
     return {tp: progress.offset + 1 for tp, progress in offsets.items()}
 
 
+class Readers:
+    """A group on the source, and where Java's client says it goes on on the target."""
+
+    def __init__(self, java: Java, source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str) -> None:
+        self._java, self._source, self._alias, self._group = java, source, alias, f"{alias}-readers"
+        self._tp, self._remote = TopicPartition(topic, 0), TopicPartition(f"{alias}.{topic}", 0)
+        self._props = {"bootstrap.servers": target.bootstrap}
+        self._utils = java.jvm.org.apache.kafka.connect.mirror.RemoteClusterUtils
+
+    def read_up_to(self, position: int) -> None:
+        commit_groups(self._source, {self._group: {self._tp: position}})
+
+    @property
+    def translated(self) -> int:
+        """-1 while there is no checkpoint."""
+        if f"{self._alias}.checkpoints.internal" not in self._utils.checkpointTopics(self._props):
+            return -1
+        found = self._utils.translateOffsets(self._props, self._alias, self._group, self._java.seconds(20))
+        at = found.get(self._java.tp(*self._remote))
+        return -1 if at is None else at.offset()
+
+
 @pytest.mark.timeout(400)
 def test_a_flow_goes_from_us_to_java_and_back_to_us(
-    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+    java: Java, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
     make_topic(source, topic, PARTITIONS)
     remote = f"{alias}.{topic}"
-    file = write_file(tmp_path, source, target, alias, topic, *small_cluster_lines(alias))
-    ends: list[int] = []
+    lines = [*small_cluster_lines(alias), f"groups={alias}-readers"]
+    file = write_file(tmp_path, source, target, alias, topic, *lines)
+    readers = Readers(java, source, target, alias, topic)
+    ends = [0]
+
+    def wait_for_a_turn() -> None:
+        wait_for(lambda: end_of(target, remote) >= ends[-1] + _RECORDS_PER_TURN, _START_S)
+
+    def stop_under_load(copier: Running | JavaMirrorMaker) -> None:
+        copier.stop()
+        ends.append(end_of(target, remote))
+        progress = committed(target, alias)
+        assert sum(progress.values()) == ends[-1], f"{progress}: not all of it is committed. {copier.output()}"
+
     with Writer(source, topic) as writer:
-        for copier_class in (Running, JavaMirrorMaker):
-            before = end_of(target, remote)
-            with copier_class(file) as copier:
-                wait_for(lambda want=before + _RECORDS_PER_TURN: end_of(target, remote) >= want, _START_S)
-                time.sleep(0.3)  # so that the stop comes while records are under way
-                copier.stop()
-            ends.append(end_of(target, remote))
-            progress = committed(target, alias)
-            assert sum(progress.values()) == ends[-1], f"{progress}: not all of it is committed. {copier.output()}"
+        with Running(file) as copier:
+            wait_for_a_turn()
+            readers.read_up_to(50)
+            wait_for(lambda: readers.translated == 50)
+            stop_under_load(copier)
+        with JavaMirrorMaker(file) as copier:
+            wait_for_a_turn()
+            position = ends[-1] // PARTITIONS + 50  # among the records that Java has copied
+            readers.read_up_to(position)
+            wait_for(lambda: readers.translated > 50)
+            assert readers.translated <= position, "Java passes an unread record"
+            stop_under_load(copier)
         assert writer.written > ends[-1], "the producer rested"
         with Running(file) as copier:
-            wait_for(lambda: end_of(target, remote) >= ends[-1] + _RECORDS_PER_TURN, _START_S)
+            wait_for_a_turn()
+            position = ends[-1] // PARTITIONS + 50
+            readers.read_up_to(position)
+            wait_for(lambda: readers.translated == position)
             writer.stop()
             wait_for(lambda: end_of(target, remote) >= writer.written)
             assert copier.stop() == 0
     assert read(target, remote, PARTITIONS) == read(source, topic, PARTITIONS)
-    print(f"{writer.written} records; the target's end after each of the first two turns: {ends}")
+    print(f"{writer.written} records; the target's end after each of the first two turns: {ends[1:]}")

@@ -199,17 +199,30 @@ def _decoded(record: Any) -> Checkpoint:
     return checkpoint
 
 
+def commit_groups(cluster: EmbeddedCluster, positions: dict[str, dict[TopicPartition, int]]) -> None:
+    """Give groups these committed offsets; a coordinator that is still loading is asked again."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    missing = dict(positions)
+
+    def are_all_committed() -> bool:
+        asked = [_asked(group, offsets) for group, offsets in missing.items()]
+        for answer in [future for one in asked for future in admin.alter_consumer_group_offsets([one]).values()]:
+            group = answer.result(_TIMEOUT_S)
+            if all(tp.error is None for tp in group.topic_partitions):
+                del missing[group.group_id]
+        return not missing
+
+    wait_for(are_all_committed)
+
+
 @contextmanager
 def groups_at(cluster: EmbeddedCluster, positions: dict[str, dict[TopicPartition, int]]) -> Iterator[None]:
     """Groups with these committed offsets, as long as they are needed."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    asked = [_asked(group, offsets) for group, offsets in positions.items()]
-    answers = [future for one in asked for future in admin.alter_consumer_group_offsets([one]).values()]
-    for answer in answers:
-        assert all(tp.error is None for tp in answer.result(_TIMEOUT_S).topic_partitions)
+    commit_groups(cluster, positions)
     try:
         yield
     finally:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         for deleted in admin.delete_consumer_groups(list(positions)).values():
             deleted.result(_TIMEOUT_S)
 

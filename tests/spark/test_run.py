@@ -1,19 +1,16 @@
-"""`heliograph run` on real clusters and real Spark: replicate, stop, go on, survive kill -9."""
+"""`heliograph run` on real clusters and real Spark: replicate, stop, go on."""
 
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.offset_store import read_offsets
-from tests.clients import Seen, admin_of, make_topic, read, write
+from tests.clients import admin_of, make_topic, read, write
 from tests.copying import wait_for
 from tests.running import Running, run, write_file
 
@@ -152,128 +149,3 @@ def test_a_record_the_target_does_not_take_fails_alone_and_the_exit_code_says_so
     assert ended.returncode == 0, ended.stderr
     assert "10 records were too large for the target and left out" in ended.stdout
     assert count(target, f"{alias}.{bad}") == 20
-
-
-MILLION = 1_000_000
-PARTITIONS = 4
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("rival", [False, True], ids=["alone", "with a second writer"])
-def test_three_kills_in_a_copy_of_a_million_records_lose_nothing_and_repeat_nothing(
-    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path, rival: bool
-) -> None:
-    make_topic(source, topic, PARTITIONS)
-    numbers = ({"value": f"{n:08}".encode(), "partition": n % PARTITIONS} for n in range(MILLION))
-    write(source, topic, numbers, **{"batch.size": 3000, "queue.buffering.max.messages": 1_000_000})
-    remote = f"{alias}.{topic}"
-    # Slow enough for three kills, each at full load behind the last commit.
-    slow = f"{alias}->target.heliograph.throttle.bytes.per.second=1500000"
-    file = write_file(tmp_path, source, target, alias, topic, slow)
-    ended = threading.Event()
-    writer = threading.Thread(target=write_until, args=(ended, target, remote))
-    repeatable = 0
-    try:
-        for number, victim in enumerate(("process", "worker", "process"), start=1):
-            repeatable += kill_in_mid_copy(file, target, remote, victim, at_least=number * MILLION // 5)
-            if rival and number == 1:
-                writer.start()
-    finally:
-        ended.set()
-        if rival:
-            writer.join()
-    finished = run("run", write_file(tmp_path, source, target, alias, topic), "--once", timeout_s=200)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    duplicates = assert_complete_and_count_repeats(read(target, remote, PARTITIONS))
-    print(f"three kills; {repeatable} records had been written behind the last commits; {duplicates} duplicates")
-    assert repeatable > 0
-    assert duplicates == 0
-
-
-def write_until(ended: threading.Event, target: EmbeddedCluster, remote: str) -> None:
-    while not ended.wait(0.02):
-        write(target, remote, [{"value": b"rival", "partition": p} for p in range(PARTITIONS)])
-
-
-def assert_complete_and_count_repeats(seen: dict[int, list[Seen]]) -> int:
-    duplicates = 0
-    for p in range(PARTITIONS):
-        values = [int(record.value) for record in seen[p] if record.value and record.value != b"rival"]
-        times = Counter(values)
-        assert sorted(times) == list(range(p, MILLION, PARTITIONS)), f"partition {p} lacks records"
-        duplicates += len(values) - len(times)
-        assert_in_order_but_for_repeats(values)
-    return duplicates
-
-
-def kill_in_mid_copy(file: Path, target: EmbeddedCluster, remote: str, victim: str, at_least: int) -> int:
-    """Kill once so much has been committed; returns how many records were written but not committed at that moment."""
-    with Running(file) as heliograph:
-        wait_for(lambda: committed(target, remote) > at_least, 120)
-        time.sleep(0.5)
-        if victim == "process":
-            heliograph.kill()
-        else:
-            for worker in heliograph.python_workers():
-                worker.kill()
-        repeatable = uncommitted(target, remote)
-        assert committed(target, remote) < MILLION, "the copy was over before the kill"
-        if victim == "worker":
-            wait_for(lambda: "Starting it again" in heliograph.output(), 30)
-            wait_for(lambda: committed(target, remote) > at_least + MILLION // 10, 60)
-            heliograph.kill()
-    return repeatable
-
-
-def committed(target: EmbeddedCluster, remote: str) -> int:
-    """Records of the source that are committed as copied."""
-    alias = remote.partition(".")[0]
-    admin = admin_of(target)
-    offsets = read_offsets(admin, f"mm2-offsets.{alias}.internal", "MirrorSourceConnector", alias)
-    admin.close()
-    return sum(progress.offset + 1 for progress in offsets.values())
-
-
-def uncommitted(target: EmbeddedCluster, remote: str) -> int:
-    """Ours that are on the target behind the last commit."""
-    ours = sum(r.value != b"rival" for records in read(target, remote, PARTITIONS).values() for r in records)
-    return ours - committed(target, remote)
-
-
-def assert_in_order_but_for_repeats(values: list[int]) -> None:
-    """Going back is only allowed to where a restart began again: the first sight of each record is in order."""
-    highest = -1
-    for value in values:
-        if value > highest:
-            assert value == highest + PARTITIONS or highest == -1, f"{value} came after {highest}"
-            highest = value
-
-
-def test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_nothing_is_double(
-    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
-) -> None:
-    make_topic(source, topic, PARTITIONS)
-    remote = f"{alias}.{topic}"
-    (tmp_path / "second").mkdir()
-    lines = ("target.exactly.once.source.support=enabled",)
-    files = [write_file(folder, source, target, alias, topic, *lines) for folder in (tmp_path, tmp_path / "second")]
-
-    def write_some() -> None:
-        write(source, topic, ({"value": f"{n:06}".encode(), "partition": n % PARTITIONS} for n in range(2000)))
-
-    def is_equal() -> bool:
-        copied = read(target, remote, PARTITIONS, **{"isolation.level": "read_committed"})
-        return copied == read(source, topic, PARTITIONS)
-
-    write_some()
-    with Running(files[0]) as first:
-        wait_for(lambda: count(target, remote, PARTITIONS) and is_equal(), 90)
-        with Running(files[1]) as second:
-            # An instance with nothing to write learns nothing: so there is something, until the first one has ended.
-            wait_for(lambda: write_some() or first.process.poll() is not None, 90)
-            assert first.process.poll() == 3
-            assert "another instance has taken over as the producer" in first.output()
-            write_some()
-            wait_for(is_equal, 90)
-            assert second.stop() == 0
-    assert is_equal()

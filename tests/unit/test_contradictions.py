@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.config.dedicated import examine
+from heliograph.worker.checks import examine_all
 from tests.unit.test_dedicated_file import FakeLookup, minimal
 
 NO_SYNCS = "A->B.emit.offset-syncs.enabled=false"
@@ -45,10 +46,6 @@ def test_a_contradiction_is_one_problem_that_names_both_keys(lines: tuple[str, .
         ((NO_SYNCS, NO_CHECKPOINTS), "no checkpoints are written for A->B"),
         ((EXACTLY_ONCE, DIRTY), "records of aborted transactions are copied"),
         (("topics=",), "the list is empty, so A->B replicates no topic"),
-        (
-            ("B->A.enabled=true", "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy"),
-            "would go round for ever",
-        ),
         (("replication.policy.separator=A",), "the alias 'A' contains the separator 'A'"),
     ],
 )
@@ -56,6 +53,13 @@ def test_what_mm2_accepts_and_few_mean_is_a_warning(lines: tuple[str, ...], word
     report = examine(minimal(*lines), FakeLookup())
     assert report.problems == ()
     assert words in report.warnings[0]
+
+
+def test_two_flows_that_keep_names_both_ways_are_warned_of() -> None:
+    identity = "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    report = examine_all(minimal("B->A.enabled=true", identity), FakeLookup())
+    assert report.problems == ()
+    assert any("A->B" in warning and "B->A" in warning for warning in report.warnings)
 
 
 @pytest.mark.parametrize(

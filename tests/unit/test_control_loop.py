@@ -1,97 +1,115 @@
-"""What runs beside the copies, and in which order: Kafka's MirrorCheckpointConnectorTest where it is about tasks."""
+"""Loops beside the copy: steps in their order, trouble until the next success, an end when asked."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import pytest
 
-from heliograph.config.dedicated import load
 from heliograph.errors import ClusterError
-from heliograph.model import Flow
-from heliograph.worker.checkpoint_sync import CheckpointSync
-from heliograph.worker.control import Control
 from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.schedule import Schedule
 from tests.copying import wait_for
-from tests.unit.test_dedicated_file import FakeLookup, minimal
 
 
-def loops_of(*lines: str) -> set[str]:
-    """The loops a file asks for; none of them is started."""
-    control = Control(load(minimal(*lines), FakeLookup()), {})
-    return {loop.name for loop in (*control._checkpoints, *control._heartbeats)}
+class FakeWork:
+    """Two steps, of which the second fails as often as told."""
 
-
-def test_mirror_checkpoint_connector_enabled() -> None:
-    assert loops_of() == {"A->B checkpoints", "A->B heartbeats", "B->A heartbeats"}
-
-
-@pytest.mark.parametrize("key", ["emit.checkpoints.enabled", "emit.offset-syncs.enabled"])
-def test_mirror_checkpoint_connector_disabled(key: str) -> None:
-    assert loops_of(f"A->B.{key}=false") == {"A->B heartbeats", "B->A heartbeats"}
-
-
-def test_replication_disabled() -> None:
-    """A flow that is off has no checkpoints; heartbeats are written all the same."""
-    assert loops_of("B->A.enabled=false") == loops_of()
-    assert "B->A checkpoints" in loops_of("B->A.enabled=true")
-
-
-def test_mirror_heartbeat_connector_disabled() -> None:
-    assert loops_of("emit.heartbeats.enabled=false") == {"A->B checkpoints"}
-
-
-@pytest.mark.parametrize(("location", "holder"), [("source", "A"), ("target", "B")])
-def test_consumer_configs_for_offset_syncs_topic(location: str, holder: str) -> None:
-    """MirrorCheckpointConfigTest: syncs are read where they are held, as that cluster's admin."""
-    file = minimal(f"offset-syncs.topic.location={location}")
-    sync = CheckpointSync(load(file, FakeLookup()), Flow("A", "B"))
-    assert sync._holder.alias == holder
-    sync.close()
-
-
-class Work:
-    """Fails to begin so many times; notes what is done."""
-
-    def __init__(self, failures: int) -> None:
-        self.failures = failures
+    def __init__(self, begin_failures: int = 0, step_failures: int = 0, *, interval_s: float = 0.01) -> None:
         self.done: list[str] = []
+        self.closed = threading.Event()
+        self._begin_failures, self._step_failures, self._interval_s = begin_failures, step_failures, interval_s
 
     def begin(self) -> Iterable[str]:
         self.done.append("begin")
-        if self.done.count("begin") <= self.failures:
-            raise ClusterError("The cluster 'A' does not answer.")
+        if self._begin_failures:
+            self._begin_failures -= 1
+            raise ClusterError("not there yet")
         return ()
 
     def plan(self, schedule: Schedule) -> None:
-        schedule.repeat("groups", lambda: self._note("groups"), 600)
-        schedule.repeat("checkpoints", lambda: self._note("checkpoints"), 600)
+        schedule.repeat("first", self._first, self._interval_s)
+        schedule.repeat("second", self._second, self._interval_s)
 
-    def close(self) -> None:
-        self.done.append("close")
-
-    def _note(self, step: str) -> Iterable[str]:
-        self.done.append(step)
+    def _first(self) -> Iterable[str]:
+        self.done.append("first")
         return ()
 
+    def _second(self) -> Iterable[str]:
+        self.done.append("second")
+        if self._step_failures:
+            self._step_failures -= 1
+            raise ZeroDivisionError("a mistake of ours")
+        return ()
 
-def test_consumer_group_initialize_timeout() -> None:
-    """Where the groups or earlier checkpoints cannot be learned, it is told, tried again, and nothing is written."""
-    told: list[tuple[str, tuple[str, ...]]] = []
-    work = Work(failures=1)
-    loop = ControlLoop("A->B checkpoints", work, lambda step, troubles: told.append((step, troubles)))
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Troubles:
+    """What a loop has told."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, tuple[str, ...]] = {}
+        self.ever: list[tuple[str, ...]] = []
+
+    def __call__(self, step: str, troubles: tuple[str, ...]) -> None:
+        self.now[step] = troubles
+        if troubles:
+            self.ever.append(troubles)
+
+
+@pytest.fixture
+def troubles() -> Troubles:
+    return Troubles()
+
+
+def test_steps_come_in_order_and_again(troubles: Troubles) -> None:
+    work = FakeWork()
+    loop = ControlLoop("A->B test", work, troubles)
     loop.start()
-    wait_for(lambda: "checkpoints" in work.done, 20)
+    wait_for(lambda: work.done.count("second") > 2, 10)
     loop.stop()
-    assert loop.join(20)
-    assert work.done == ["begin", "begin", "groups", "checkpoints", "close"]
-    start = "A->B checkpoints: start"
-    assert told[:2] == [(start, ("The cluster 'A' does not answer.",)), (start, ())]
+    assert loop.join(10)
+    assert work.closed.is_set()
+    assert work.done[:3] == ["begin", "first", "second"]
+    assert troubles.ever == []
 
 
-def test_checkpoint_store_initialized() -> None:
-    """One round only, as for `--once`: without its beginning there is no step."""
-    work = Work(failures=1)
-    ControlLoop("A->B checkpoints", work, lambda _step, _troubles: None).run_once()
-    assert work.done == ["begin", "close"]
+def test_a_beginning_that_fails_is_told_and_tried_again(troubles: Troubles) -> None:
+    work = FakeWork(begin_failures=1)
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    wait_for(lambda: "second" in work.done, 10)
+    loop.stop()
+    assert loop.join(10)
+    assert troubles.ever == [("not there yet",)]
+    assert troubles.now["A->B test: start"] == ()
+    assert work.done.index("first") > 1
+
+
+def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(troubles: Troubles) -> None:
+    work = FakeWork(step_failures=1, interval_s=3600)
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    wait_for(lambda: work.done.count("second") == 2, 10)
+    wait_for(lambda: troubles.now["A->B test: second"] == (), 10)
+    loop.stop()
+    assert loop.join(10)
+    assert troubles.ever == [("unexpected ZeroDivisionError: a mistake of ours",)]
+    assert work.done.count("first") == 1
+
+
+def test_once_is_every_step_once_and_the_end(troubles: Troubles) -> None:
+    work = FakeWork(step_failures=1)
+    ControlLoop("A->B test", work, troubles).run_once()
+    assert work.done == ["begin", "first", "second"]
+    assert work.closed.is_set()
+    assert len(troubles.ever) == 1
+
+
+def test_a_loop_that_never_began_can_be_stopped(troubles: Troubles) -> None:
+    loop = ControlLoop("A->B test", FakeWork(), troubles)
+    loop.stop()
+    assert loop.join(1)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.mirror.offset_map import OffsetMap, RunMap
-from heliograph.mirror.offset_syncs import PartitionSyncs
+from heliograph.mirror.offset_syncs import PartitionSyncs, marks_of
 from heliograph.mirror.sync_store import Pair, PartitionSyncStore
 from heliograph.model import OffsetRun, OffsetSync, TopicPartition
 
@@ -371,3 +371,21 @@ def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatc
     syncs.note_all(array("q", [number for n in range(10) for number in (10 * n, 2 * n, 1)]))
     tell(syncs, known)
     assert [known.translate(TP, 10 * n) for n in range(10)] == [2 * n for n in range(10)]
+
+
+@given(copies(), st.integers(-1, 30))
+def test_marks_are_true_pairs_in_order_between_the_last_sync_and_this(
+    pairs: list[tuple[int, int]], behind: int
+) -> None:
+    flat = array("q", [number for upstream, downstream in pairs for number in (upstream, downstream, 1)])
+    marks = marks_of(flat, behind=behind)
+    assert set(marks) <= set(pairs)
+    assert list(marks) == sorted(marks)
+    assert all(behind < upstream < pairs[-1][0] for upstream, _ in marks)
+
+
+def test_what_is_copied_in_one_go_is_marked_from_its_beginning() -> None:
+    marks = marks_of(array("q", [100, 5, 100_000]), behind=-1)
+    assert [upstream for upstream, _ in marks] == [100, 34563, 83715, 96003, 99075, 99843, 100035, 100083, 100095]
+    assert all(downstream == upstream - 95 for upstream, downstream in marks)
+    assert marks_of(array("q", [100, 5, 100_000]), behind=100_098) == ()

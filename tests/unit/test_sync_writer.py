@@ -49,7 +49,7 @@ class Writing:
         self.writer.pump(time.monotonic())
 
     def sent(self) -> list[list[tuple[TopicPartition, int]]]:
-        """The partition and upstream offset of every sync, request by request."""
+        """The partition and upstream offset of every sync with runs, request by request; marks for Java aside."""
         return [
             _syncs_of(bytes(data.records))
             for request in self.brokers.requests(ProduceRequest)
@@ -65,7 +65,7 @@ def _syncs_of(batches: bytes) -> list[tuple[TopicPartition, int]]:
         for record in batch:
             sync = decode_offset_sync(record.key, record.value, record.headers)
             assert sync is not None
-            found.append((sync.tp, sync.upstream))
+            found += [(sync.tp, sync.upstream)] if sync.runs else []
     return found
 
 

@@ -35,12 +35,6 @@ def contradictions(flow: Flow, settings: Settings, consumer: Settings) -> Contra
     )
 
 
-def is_active_active_identity(flow: Flow, settings: Settings, flows: tuple[Flow, ...]) -> bool:
-    """Whether a flow and its way back both keep topic names, so that nothing tells a copy from an original."""
-    back = type(flow)(flow.target, flow.source)
-    return back in flows and settings[keys.POLICY_CLASS].endswith("IdentityReplicationPolicy")
-
-
 def _without_offset_syncs(settings: Settings) -> Iterator[str]:
     if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
         return

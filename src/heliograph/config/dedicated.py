@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.config.audit import audit_names, repeated_names
-from heliograph.config.contradictions import contradictions, is_active_active_identity
+from heliograph.config.contradictions import contradictions
 from heliograph.config.mirror_maker import MirrorMakerConfig
 from heliograph.config.names import ROLES, flow_of
 from heliograph.config.placeholders import Lookup, Resolver
@@ -148,11 +148,6 @@ class _Examination:
         found = contradictions(flow, settings, config.client(flow.source, "consumer", flow))
         self._add(found.problems)
         self._warnings |= dict.fromkeys(found.warnings)
-        if is_active_active_identity(flow, settings, config.flows):
-            self._warnings[
-                f"{settings.written_as(keys.POLICY_CLASS)}: {flow} and its way back keep topic names, so a topic that"
-                " both replicate would go round for ever; give the two flows different 'topics'."
-            ] = None
 
     def _add(self, problems: Iterable[str]) -> None:
         self._problems |= dict.fromkeys(problems)

@@ -51,6 +51,17 @@ class MirrorMakerConfig:
         return origins(self.raw, client_layers(alias, role, flow))
 
     @property
+    def enabled_flows(self) -> tuple[Flow, ...]:
+        """Every flow that replicates, also those that `--clusters` leaves to other processes."""
+        pairs = [Flow(source, target) for source in self.clusters for target in self.clusters if source != target]
+        names = {pair: f"{pair}.{keys.ENABLED.name}" for pair in pairs}
+        return tuple(
+            pair
+            for pair, name in names.items()
+            if name in self.raw and keys.ENABLED.parse(self.resolver.resolve(name, self.raw[name]), written_as=name)
+        )
+
+    @property
     def heartbeat_flows(self) -> tuple[Flow, ...]:
         """Every ordered pair of clusters that heartbeats are written for, replicating or not.
 

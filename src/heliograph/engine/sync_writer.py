@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from array import array
 from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
@@ -34,6 +35,7 @@ _PATIENCE_S = 2.0
 _MOST_REQUEST_BYTES = 256 * 1024
 _REQUEST_TIMEOUT_MS = 30_000
 _TOPIC_AUTHORIZATION_FAILED = 29
+_NO_RUNS: array[int] = array("q")
 
 
 class SyncWriter:
@@ -107,8 +109,9 @@ class SyncWriter:
             why = self._cluster.trouble or f"{self._tp.topic} on '{self._cluster.alias}' is not there or has no leader"
             self.trouble = f"offset syncs wait: {why}"
 
-    def _take_records(self) -> list[OwnRecord]:
-        records: list[OwnRecord] = []
+    def _take_records(self) -> list[tuple[TopicPartition, OwnRecord]]:
+        """Records to write, each with the partition whose telling it ends or only helps."""
+        records: list[tuple[TopicPartition, OwnRecord]] = []
         size = 0
         for tp in list(self._wanted):
             sync = self._partitions[tp].take()
@@ -116,24 +119,24 @@ class SyncWriter:
             self._due.pop(tp, None)
             if sync is None:
                 continue
-            self._under_way.append(tp)
-            key, value = encode_offset_sync(OffsetSync(tp, sync.upstream, sync.downstream))
-            header = encode_runs(sync.runs)
-            records.append(OwnRecord(key, value, (header,)))
-            size += len(key) + len(header[1])
+            records += [(tp, _record(tp, upstream, downstream, _NO_RUNS)) for upstream, downstream in sync.marks]
+            records.append((tp, _record(tp, sync.upstream, sync.downstream, sync.runs)))
+            size += len(sync.runs) * 8 + 100
             if size > _MOST_REQUEST_BYTES:
                 break
         self._is_flushing = self._is_flushing and bool(self._fresh)
         self._next_at += len(records) * _PAUSE_PER_SYNC_S
         return records
 
-    def _send(self, connection: Connection, records: list[OwnRecord]) -> None:
+    def _send(self, connection: Connection, records: list[tuple[TopicPartition, OwnRecord]]) -> None:
         if not records:
             return
-        batch = build_batches(records, int(time.time() * 1000))[0]  # a produce request takes one
-        for tp in self._under_way[batch.record_count :]:
+        # A produce request takes one batch; a partition whose last record is not in it is told again.
+        batch = build_batches([record for _tp, record in records], int(time.time() * 1000))[0]
+        cut_off = {tp for tp, _record in records[batch.record_count :]}
+        self._under_way = [tp for tp in dict(records) if tp not in cut_off]
+        for tp in cut_off:
             self._give_back(tp)
-        del self._under_way[batch.record_count :]
         version = connection.version_of(ProduceRequest, produce_request.MAX_VERSION, produce_request.MIN_VERSION)
         correlation_id = connection.next_correlation_id()
         topics = {self._tp.topic: [(0, batch.view)]}
@@ -182,6 +185,10 @@ class SyncWriter:
     def _give_back(self, tp: TopicPartition) -> None:
         self._partitions[tp].give_back()
         self.wake(tp)
+
+
+def _record(tp: TopicPartition, upstream: int, downstream: int, runs: array[int]) -> OwnRecord:
+    return OwnRecord(*encode_offset_sync(OffsetSync(tp, upstream, downstream)), (encode_runs(runs),))
 
 
 def _decode(view: memoryview, version: int) -> Any:

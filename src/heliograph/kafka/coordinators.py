@@ -16,6 +16,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 from heliograph.errors import BrokerError, ClusterError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.error_codes import describe
+from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED
 from heliograph.model import Address
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _GROUP_KEY = 0
 _MANY_KEYS_VERSION = 4
 _GROUPS_PER_REQUEST = 500
 LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-GROUP_AUTHORIZATION_FAILED = 30
 _PASSING = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
 
 
@@ -85,11 +85,10 @@ class Coordinators:
     def _find(self, groups: list[str]) -> dict[str, Word]:
         """Learn where the coordinators are; returns a word on each group whose coordinator is not known now."""
         unknown: dict[str, Word] = {}
-        brokers = list(self._admin.view([]).brokers.values()) if groups else []
         at = 0
         while at < len(groups):
             chunk = groups[at : at + _GROUPS_PER_REQUEST]
-            answer = self._ask_any(brokers, chunk)
+            answer = self._ask(chunk)
             if answer.API_VERSION < _MANY_KEYS_VERSION:
                 found = [(chunk[0], answer)]
             else:
@@ -102,19 +101,13 @@ class Coordinators:
             at += max(1, len(found))
         return unknown
 
-    def _ask_any(self, brokers: list[Address], groups: list[str]) -> Any:
+    def _ask(self, groups: list[str]) -> Any:
         def build(version: int) -> Any:
             if version < _MANY_KEYS_VERSION:
                 return FindCoordinatorRequest(version=version, key=groups[0], key_type=_GROUP_KEY)
             return FindCoordinatorRequest(version=version, key_type=_GROUP_KEY, coordinator_keys=groups)
 
-        last: ClusterError = ClusterError(f"The cluster '{self._admin.alias}' has no broker that answers.")
-        for broker in brokers:
-            try:
-                return self._admin.ask_at(broker, FindCoordinatorRequest, FindCoordinatorResponse, build, newest=4)
-            except UnreachableError as error:
-                last = error
-        raise last
+        return self._admin.ask_any(FindCoordinatorRequest, FindCoordinatorResponse, build, newest=4)
 
     def _refuse(self, words: dict[str, Word], needs: str) -> None:
         refused = {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}

@@ -28,7 +28,6 @@ from kafka.protocol.consumer import (
 from heliograph.errors import BrokerError, ClusterError, GroupActiveError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.coordinators import (
-    GROUP_AUTHORIZATION_FAILED,
     LOADING,
     NOT_AVAILABLE,
     NOT_COORDINATOR,
@@ -36,6 +35,7 @@ from heliograph.kafka.coordinators import (
     Word,
 )
 from heliograph.kafka.error_codes import describe
+from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import Address, CommittedOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ _CONSUMER_TYPES = frozenset({"", "classic", "consumer"})
 _MANY_GROUPS_VERSION = 8
 _OF_THE_GROUP = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
 _GROUP_NOT_FOUND = 69
-_TOPIC_AUTHORIZATION_FAILED = 29
 # ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
 _HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
 
@@ -252,6 +251,6 @@ def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
 
 
 def _reason(tp: TopicPartition, code: int) -> str:
-    if code == _TOPIC_AUTHORIZATION_FAILED:
+    if code == TOPIC_AUTHORIZATION_FAILED:
         return f"the principal needs READ on the topic {tp.topic}"
     return describe(code)

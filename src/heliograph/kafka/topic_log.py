@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafka.errors import KafkaError
 from kafka.record import MemoryRecords
 
-from heliograph.errors import ClusterError
+from heliograph.errors import BrokerError, ClusterError
 from heliograph.kafka.admin import READ_COMMITTED, Admin
 from heliograph.kafka.log_ends import EARLIEST, LATEST
 from heliograph.kafka.log_reader import read_chunk
+from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +37,12 @@ class LogRecord(NamedTuple):
 
 
 def read_topic(admin: Admin, topic: str) -> Iterator[LogRecord]:
-    """Every committed record of a (small) topic up to its end now, partition by partition."""
-    tps = [tp for tp in admin.view([topic]).leaders if tp.topic == topic]
+    """Every committed record of a (small) topic up to its end now, partition by partition; none where it is missing."""
+    view = admin.view([topic])
+    if view.error_codes.get(topic) == TOPIC_AUTHORIZATION_FAILED:  # it must not look as if it were missing
+        sentence = f"'{admin.alias}' does not show us {topic}; the principal needs DESCRIBE and READ on it."
+        raise BrokerError(sentence, TOPIC_AUTHORIZATION_FAILED)
+    tps = [tp for tp in view.leaders if tp.topic == topic]
     starts = admin.list_offsets(tps, EARLIEST)
     # Not only up to the first open transaction: another task's must not hide what ours has committed behind it.
     ends = admin.list_offsets(tps, LATEST)

@@ -105,7 +105,7 @@ class OffsetMap:
             self._stores[sync.tp] = PartitionSyncStore(pair)
         else:
             store.add(pair, keep_history=keep_history)
-        if sync.runs:
+        if sync.runs is not None:
             runs = self._runs.setdefault(sync.tp, RunMap())
             for run in sync.runs:
                 runs.add(run)

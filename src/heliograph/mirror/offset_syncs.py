@@ -2,8 +2,8 @@
 
 A *run* is a stretch of records without a gap on both sides; inside of it translation is arithmetic. Every run is told,
 so that our translation is exact. A sync's own two offsets are those of the last record of its last run, which is all
-that Java MM2 reads of it; how often it comes follows Java's rule (`offset.lag.max`), so that Java's translation of our
-syncs is no coarser than of its own.
+that Java MM2 reads of it; how often it comes follows Java's rule (`offset.lag.max`), and marks in between let Java
+translate over our syncs about as well as over its own.
 
 Invariant: a run is kept until the sync that carries it is confirmed. Telling a run again, or longer, does no harm.
 """
@@ -11,6 +11,7 @@ Invariant: a run is kept until the sync that carries it is confirmed. Telling a 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from typing import NamedTuple
 
 from heliograph.model import OffsetRun
@@ -18,14 +19,19 @@ from heliograph.model import OffsetRun
 MOST_RUNS_PER_SYNC = 16_000  # of 24 bytes: well below the usual limit of a record
 _MOST_UNTOLD_RUNS = 1_000_000
 _FIELDS = 3
+_MARKS_APART = 4
 
 
 class DueSync(NamedTuple):
-    """A sync to be written: the last record's two offsets, and the runs up to it as flat triples."""
+    """A sync to be written: the last record's two offsets, and the runs up to it as flat triples.
+
+    `marks` are syncs of earlier records, to be written before it: for Java, which reads no runs.
+    """
 
     upstream: int
     downstream: int
     runs: array[int]
+    marks: tuple[tuple[int, int], ...] = ()
 
 
 class PartitionSyncs:
@@ -36,6 +42,7 @@ class PartitionSyncs:
         self._runs: array[int] = array("q")  # upstream, downstream, count; the last run still grows
         self._previous = (-1, -1)
         self._last_told_downstream = -1
+        self._last_told_upstream = -1
         self._taken_runs = 0
         self.is_due = False
         self.has_news = False
@@ -49,6 +56,7 @@ class PartitionSyncs:
         """An earlier task's last run, which ours may continue; it was told already."""
         self._runs = array("q", run)
         self._previous = (run.upstream + run.count - 1, run.downstream + run.count - 1)
+        self._last_told_upstream = self._previous[0]  # a sync that goes back would clear Java's store
 
     def note(self, run: OffsetRun) -> None:
         """Records have been copied."""
@@ -94,8 +102,10 @@ class PartitionSyncs:
         self._taken_runs = len(runs) // _FIELDS
         upstream, downstream, count = runs[-_FIELDS:]
         self.has_news = self.is_due = False
-        self._last_told_downstream = downstream + count - 1
-        return DueSync(upstream + count - 1, downstream + count - 1, runs)
+        last = upstream + count - 1
+        marks = marks_of(runs, behind=self._last_told_upstream if self._last_told_upstream < last else -1)
+        self._last_told_upstream, self._last_told_downstream = last, downstream + count - 1
+        return DueSync(last, downstream + count - 1, runs, marks)
 
     def confirm(self) -> None:
         """The sync that was taken is written."""
@@ -108,3 +118,25 @@ class PartitionSyncs:
     def give_back(self) -> None:
         """The sync could not be written."""
         self.has_news = self.is_due = True
+
+
+def marks_of(runs: array[int], *, behind: int) -> tuple[tuple[int, int], ...]:
+    """Records of the runs, in order, ever further apart the further they are from the last; all behind an offset.
+
+    Java keeps its syncs so spaced, and without them could not translate a group that reads what was copied in one go.
+    """
+    starts = runs[::_FIELDS]
+    last = starts[-1] + runs[-1] - 1
+    first = max(starts[0], behind + 1)
+    wanted = [first]
+    distance = 1
+    while last - distance * _MARKS_APART > first:
+        distance *= _MARKS_APART
+        wanted.append(last - distance)
+    found: dict[int, int] = {}
+    for upstream in sorted(wanted):
+        at = max(0, bisect_right(starts, upstream) - 1) * _FIELDS
+        into = min(upstream - runs[at], runs[at + 2] - 1)  # in a gap: the record before it
+        if behind < runs[at] + into < last:
+            found[runs[at] + into] = runs[at + 1] + into
+    return tuple(found.items())

@@ -54,10 +54,10 @@ def encode_runs(runs: array[int]) -> tuple[str, bytes]:
     return RUNS_HEADER, big_endian.tobytes()
 
 
-def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun, ...]:
-    packed = next((value for name, value in headers if name == RUNS_HEADER and value), b"")
-    if len(packed) % _RUN.size:
-        return ()
+def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun, ...] | None:
+    packed = next((value for name, value in headers if name == RUNS_HEADER), None)
+    if packed is None or len(packed) % _RUN.size:
+        return None
     return tuple(OffsetRun(*run) for run in _RUN.iter_unpack(packed))
 
 

@@ -13,12 +13,11 @@ from heliograph.errors import BrokerError
 from heliograph.kafka.acl_admin import SECURITY_DISABLED, add_acls, topic_acls
 from heliograph.kafka.refusals import CLUSTER_AUTHORIZATION_FAILED
 from heliograph.mirror.acl_sync import EVERY_TOPIC, AclPlan, plan_acls, remote_acls
-from heliograph.mirror.topics import TopicRules
 from heliograph.worker.troubles import ToldOnce, by_reason
 
 if TYPE_CHECKING:
-    from heliograph.config.types import Settings
     from heliograph.kafka.admin import Admin
+    from heliograph.mirror.topics import TopicRules
     from heliograph.model import AclBinding
 
 log = logging.getLogger(__name__)
@@ -34,8 +33,8 @@ class GatheredAcls(NamedTuple):
 class AclSync:
     """Keeps the ACLs of a flow's remote topics in step with the source's."""
 
-    def __init__(self, settings: Settings, source: Admin, target: Admin) -> None:
-        self._rules = TopicRules.of(settings)
+    def __init__(self, rules: TopicRules, source: Admin, target: Admin) -> None:
+        self._rules = rules
         self._source = source
         self._target = target
         self._told = ToldOnce(log)

@@ -25,11 +25,11 @@ from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, p
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.mirror.topics import TopicRules
 from heliograph.model import TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ class CheckpointSync:
         self.groups: tuple[str, ...] = ()
         self.checkpoints_written = 0
         self._settings = config.settings(flow)
-        self._rules = TopicRules.of(self._settings)
+        self._rules = topic_rules(config, flow)
         self._names = group_filter(self._settings)
         self._source = make_admin(config, flow.source, flow)
         self._target = make_admin(config, flow.target, flow)

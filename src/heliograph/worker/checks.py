@@ -16,6 +16,7 @@ from heliograph.config.names import ROLES
 from heliograph.errors import ConfigError
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.topics import TopicRules
+from heliograph.mirror.topology import warn_about_cycles
 from heliograph.worker.clusters import cluster_spec
 
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ def examine_all(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> 
     report = examine(text, lookup, only_targets)
     if report.sound is None:
         return report
-    return replace(report, problems=(*report.problems, *config_problems(report.sound)))
+    problems = config_problems(report.sound)
+    warnings = [] if problems else _cycle_warnings(report.sound)
+    return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
+
+
+def _cycle_warnings(config: MirrorMakerConfig) -> list[str]:
+    return warn_about_cycles({flow: config.settings(flow) for flow in config.enabled_flows})
 
 
 def config_problems(config: MirrorMakerConfig) -> list[str]:

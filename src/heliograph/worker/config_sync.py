@@ -13,15 +13,14 @@ from heliograph.errors import BrokerError
 from heliograph.kafka.config_admin import INVALID_CONFIG, alter_topic_configs
 from heliograph.kafka.refusals import UNSUPPORTED_VERSION, Refusal
 from heliograph.mirror.config_sync import AlterConfigs, ConfigPlan, plan_configs
-from heliograph.mirror.topics import TopicRules
 from heliograph.worker.topic_sync import SeenTopics, see_topics
 from heliograph.worker.troubles import ToldOnce, by_reason, enumerated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from heliograph.config.types import Settings
     from heliograph.kafka.admin import Admin
+    from heliograph.mirror.topics import TopicRules
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +37,8 @@ class GatheredConfigs(NamedTuple):
 class ConfigSync:
     """Keeps the configs of a flow's remote topics in step with the source's."""
 
-    def __init__(self, settings: Settings, source: Admin, target: Admin) -> None:
-        self._rules = TopicRules.of(settings)
+    def __init__(self, rules: TopicRules, source: Admin, target: Admin) -> None:
+        self._rules = rules
         self._source = source
         self._target = target
         self._told = ToldOnce(log)

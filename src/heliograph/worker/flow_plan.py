@@ -12,17 +12,23 @@ from heliograph.config import keys
 from heliograph.errors import ClusterError
 from heliograph.kafka.config_admin import can_alter_configs
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
-from heliograph.mirror.internal_topics import offsets_topic
+from heliograph.mirror.internal_topics import (
+    checkpoints_topic,
+    heartbeats_topic,
+    offset_syncs_topic,
+    offsets_topic,
+)
 from heliograph.mirror.replication_factor import possible_factor, too_large_sentence
-from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
+from heliograph.mirror.topics import AddPartitions, CreateTopic
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.config_sync import ConfigSync, unknown_sentence
+from heliograph.worker.rules import topic_rules
 from heliograph.worker.topic_sync import SeenTopics, TopicSync, see_topics
 
 if TYPE_CHECKING:
     from heliograph.config.dedicated import MirrorMakerConfig
-    from heliograph.config.types import Settings
+    from heliograph.config.types import Key
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.config_sync import AlterConfigs
     from heliograph.model import AclBinding, Flow
@@ -74,7 +80,7 @@ def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = No
         timeout_s = settings[keys.CONNECT_TIMEOUT_MS] / 1000
         source.wait_until_reachable(timeout_s)
         target.wait_until_reachable(timeout_s)
-        return _Planner(flow, settings, source, target, only_topic).plan()
+        return _Planner(config, flow, source, target, only_topic).plan()
     finally:
         source.close()
         target.close()
@@ -83,18 +89,18 @@ def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = No
 class _Planner:
     """Fills one plan, part by part."""
 
-    def __init__(self, flow: Flow, settings: Settings, source: Admin, target: Admin, only_topic: str | None) -> None:
-        self._settings = settings
+    def __init__(self, config: MirrorMakerConfig, flow: Flow, source: Admin, target: Admin, only: str | None) -> None:
+        self._settings = config.settings(flow)
         self._source, self._target = source, target
-        self._rules = TopicRules.of(settings)
-        self._only_topic = only_topic
+        self._rules = topic_rules(config, flow)
+        self._only_topic = only
         self._plan = FlowPlan(flow)
 
     def plan(self) -> FlowPlan:
         seen = self._see()
         self._plan_topics(seen)
         if self._only_topic is None:
-            self._plan_progress(seen.broker_count)
+            self._plan_internal_topics(seen.broker_count)
         if self._settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             self._plan_configs(seen)
         else:
@@ -129,11 +135,12 @@ class _Planner:
     def _plan_topics(self, seen: SeenTopics) -> None:
         plan, rules = self._plan, self._rules
         plan.copies += [CopiedTopic(topic, rules.remote_topic(topic), seen.counts[topic]) for topic in seen.chosen]
+        clashes = rules.clashes(topic for topic in seen.counts if rules.replicates(topic))
         for topic in sorted(seen.counts):
-            reason = rules.why_not(topic)
+            reason = rules.why_not(topic) or clashes.get(topic)
             if reason is not None:
                 plan.skips.append(SkippedTopic(topic, reason))
-        topics = TopicSync(self._settings, self._source, self._target).plan(seen)
+        topics = TopicSync(self._settings, self._rules, self._source, self._target).plan(seen)
         for action in topics.actions:
             if isinstance(action, AddPartitions):
                 plan.grows.append(GrownTopic(action.name, seen.remote_counts[action.name], action.partition_count))
@@ -143,11 +150,24 @@ class _Planner:
         plan.troubles += topics.troubles
         self._check_factor(plan.creates, keys.REPLICATION_FACTOR.name, seen.broker_count)
 
-    def _plan_progress(self, broker_count: int) -> None:
-        topic = offsets_topic(self._settings)
+    def _plan_internal_topics(self, broker_count: int) -> None:
+        settings = self._settings
+        self._plan_internal(offsets_topic(settings), keys.OFFSET_STORAGE_REPLICATION_FACTOR, broker_count)
+        if settings[keys.EMIT_HEARTBEATS_ENABLED]:
+            self._plan_internal(heartbeats_topic(settings), keys.HEARTBEATS_REPLICATION_FACTOR, broker_count)
+        if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+            return
+        syncs = offset_syncs_topic(settings)
+        if settings[keys.OFFSET_SYNCS_LOCATION] == "target":
+            self._plan_internal(syncs, keys.OFFSET_SYNCS_REPLICATION_FACTOR, broker_count)
+        elif syncs.name not in self._source.view([syncs.name]).partition_counts:
+            self._plan.notes.append(f"{syncs.name} will be created on '{self._source.alias}' for the offset syncs")
+        if settings[keys.EMIT_CHECKPOINTS_ENABLED]:
+            self._plan_internal(checkpoints_topic(settings), keys.CHECKPOINTS_REPLICATION_FACTOR, broker_count)
+
+    def _plan_internal(self, topic: CreateTopic, key: Key[int], broker_count: int) -> None:
         if topic.name in self._target.view([topic.name]).partition_counts:
             return
-        key = keys.OFFSET_STORAGE_REPLICATION_FACTOR
         factor = possible_factor(topic.replication_factor, broker_count, is_explicit=key in self._settings)
         topic = replace(topic, replication_factor=factor)
         self._plan.creates.append(topic)
@@ -159,7 +179,7 @@ class _Planner:
             self._plan.troubles.append(too_large_sentence(self._target.alias, key, factor, broker_count))
 
     def _plan_configs(self, seen: SeenTopics) -> None:
-        configs, troubles = ConfigSync(self._settings, self._source, self._target).plan(seen)
+        configs, troubles = ConfigSync(self._rules, self._source, self._target).plan(seen)
         self._plan.troubles += troubles
         if configs.unknown:
             self._plan.notes.append(unknown_sentence(self._target.alias, configs))
@@ -172,7 +192,7 @@ class _Planner:
 
     def _plan_acls(self) -> None:
         try:
-            acls, notes = AclSync(self._settings, self._source, self._target).plan()
+            acls, notes = AclSync(self._rules, self._source, self._target).plan()
         except ClusterError as error:
             self._plan.troubles.append(str(error).rstrip("."))
             return

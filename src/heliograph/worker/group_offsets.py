@@ -28,10 +28,10 @@ from heliograph.mirror.internal_topics import (
     offsets_topic,
 )
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.mirror.topics import TopicRules
 from heliograph.model import OffsetSync
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync
 from heliograph.worker.clusters import make_admin
+from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,7 +49,7 @@ class FlowGroups:
     def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
         self.flow = flow
         self.settings = config.settings(flow)
-        self.rules = TopicRules.of(self.settings)
+        self.rules = topic_rules(config, flow)
         self.names = group_filter(self.settings)
         self._source = make_admin(config, flow.source, flow)
         self._target = make_admin(config, flow.target, flow)

@@ -30,6 +30,7 @@ from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import cluster_spec, fetch_limits, make_admin, produce_limits
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.topic_sync import Replicated, TopicSync
@@ -89,7 +90,8 @@ class SourceFlow:
         self._once = once
         self._source = make_admin(config, flow.source, flow)
         self._target = make_admin(config, flow.target, flow)
-        self._topics = TopicSync(self._settings, self._source, self._target)
+        self._rules = topic_rules(config, flow)
+        self._topics = TopicSync(self._settings, self._rules, self._source, self._target)
         self._schedule = Schedule()
         self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
         self._tasks: list[_Task] = []
@@ -155,10 +157,10 @@ class SourceFlow:
     def _plan_repeated_steps(self) -> None:
         settings, clusters = self._settings, (self._source, self._target)
         if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
-            acls = AclSync(settings, *clusters)
+            acls = AclSync(self._rules, *clusters)
             self._schedule.repeat("ACLs", acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
         if settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
-            configs = ConfigSync(settings, *clusters)
+            configs = ConfigSync(self._rules, *clusters)
             self._schedule.repeat("configs", configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]

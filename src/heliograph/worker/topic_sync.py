@@ -54,7 +54,7 @@ class Replicated:
 def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
     """Ask both clusters for their topics."""
     counts = source.view().partition_counts
-    chosen = tuple(sorted(topic for topic in counts if rules.replicates(topic)))
+    chosen = rules.chosen(counts)
     view = target.view([rules.remote_topic(topic) for topic in chosen])
     return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers))
 
@@ -62,9 +62,9 @@ def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
 class TopicSync:
     """Keeps a flow's remote topics in step with the source's."""
 
-    def __init__(self, settings: Settings, source: Admin, target: Admin) -> None:
+    def __init__(self, settings: Settings, rules: TopicRules, source: Admin, target: Admin) -> None:
         self._settings = settings
-        self._rules = TopicRules.of(settings)
+        self._rules = rules
         self._source = source
         self._target = target
         self._told = ToldOnce(log)
