@@ -23,6 +23,8 @@ from tests.running import Running
 # As in Java's MirrorConnectorsIntegrationBaseTest.
 PARTITIONS = 10
 PER_PARTITION = 10
+# For what may have to wait until a process of several flows has begun, on a busy machine.
+PATIENCE_S = 200.0
 
 QUICKLY = (
     "refresh.topics.interval.seconds = 1",
@@ -48,10 +50,10 @@ class Mirror:
         self.file = file
         self.process = Running(file)
 
-    def restart(self) -> None:
-        """Stop as a user does, and start again."""
+    def restart(self, *targets: str) -> None:
+        """Stop as a user does, and start again with the flows into these clusters."""
         assert self.process.stop() == 0, self.process.output()
-        self.process = Running(self.file)
+        self.process = Running(self.file, *(word for target in targets for word in ("--clusters", target)))
 
     def topics(self, alias: str) -> set[str]:
         admin = admin_of(self.clusters[alias])
@@ -68,7 +70,7 @@ class Mirror:
         records = ({"value": f"{mark}-{n}".encode(), "partition": p} for n, p in enumerate(places))
         write(self.clusters[alias], topic, records)
 
-    def wait_until_equal(self, source: str, topic: str, target: str, remote: str, timeout_s: float = 90) -> None:
+    def wait_until_equal(self, source: str, topic: str, target: str, remote: str) -> None:
         """Every committed record of a topic is in its copy, once and in order."""
 
         def is_equal() -> bool:
@@ -77,7 +79,7 @@ class Mirror:
             copied = read(self.clusters[target], remote, PARTITIONS, **COMMITTED)
             return copied == read(self.clusters[source], topic, PARTITIONS, **COMMITTED)
 
-        wait_for(is_equal, timeout_s)
+        wait_for(is_equal, PATIENCE_S, pause_s=0.3)  # or the looking would take the time of the copying
 
     def commit(self, alias: str, group: str, topic: str, offsets: dict[int, int]) -> None:
         """Committed as by a consumer that has left."""
