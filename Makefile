@@ -48,6 +48,7 @@ fmt: $(STAMP) ## Format and sort imports
 docs: $(STAMP) ## Write the generated reference pages again
 	@$(BIN)/python -m heliograph.config.reference docs/reference/configuration.md
 	@$(BIN)/python -m heliograph.api.reference docs/reference/rest.md
+	@$(BIN)/python -m tests.conformance docs/reference/conformance.md
 
 clean: ## Remove the virtual environment and caches of this folder
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .kernel_cache dist build

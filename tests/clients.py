@@ -75,7 +75,7 @@ def read_with_offsets(
     deadline = time.monotonic() + 120
     while wanted:
         assert time.monotonic() < deadline, f"{topic}: partitions {wanted} did not reach their end"
-        for message in consumer.consume(10_000, timeout=1.0):
+        for message in consumer.consume(10_000, timeout=0.1):
             p = message.partition()
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF, message.error()

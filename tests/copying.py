@@ -130,10 +130,10 @@ def cluster_spec(alias: str, cluster: EmbeddedCluster) -> ClusterSpec:
     return ClusterSpec(alias, tuple(Address("127.0.0.1", b.port) for b in cluster.brokers), Security(), 10_000)
 
 
-def wait_for(condition: Callable[[], object], timeout_s: float = 60) -> None:
+def wait_for(condition: Callable[[], object], timeout_s: float = 60, pause_s: float = 0.02) -> None:
     import time
 
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come in time"
-        time.sleep(0.02)
+        time.sleep(pause_s)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from heliograph.cli.machine import MachineLookup
 from heliograph.cli.main import cli
+from heliograph.config.dedicated import load
 from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.errors import BrokerError
+from heliograph.errors import BrokerError, ClusterError
 from heliograph.kafka.acl_admin import add_acls, topic_acls
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.config_admin import alter_topic_configs
@@ -22,12 +25,14 @@ from heliograph.kafka.security import Security
 from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
-from heliograph.model import AclBinding, Address, CommittedOffset, TopicPartition
+from heliograph.model import AclBinding, Address, Checkpoint, CommittedOffset, Flow, TopicPartition
+from heliograph.wire.mirror_records import encode_checkpoint
 from heliograph.worker.acl_sync import AclSync
+from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.internal_topics import create_internal_topic, create_offsets_topic
 from heliograph.worker.topic_sync import TopicSync
-from tests.clients import admin_of, make_topic
+from tests.clients import admin_of, make_topic, write
 from tests.guarded import PASSWORD, Guarded, guarded_cluster
 from tests.running import write_file
 
@@ -171,6 +176,33 @@ def test_missing_describe_configs_acl(here: Guarded, there: Guarded, topic: str,
     assert "needs DESCRIBE_CONFIGS on the topic" in trouble
     with pytest.raises(BrokerError, match=f"topic {topic}: .*needs DESCRIBE_CONFIGS"):
         blind.topic_configs([topic])
+
+
+def test_read_checkpoints_topic_error(here: Guarded, there: Guarded, alias: str) -> None:
+    """CheckpointStoreTest.testReadCheckpointsTopicError: Java goes on as if there were no checkpoints; we say so."""
+    topic, flow = f"{alias}.checkpoints.internal", Flow(alias, "B")
+    make_topic(there.cluster, topic, 1, cleanup_policy="compact")
+    key, value = encode_checkpoint(Checkpoint("g", TopicPartition(f"{alias}.t", 0), 1, 1))
+    write(there.cluster, topic, [{"key": key, "value": value, "partition": 0}])
+    there.grant(acl(topic, "WRITE", user="mirror"))
+    lines = [
+        f"clusters={alias},B",
+        f"{alias}.bootstrap.servers={here.cluster.bootstrap}",
+        *there.client_lines("B", "mirror"),
+        f"{flow}.enabled=true",
+    ]
+    with closing(CheckpointSync(load("\n".join(lines), MachineLookup()), flow)) as sync:
+        with pytest.raises(ClusterError, match=rf"let us read {topic}-0 at 0: .*The principal needs READ on it"):
+            sync.begin()
+        there.grant(acl(topic, "READ", user="mirror"))
+        eventually(lambda: _begins(sync))
+
+
+def _begins(sync: CheckpointSync) -> bool:
+    try:
+        return sync.begin() == ()
+    except ClusterError:
+        return False
 
 
 def test_a_missing_permission_to_alter_configs_is_named(there: Guarded, topic: str) -> None:

@@ -40,7 +40,7 @@ def seen_by_java(tp: Any) -> TopicPartition:
 
 
 @few
-@given(st.builds(OffsetSync, TPS, OFFSETS, OFFSETS, st.just(())), RUNS)
+@given(st.builds(OffsetSync, TPS, OFFSETS, OFFSETS, st.none()), RUNS)
 def test_offset_syncs(java: Java, sync: OffsetSync, runs: list[OffsetRun]) -> None:
     """With and without the header of our runs, which Java must not mind."""
     key, value = encode_offset_sync(sync)

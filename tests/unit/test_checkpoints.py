@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.config.types import Settings
+from heliograph.kafka.groups import _offsets_of
 from heliograph.mirror.checkpoints import (
     latest_checkpoints,
     next_checkpoint,
@@ -19,6 +21,7 @@ from heliograph.mirror.checkpoints import (
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.mirror.topics import TopicRules
 from heliograph.model import Checkpoint, CommittedOffset, OffsetSync, TopicPartition
+from heliograph.wire.mirror_records import decode_checkpoint, encode_checkpoint
 
 GROUP = "group"
 TP, REMOTE = TopicPartition("topic1", 2), TopicPartition("source1.topic1", 2)
@@ -74,6 +77,15 @@ def test_no_checkpoint_for_topic_without_offset_syncs() -> None:
     assert following(None, 0, OffsetMap().translate(TP, 0)) is None
 
 
+def test_no_checkpoint_for_topic_with_null_offset_and_metadata() -> None:
+    """A broker answers -1 for a partition without an offset: it is left out before it could be translated."""
+    without = SimpleNamespace(partition_index=0, committed_offset=-1, metadata=None, error_code=0)
+    unnoted = SimpleNamespace(partition_index=1, committed_offset=5, metadata=None, error_code=0)
+    topic = SimpleNamespace(name="topic1", partitions=[without, unnoted])
+    answer = _offsets_of(SimpleNamespace(topics=[topic], error_code=0))
+    assert answer.value == {TopicPartition("topic1", 1): CommittedOffset(5, "")}
+
+
 def test_no_checkpoint_for_an_offset_before_all_syncs() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 100, 100))
@@ -89,6 +101,19 @@ def test_checkpoint_records_monotonic_if_store_rewinds() -> None:
 
 def test_a_group_that_goes_back_at_the_source_gets_a_checkpoint() -> None:
     assert following(checkpoint(100, 100), 60, 40) == checkpoint(60, 40)
+
+
+def test_read_checkpoints_topic() -> None:
+    """CheckpointStoreTest: the last one of each group and partition counts, whatever else is in the topic."""
+    other = Checkpoint("other", REMOTE, 1, 1)
+    malformed = [(b"", b""), (None, None), (b"\x00\x05short", b"\x00\x00"), (encode_checkpoint(other)[0], b"\x00\x09")]
+    written = [checkpoint(1, 1), other, checkpoint(10, 5), checkpoint(7, 7, TP)]
+    pairs = [*malformed, *map(encode_checkpoint, written), *malformed]
+    read = (decode_checkpoint(key, value) for key, value in pairs)
+    assert latest_checkpoints(found for found in read if found is not None) == {
+        GROUP: {REMOTE: checkpoint(10, 5), TP: checkpoint(7, 7, TP)},
+        "other": {REMOTE: other},
+    }
 
 
 def test_checkpoints_task_restart_uses_existing_checkpoints() -> None:

@@ -146,6 +146,14 @@ def test_no_translation_if_no_offset_sync() -> None:
     assert OffsetMap().translate(TP, 0) is None
 
 
+def test_no_translation_if_store_not_started() -> None:
+    """Nothing is read yet: nothing is translated; then the vectors of Java's test."""
+    known = OffsetMap()
+    assert [known.translate(TP, upstream) for upstream in (0, 100, 200)] == [None, None, None]
+    known.take(OffsetSync(TP, 100, 200))
+    assert [known.translate(TP, upstream) for upstream in (0, 100, 200)] == [-1, 200, 201]
+
+
 # --- our runs ---------------------------------------------------------------------------------------------------------
 
 
@@ -327,6 +335,12 @@ def test_offset_sync() -> None:
             sync = syncs.take()
             assert sync is not None
             syncs.confirm()
+    for upstream, downstream in ((7, 6), (7, 6), (8, 7), (10, 57)):  # not taken yet: it stays due
+        syncs.note(OffsetRun(upstream, downstream, 1))
+        assert syncs.is_due
+    assert syncs.take() is not None
+    syncs.confirm()
+    assert not syncs._makes_due(OffsetRun(11, 58, 1))
 
 
 def test_zero_offset_sync() -> None:

@@ -21,6 +21,12 @@ TALK = (FindCoordinatorRequest, InitProducerIdRequest, AddPartitionsToTxnRequest
 Opened = Callable[[int], Producing]
 
 
+@pytest.fixture(autouse=True)
+def _rivals_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scripted rival leaves its mark at once."""
+    monkeypatch.setattr("heliograph.kafka.producer_session._RIVALS_TIME_S", 0.5)
+
+
 @pytest.fixture
 def opened() -> Iterator[Opened]:
     """Makes a transactional producer on two brokers that have finalized a transaction version."""

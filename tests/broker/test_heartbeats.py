@@ -1,0 +1,38 @@
+"""Signs of life of a flow, on a real cluster."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from heliograph.cli.machine import MachineLookup
+from heliograph.config.dedicated import load
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.topic_log import read_topic
+from heliograph.model import Flow
+from heliograph.wire.mirror_records import decode_heartbeat
+from heliograph.worker.heartbeat import HeartbeatSource
+from tests.clients import admin_of
+
+pytestmark = pytest.mark.broker
+
+
+def test_poll_creates_records(target: EmbeddedCluster, alias: str) -> None:
+    """MirrorHeartbeatTaskTest: one record for each beat, with both aliases; the source is not asked."""
+    text = f"""
+        clusters = {alias}, target
+        {alias}.bootstrap.servers = 127.0.0.1:1
+        target.bootstrap.servers = {target.bootstrap}
+        {alias}->target.enabled = true
+    """
+    with closing(HeartbeatSource(load(text, MachineLookup()), Flow(alias, "target"))) as source:
+        assert [*source.begin(), *source.beat(), *source.beat()] == []
+    admin = admin_of(target)
+    beats = [decode_heartbeat(record.key, record.value) for record in read_topic(admin, "heartbeats")]
+    counts = admin.view(["heartbeats"]).partition_counts
+    admin.close()
+    first, second = [beat for beat in beats if beat is not None and beat.source == alias]
+    assert (first.target, second.target) == ("target", "target")
+    assert 0 < first.timestamp_ms <= second.timestamp_ms
+    assert counts == {"heartbeats": 1}

@@ -1,0 +1,122 @@
+"""Kafka's OffsetSyncWriterTest against a scripted broker: what is sent at once, what waits, what is sent again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from kafka.protocol.producer import ProduceRequest
+from kafka.record import MemoryRecords
+
+from heliograph.engine.sync_writer import SyncWriter
+from heliograph.kafka.buffers import BufferPool
+from heliograph.kafka.cluster import Cluster
+from heliograph.kafka.network import Network
+from heliograph.kafka.security import Security
+from heliograph.model import OffsetRun, TopicPartition
+from heliograph.wire.mirror_records import decode_offset_sync
+from tests.scripted_broker import ScriptedCluster
+
+SYNCS = "mm2-offset-syncs.B.internal"
+ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
+NOT_AUTHORIZED = 29
+
+
+class Writing:
+    """A writer of offset syncs on a network of its own, one step at a time."""
+
+    def __init__(self, brokers: ScriptedCluster) -> None:
+        self.brokers = brokers
+        self.network = Network(BufferPool(1 << 20), "test", 5.0)
+        self.cluster = Cluster("source", brokers.bootstrap, Security(), self.network, 10.0)
+        self.writer = SyncWriter(self.cluster, self.network, SYNCS, lag_max=10)
+        self.partitions = {tp: self.writer.add(tp) for tp in (ONE, TWO)}
+
+    def note(self, tp: TopicPartition, offset: int) -> None:
+        """One record more was acknowledged."""
+        self.partitions[tp].note(OffsetRun(offset, offset, 1))
+        self.writer.wake(tp)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come in time"
+            self.step()
+
+    def step(self) -> None:
+        self.network.poll(0.005)
+        self.writer.pump(time.monotonic())
+
+    def sent(self) -> list[list[tuple[TopicPartition, int]]]:
+        """The partition and upstream offset of every sync with runs, request by request; marks for Java aside."""
+        return [
+            _syncs_of(bytes(data.records))
+            for request in self.brokers.requests(ProduceRequest)
+            for topic in request.topic_data
+            for data in topic.partition_data
+        ]
+
+
+def _syncs_of(batches: bytes) -> list[tuple[TopicPartition, int]]:
+    records = MemoryRecords(batches)
+    found = []
+    while (batch := records.next_batch()) is not None:
+        for record in batch:
+            sync = decode_offset_sync(record.key, record.value, record.headers)
+            assert sync is not None
+            found += [(sync.tp, sync.upstream)] if sync.runs else []
+    return found
+
+
+@pytest.fixture
+def writing() -> Iterator[Writing]:
+    with ScriptedCluster(topics={SYNCS: 1}) as brokers:
+        made = Writing(brokers)
+        yield made
+        made.network.close()
+
+
+def test_maybe_queue_offset_syncs(writing: Writing) -> None:
+    """The first sync of a partition is sent at once; the next, which is not due, waits."""
+    writing.note(ONE, 0)
+    writing.until(lambda: writing.writer.is_idle)
+    writing.note(ONE, 1)
+    assert writing.writer.wait_s == float("inf"), "nothing is to be done before the commit"
+    assert not writing.writer.is_idle
+    assert writing.sent() == [[(ONE, 0)]]
+
+
+def test_fire_pending_offset_syncs(writing: Writing) -> None:
+    """One request is under way at a time; what becomes due meanwhile goes together in the next one."""
+    writing.brokers.hold(ProduceRequest)
+    writing.note(ONE, 0)
+    writing.until(lambda: len(writing.sent()) == 1)
+    for offset in range(0, 40, 20):
+        writing.note(TWO, offset)
+        writing.step()
+    assert writing.sent() == [[(ONE, 0)]]
+    writing.brokers.release(ProduceRequest)
+    writing.until(lambda: writing.writer.is_idle)
+    assert writing.sent() == [[(ONE, 0)], [(TWO, 20)]]
+
+
+def test_promote_delayed_offset_syncs(writing: Writing) -> None:
+    """A commit sends what waited: of each partition one sync, the latest."""
+    writing.note(ONE, 0)
+    writing.until(lambda: writing.writer.is_idle)
+    for offset in range(1, 6):
+        writing.note(ONE, offset)
+    writing.writer.flush()
+    writing.until(lambda: writing.writer.is_idle)
+    assert writing.sent() == [[(ONE, 0)], [(ONE, 5)]]
+
+
+def test_a_sync_that_was_refused_is_sent_again_and_told(writing: Writing) -> None:
+    writing.brokers.script(ProduceRequest, NOT_AUTHORIZED)
+    writing.note(ONE, 0)
+    writing.until(lambda: writing.writer.trouble)
+    assert "the principal needs WRITE on it" in str(writing.writer.trouble)
+    writing.until(lambda: writing.writer.is_idle)
+    assert writing.writer.trouble is None
+    assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
