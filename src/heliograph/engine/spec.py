@@ -25,12 +25,16 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """One partition to copy: behind its `progress` (None: none yet) and, for `--once`, up to `stop_offset`."""
+    """One partition to copy: behind its `progress` (None: none yet) and, for `--once`, up to `stop_offset`.
+
+    One whose progress was forgotten on purpose is copied again, whatever of it the target has.
+    """
 
     tp: TopicPartition
     remote_topic: str
     progress: SourceOffset | None = None
     stop_offset: int | None = None
+    is_forgotten: bool = False
 
     @property
     def position(self) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import keys, store_keys
 from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.mirror.policy import make_policy
 from heliograph.mirror.topics import CreateTopic
@@ -27,6 +27,18 @@ def offsets_topic(settings: Settings) -> CreateTopic:
         # A segment is compacted only when the next has begun: small ones keep reading progress at a start short.
         (("cleanup.policy", "compact"), ("segment.bytes", str(16 << 20))),
     )
+
+
+def config_topic(settings: Settings) -> CreateTopic:
+    """A worker's topic of connectors: one partition, because their order counts."""
+    return _compacted(settings[store_keys.CONFIG_STORAGE_TOPIC], settings[store_keys.CONFIG_STORAGE_REPLICATION_FACTOR])
+
+
+def status_topic(settings: Settings) -> CreateTopic:
+    """A worker's topic of states."""
+    factor = settings[store_keys.STATUS_STORAGE_REPLICATION_FACTOR]
+    topic = _compacted(settings[store_keys.STATUS_STORAGE_TOPIC], factor)
+    return replace(topic, partition_count=settings[store_keys.STATUS_STORAGE_PARTITIONS])
 
 
 def offset_syncs_topic(settings: Settings) -> CreateTopic:

@@ -16,7 +16,7 @@ from heliograph.model import SourceOffset, TopicPartition
 from heliograph.wire.connect_json import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _HEADER = "heliograph"
 
@@ -24,6 +24,20 @@ _HEADER = "heliograph"
 def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
     """`["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t"}]`."""
     return dump_json([connector, {"cluster": source, "partition": tp.partition, "topic": tp.topic}])
+
+
+def encode_any_key(connector: str, partition: Mapping[str, Any]) -> bytes:
+    """The key of any partition of a connector, its members in the order given."""
+    return dump_json([connector, dict(partition)])
+
+
+def decode_any_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:
+    """A connector's name and its partition; None for what is no record of progress."""
+    try:
+        name, partition = json.loads(key or b"")
+    except (ValueError, TypeError):
+        return None
+    return (name, partition) if isinstance(name, str) and isinstance(partition, dict) else None
 
 
 def encode_value(offset: int) -> bytes:

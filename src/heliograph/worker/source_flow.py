@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import client_keys, keys
-from heliograph.engine.offset_store import read_offsets
+from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
 from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
 from heliograph.kafka.backoff import Backoff
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
     from heliograph.engine.report import TaskReport
-    from heliograph.model import Flow, SourceOffset
+    from heliograph.model import Flow
     from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
@@ -301,19 +301,19 @@ class SourceFlow:
         shares = assign(self._replicated.partitions, count, [task.tps for task in self._tasks])
         self._tasks += [_Task(number, frozenset()) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
-        positions = self._positions() if changed else {}
+        progress = self._progress() if changed else Progress({}, frozenset())
         for task in changed:
             task.tps = shares[task.number]
             if task.running is not None:
-                self._engine.assign(task.running, self._partition_specs(task, positions))
+                self._engine.assign(task.running, self._partition_specs(task, progress))
             elif task.restart_at is None:
-                self._start(task, positions)
+                self._start(task, progress)
 
-    def _start(self, task: _Task, positions: dict[TopicPartition, SourceOffset]) -> None:
+    def _start(self, task: _Task, progress: Progress) -> None:
         task.attempt += 1
         task.restart_at = None
         task.started_at = time.monotonic()
-        spec = self._task_spec(task, positions)
+        spec = self._task_spec(task, progress)
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
@@ -321,9 +321,9 @@ class SourceFlow:
         now = time.monotonic()
         due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
         if due:
-            positions = self._positions()
+            progress = self._progress()
             for task in due:
-                self._start(task, positions)
+                self._start(task, progress)
         return ()
 
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
@@ -357,23 +357,24 @@ class SourceFlow:
             log.debug("%s", end.trace)
         log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
 
-    def _positions(self) -> dict[TopicPartition, SourceOffset]:
-        return read_offsets(
+    def _progress(self) -> Progress:
+        return read_progress(
             self._written.progress, self._offsets_topic.name, self._config.source_connector, self.flow.source
         )
 
-    def _partition_specs(self, task: _Task, offsets: dict[TopicPartition, SourceOffset]) -> tuple[PartitionSpec, ...]:
+    def _partition_specs(self, task: _Task, progress: Progress) -> tuple[PartitionSpec, ...]:
         return tuple(
             PartitionSpec(
                 tp,
                 self._replicated.remote_topics[tp.topic],
-                offsets.get(tp),
+                progress.offsets.get(tp),
                 self._stop_offsets.get(tp) if self._once else None,
+                tp in progress.forgotten,
             )
             for tp in sorted(task.tps)
         )
 
-    def _task_spec(self, task: _Task, positions: dict[TopicPartition, SourceOffset]) -> TaskSpec:
+    def _task_spec(self, task: _Task, progress: Progress) -> TaskSpec:
         settings = self._settings
         producer = self._config.records_client(self.flow)
         rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
@@ -383,7 +384,7 @@ class SourceFlow:
             flow=self.flow,
             source=cluster_spec(self._config, self.flow.source, "consumer", self.flow),
             target=records_spec(self._config, self.flow),
-            partitions=self._partition_specs(task, positions),
+            partitions=self._partition_specs(task, progress),
             connector=self._config.source_connector,
             offsets_topic=self._offsets_topic.name,
             offsets_partition_count=self._offsets_topic.partition_count,
