@@ -38,7 +38,7 @@ class FakeHerder:
         self.written: dict[str, list[str]] = {}
         self.progress: dict[str, list[ConnectOffset]] = {}
         self.calls: list[tuple[Any, ...]] = []
-        self.leader: str | None | ConnectError = None
+        self.leader: str | ConnectError | None = None
         self.ready = True
         self.worker_id = worker_id
         self._check = check

@@ -1,7 +1,7 @@
 """Writes what a real Java Connect worker answers to `rest_calls`: `python -m tests.interop.record_connect_rest`.
 
 The answers go to `tests/golden/connect_rest.json`, so that the API is compared with Java's in a second. Documentation
-of keys is left out (ours is our own), what changes with every recording is masked, and of Java's loggers a few are kept.
+of keys is left out (ours is our own), what changes with every recording is masked; of Java's loggers a few are kept.
 """
 
 from __future__ import annotations

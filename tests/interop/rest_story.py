@@ -79,14 +79,10 @@ def _wait(url: str, settled: Settled) -> None:
         time.sleep(0.1)
 
 
-def differences(java: dict[str, RestAnswer], ours: dict[str, RestAnswer]) -> list[str]:
-    """One line for each call that was not answered alike."""
-    found = []
-    for call in CALLS:
-        problem = _difference(call, java[call.note], ours[call.note])
-        if problem:
-            found.append(f"{call.note}: {call.method} {call.path}: {problem}")
-    return found
+def differences(java: dict[str, RestAnswer], ours: dict[str, RestAnswer]) -> dict[str, str]:
+    """What differs, by the note of each call that was not answered alike."""
+    found = {call.note: _difference(call, java[call.note], ours[call.note]) for call in CALLS}
+    return {note: problem for note, problem in found.items() if problem is not None}
 
 
 def _difference(call: RestCall, java: RestAnswer, ours: RestAnswer) -> str | None:
