@@ -31,6 +31,15 @@ class FakeHerder:
         log_levels: LogLevels | None = None,
         worker_id: str = WORKER_ID,
     ) -> None:
+        self.leader: str | ConnectError | None = None
+        self.ready = True
+        self.worker_id = worker_id
+        self._check = check
+        self._log_levels = log_levels or LogLevels()
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        """As new."""
         self.configs: dict[str, dict[str, str]] = {}
         self.targets: dict[str, TargetState] = {}
         self.started: set[str] = set()
@@ -38,11 +47,6 @@ class FakeHerder:
         self.written: dict[str, list[str]] = {}
         self.progress: dict[str, list[ConnectOffset]] = {}
         self.calls: list[tuple[Any, ...]] = []
-        self.leader: str | ConnectError | None = None
-        self.ready = True
-        self.worker_id = worker_id
-        self._check = check
-        self._log_levels = log_levels or LogLevels()
 
     @property
     def leader_url(self) -> str | None:

@@ -20,10 +20,17 @@ HEARTBEAT = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A"}
 SOURCE = {"connector.class": "MirrorSource", "source.cluster.alias": "A"}
 
 
-@pytest.fixture
-def worker() -> Iterator[RestWorker]:
+@pytest.fixture(scope="module")
+def shared_worker() -> Iterator[RestWorker]:
     with rest_worker() as worker:
         yield worker
+
+
+@pytest.fixture
+def worker(shared_worker: RestWorker) -> RestWorker:
+    """A worker without connectors; one server is enough for all tests that only ask."""
+    shared_worker.herder.forget_all()
+    return shared_worker
 
 
 def create(worker: RestWorker, name: str, config: dict[str, str] = HEARTBEAT, **more: str) -> None:
