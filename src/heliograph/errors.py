@@ -2,6 +2,7 @@
 
     HeliographError
     ├── ConfigError            the user's file or options; carries all problems found, not only the first
+    ├── OffsetsRefusedError    progress written by hand that its connector would not understand
     ├── ClusterError           a Kafka cluster cannot be used
     │   ├── UnreachableError   no broker answered within the stated time
     │   ├── AuthenticationError the broker refused the credentials or the certificate
@@ -37,6 +38,10 @@ class ConfigError(HeliographError):
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+class OffsetsRefusedError(HeliographError):
+    """Progress that a connector would not understand, in Connect's sentence."""
 
 
 class ClusterError(HeliographError):

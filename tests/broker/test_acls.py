@@ -25,7 +25,7 @@ from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
 from heliograph.model import AclBinding, Address, CommittedOffset, TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.internal_topics import create_internal_topic
+from heliograph.worker.internal_topics import create_internal_topic, create_offsets_topic
 from heliograph.worker.topic_sync import TopicSync
 from tests.clients import admin_of, make_topic
 from tests.guarded import PASSWORD, Guarded, guarded_cluster
@@ -144,7 +144,7 @@ def test_missing_permissions_for_topics_are_named(here: Guarded, there: Guarded,
     assert trouble.startswith(f"The topics {alias}.{topic} cannot be made on 'B': TOPIC_AUTHORIZATION_FAILED")
     assert trouble.endswith("the principal needs CREATE on the topic or on the cluster")
     with pytest.raises(BrokerError, match=r"mm2-offsets.*cannot be created on 'B'.*needs CREATE on the topic"):
-        sync.ensure_offsets_topic()
+        create_offsets_topic(there.admin_as("mirror", "B"), settings_of(alias, topic))
     make_topic(there.cluster, f"{alias}.{topic}", 1)
     there.grant(acl(f"{alias}.{topic}", "DESCRIBE", user="mirror"))
     weak = there.admin_as("mirror", "B")

@@ -17,6 +17,7 @@ from heliograph.mirror.topics import TopicRules
 from heliograph.model import CommittedOffset, TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.config_sync import ConfigSync
+from heliograph.worker.internal_topics import create_offsets_topic
 from heliograph.worker.topic_sync import TopicSync
 from tests.broker.test_copy import codecs_of, odd_records
 from tests.broker.test_groups import member
@@ -116,7 +117,7 @@ def test_topics_are_made_and_grow_between_an_old_and_a_new_cluster(
     here, there = (old, target) if is_source else (target, old)
     sync = sync_of(here, there, alias, topic)
     make_topic(here, f"{topic}-a", 3, retention_ms="12345678", cleanup_policy="compact")
-    sync.ensure_offsets_topic()
+    create_offsets_topic(admin_of(there), settings_of(alias, topic))
     assert len(sync.sync().partitions) == 3
     assert len(sync.sync().partitions) == 3
     make_topic(here, f"{topic}-b", 1)
@@ -136,7 +137,7 @@ def test_a_new_source_keeps_an_old_clusters_topics_as_far_as_it_can(
     settings = settings_of(alias, topic)
     make_topic(source, topic, 1, local_retention_ms="1000", cleanup_policy="compact")
     topics = sync_of(source, old, alias, topic)
-    topics.ensure_offsets_topic()
+    create_offsets_topic(admin_of(old), settings)
     replicated = topics.sync()
     assert (len(replicated.partitions), replicated.troubles) == (1, ())
     make_topic(source, f"{topic}-b", 1, retention_ms="1000")

@@ -11,27 +11,12 @@ from heliograph.config.types import (
     INT,
     LIST,
     LONG,
-    REPLICATION_FACTOR_CHECK,
-    SHORT,
     STRING,
     ignored,
     one_of,
 )
 
-# --- topics that Connect keeps and Heliograph does not --------------------------------------------
-_NO_STATE = ignored("Heliograph keeps progress only, in the topic of `offset.storage.topic`")
-define_all(
-    WORKER,
-    _NO_STATE,
-    ("status.storage.topic", STRING, "", HIGH, "", "Topic of states; Java MM2 names it `mm2-status.A.internal`."),
-    ("status.storage.partitions", INT, 5, LOW, "", "Partitions of the topic of states."),
-    ("config.storage.topic", STRING, "", HIGH, "", "Topic of configs; Java MM2 names it `mm2-configs.A.internal`."),
-)
-for _name, _doc in (
-    ("status.storage.replication.factor", "Replication factor of the topic of states."),
-    ("config.storage.replication.factor", "Replication factor of the topic of configs."),
-):
-    define(_name, SHORT, 3, WORKER, _doc, REPLICATION_FACTOR_CHECK, support=_NO_STATE)
+# --- progress -------------------------------------------------------------------------------------
 define_all(
     WORKER,
     ignored("a commit of progress is tried until it succeeds or its task fails"),

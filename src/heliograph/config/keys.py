@@ -18,6 +18,7 @@ from heliograph.config import (
     inert_connector_keys,
     inert_security_keys,
     inert_worker_keys,
+    store_keys,
     table,
     worker_keys,
 )
@@ -47,7 +48,14 @@ from heliograph.config.types import (
 )
 
 # Imported for their rows, which stand in the same table.
-_OTHER_ROWS = (client_keys, inert_connector_keys, inert_worker_keys, inert_client_keys, inert_security_keys)
+_OTHER_ROWS = (
+    client_keys,
+    inert_connector_keys,
+    inert_worker_keys,
+    inert_client_keys,
+    inert_security_keys,
+    store_keys,
+)
 TABLE = table.TABLE
 
 # --- the dedicated-mode file ----------------------------------------------------------------------

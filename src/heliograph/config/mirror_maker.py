@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
+from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.config.overlays import Layer, Origin, client_layers, origins, settings_layers
 from heliograph.config.types import Settings
 from heliograph.model import Flow
@@ -41,6 +42,23 @@ class MirrorMakerConfig:
     def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
         """Connection and client settings of one cluster for one role (consumer, producer, admin), resolved."""
         return self._view(client_layers(alias, role, flow), f"{alias}.")
+
+    def records_client(self, flow: Flow) -> Settings:
+        """The producer of a flow's records."""
+        return self.client(flow.target, "producer", flow)
+
+    def progress_client(self, flow: Flow) -> Settings | None:  # noqa: ARG002
+        """Progress is kept where the records are."""
+        return None
+
+    @property
+    def source_connector(self) -> str:
+        """The source connector of every flow has Java MM2's name; the topic of progress tells the flows apart."""
+        return SOURCE_CONNECTOR_NAME
+
+    def label(self, flow: Flow) -> str:
+        """A flow is called by its clusters."""
+        return str(flow)
 
     def origins(self, flow: Flow) -> dict[str, tuple[Origin, ...]]:
         """Where each of a flow's settings comes from; the last place wins."""

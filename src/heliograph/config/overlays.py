@@ -88,7 +88,7 @@ def client_layers(alias: str, role: str, flow: Flow | None) -> tuple[Layer, ...]
     layers = (
         general,
         Layer(f"{flow}.{side}.cluster.", f"flow key, behind '{flow}.{side}.cluster.'", security),
-        Layer(f"{flow}.{role}.", f"flow key of both sides, behind '{flow}.{role}.'", _is_not_an_override(role)),
+        Layer(f"{flow}.{role}.", f"flow key of both sides, behind '{flow}.{role}.'", is_own_client_key(role)),
         *own,
         Layer(f"{flow}.{side}.{role}.", f"flow key, behind '{flow}.{side}.{role}.'", _any),
     )
@@ -160,6 +160,7 @@ def _is_not_workers_alone(key: str) -> bool:
     return key not in TABLE or bool(TABLE[key].scope & Scope.CONNECTOR)
 
 
-def _is_not_an_override(role: str) -> Callable[[str], bool]:
+def is_own_client_key(role: str) -> Callable[[str], bool]:
+    """Whether what stands behind `consumer.` is a key of that client, and no override or key of the connector."""
     assert role in ROLES
     return lambda key: not key.startswith("override.") and f"{role}.{key}" not in TABLE

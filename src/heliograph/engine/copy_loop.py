@@ -77,17 +77,20 @@ class CopyLoop:
             transactional_id=spec.transactional_id,
             transaction_timeout_ms=spec.transaction_timeout_ms,
         )
-        self._producer = BatchProducer(
-            self._target,
-            self._network,
-            self._pool,
-            self._session,
-            self,
-            spec.produce_limits,
+        self._producer = self._make_producer(self._target, self._session)
+        self._clusters, self._sessions, self._producers = (
+            [self._source, self._target],
+            [self._session],
+            [self._producer],
         )
+        if spec.progress is not None:
+            holder = self._cluster(spec.progress)
+            self._clusters.append(holder)
+            self._sessions.append(ProducerSession(holder, self._network))
+            self._producers.append(self._make_producer(holder, self._sessions[-1]))
         limits = TopicLimits(self._target, self._network)
         self._large_batches = LargeBatches(limits, self._pool, leaves_out=spec.tolerates_too_large)
-        self._commits = OffsetCommits(spec, self._producer, self._session, self._progress, self._on_committed)
+        self._commits = OffsetCommits(spec, self._producers[-1], self._sessions[-1], self._progress, self._on_committed)
         self._syncs: SyncWriter | None = None
         if spec.syncs is not None:
             holder = self._cluster(spec.syncs.cluster)
@@ -104,6 +107,9 @@ class CopyLoop:
     def _cluster(self, spec: ClusterSpec) -> Cluster:
         return Cluster(spec.alias, spec.bootstrap, spec.security, self._network, spec.request_timeout_ms / 1000)
 
+    def _make_producer(self, cluster: Cluster, session: ProducerSession) -> BatchProducer:
+        return BatchProducer(cluster, self._network, self._pool, session, self, self.spec.produce_limits)
+
     def run(self) -> TaskReport:
         """Copy until done or told to stop; then flush, commit and return the last report."""
         try:
@@ -117,7 +123,7 @@ class CopyLoop:
 
     def _begin(self) -> None:
         """Take our place as the producer, find out where each partition goes on, and add them."""
-        self._producer.add_topic_watch(self.spec.offsets_topic)
+        self._producers[-1].add_topic_watch(self.spec.offsets_topic)
         # On a machine that never ran the kernels, compiling them takes longer than a lease lasts in silence.
         done_patiently(warm_up, self._stay_alive)
         while self.spec.transactional_id is not None and not self._session.is_ready:
@@ -160,9 +166,9 @@ class CopyLoop:
         while not self._network.poll(deadline - now) and (now := time.monotonic()) < deadline:
             pass
         now = time.monotonic()
-        self._source.maintain(now)
-        self._target.maintain(now)
-        self._producer.pump(now)
+        for cluster in self._clusters:
+            cluster.maintain(now)
+        self._pump(now)
         if fetch and self._session.is_ready:
             self._fetcher.pump(now, self._wants, self._room_bytes)
         if now >= self._commit_due_at:
@@ -170,16 +176,20 @@ class CopyLoop:
             self._next_commit_at = now + (self.spec.commit_interval_ms / 1000 if is_begun else _RETRY_GRANULARITY_S)
             if is_begun:
                 self._last_commit_at, self._has_news = now, False
-            self._producer.pump(now)
+            self._pump(now)
         if not self._commits.is_idle:
             self._commits.pump(int(time.time() * 1000))
-            self._producer.pump(now)
+            self._pump(now)
         if self._syncs is not None:
             self._syncs.pump(now)
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
             self._network.drop_overdue(now)
             self._lease.report(self._report())
+
+    def _pump(self, now: float) -> None:
+        for producer in self._producers:
+            producer.pump(now)
 
     @property
     def _commit_due_at(self) -> float:
@@ -193,8 +203,10 @@ class CopyLoop:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
         if self._syncs is not None:
             until_timer = min(until_timer, self._syncs.wait_s)
-        is_calm = self._session.is_ready and not self._source.is_unsettled and not self._target.is_unsettled
-        if is_calm and not self._fetcher.has_retries and not self._producer.has_retries and not self.spec.bytes_per_s:
+        is_calm = all(session.is_ready for session in self._sessions) and not self._fetcher.has_retries
+        is_calm = is_calm and not any(cluster.is_unsettled for cluster in self._clusters)
+        is_calm = is_calm and not any(producer.has_retries for producer in self._producers)
+        if is_calm and not self.spec.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
@@ -396,7 +408,7 @@ class CopyLoop:
             counters.committed_offset = self._commits.committed.get(tp)
             rows.append(counters)
         events, self._events = self._events, []
-        told_by = (self._source, self._target, self._session, self._syncs)
+        told_by = (*self._clusters, *self._sessions, self._syncs)
         trouble = [part.trouble for part in told_by if part is not None and part.trouble]
         return TaskReport(rows, events, trouble, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
@@ -410,7 +422,8 @@ class CopyLoop:
                 self._discard(partition)
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
-            if self._producer.is_idle and self._is_committed() and (is_stopped or self._is_over()) and self._is_told():
+            is_idle = all(producer.is_idle for producer in self._producers)
+            if is_idle and self._is_committed() and (is_stopped or self._is_over()) and self._is_told():
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S

@@ -88,7 +88,11 @@ class _Comparison:
 
     def placed(self) -> list[Placed]:
         """Every partition, in the order given."""
-        comparable = [p for p in self._spec.partitions if p.progress is None or p.progress.target_end is not None]
+        comparable = [
+            p
+            for p in self._spec.partitions
+            if (not p.is_forgotten if p.progress is None else p.progress.target_end is not None)
+        ]
         # A partition without a leader is not compared; it must not keep the others from beginning.
         ends = self._target.known_offsets([p.target for p in comparable], LATEST)
         fresh = [p.target for p in comparable if p.progress is None and ends.get(p.target, 0) > 0]

@@ -25,12 +25,16 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """One partition to copy: behind its `progress` (None: none yet) and, for `--once`, up to `stop_offset`."""
+    """One partition to copy: behind its `progress` (None: none yet) and, for `--once`, up to `stop_offset`.
+
+    One whose progress was forgotten on purpose is copied again, whatever of it the target has.
+    """
 
     tp: TopicPartition
     remote_topic: str
     progress: SourceOffset | None = None
     stop_offset: int | None = None
+    is_forgotten: bool = False
 
     @property
     def position(self) -> int | None:
@@ -63,7 +67,7 @@ class SyncsSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything a copy task needs."""
+    """Everything a copy task needs. `progress` is the cluster of progress where that is not the target."""
 
     task_id: str
     attempt: int
@@ -87,3 +91,4 @@ class TaskSpec:
     on_truncation: str = "continue"
     on_recreated: str = "fail"
     syncs: SyncsSpec | None = None
+    progress: ClusterSpec | None = None

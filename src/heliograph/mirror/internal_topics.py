@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import keys, store_keys
+from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.mirror.policy import make_policy
 from heliograph.mirror.topics import CreateTopic
 
 if TYPE_CHECKING:
     from heliograph.config.types import Settings
-
-SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"
 
 
 def offsets_topic(settings: Settings) -> CreateTopic:
@@ -28,6 +27,18 @@ def offsets_topic(settings: Settings) -> CreateTopic:
         # A segment is compacted only when the next has begun: small ones keep reading progress at a start short.
         (("cleanup.policy", "compact"), ("segment.bytes", str(16 << 20))),
     )
+
+
+def config_topic(settings: Settings) -> CreateTopic:
+    """A worker's topic of connectors: one partition, because their order counts."""
+    return _compacted(settings[store_keys.CONFIG_STORAGE_TOPIC], settings[store_keys.CONFIG_STORAGE_REPLICATION_FACTOR])
+
+
+def status_topic(settings: Settings) -> CreateTopic:
+    """A worker's topic of states."""
+    factor = settings[store_keys.STATUS_STORAGE_REPLICATION_FACTOR]
+    topic = _compacted(settings[store_keys.STATUS_STORAGE_TOPIC], factor)
+    return replace(topic, partition_count=settings[store_keys.STATUS_STORAGE_PARTITIONS])
 
 
 def offset_syncs_topic(settings: Settings) -> CreateTopic:
@@ -58,7 +69,7 @@ def _compacted(name: str, replication_factor: int) -> CreateTopic:
     return CreateTopic(name, 1, replication_factor, (("cleanup.policy", "compact"),))
 
 
-def transactional_prefix(settings: Settings) -> str:
-    """What the transactional ids of a flow's source tasks begin with, as Connect's: a task's number follows."""
+def transactional_prefix(settings: Settings, connector: str = SOURCE_CONNECTOR_NAME) -> str:
+    """What the transactional ids of a source connector's tasks begin with, as Connect's: a task's number follows."""
     group_id = settings[keys.GROUP_ID] or f"{settings[keys.SOURCE_ALIAS]}-mm2"
-    return f"{group_id}-{SOURCE_CONNECTOR_NAME}-"
+    return f"{group_id}-{connector}-"

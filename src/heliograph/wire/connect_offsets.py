@@ -9,29 +9,40 @@ compaction could not work. What only we note stands in a record header, which Co
 from __future__ import annotations
 
 import json
-import re
-import struct
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from heliograph.model import SourceOffset, TopicPartition
+from heliograph.wire.connect_json import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _HEADER = "heliograph"
-# What Java's JSON writer shows in other bytes than Python's; an escaped backslash only keeps its place.
-_SHOWN_OTHERWISE = re.compile(r"\\\\|\\u00[0-9a-f]{2}|[\U00010000-\U0010ffff]")
 
 
 def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
     """`["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t"}]`."""
-    return _json([connector, {"cluster": source, "partition": tp.partition, "topic": tp.topic}])
+    return dump_json([connector, {"cluster": source, "partition": tp.partition, "topic": tp.topic}])
+
+
+def encode_any_key(connector: str, partition: Mapping[str, Any]) -> bytes:
+    """The key of any partition of a connector, its members in the order given."""
+    return dump_json([connector, dict(partition)])
+
+
+def decode_any_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:
+    """A connector's name and its partition; None for what is no record of progress."""
+    try:
+        name, partition = json.loads(key or b"")
+    except (ValueError, TypeError):
+        return None
+    return (name, partition) if isinstance(name, str) and isinstance(partition, dict) else None
 
 
 def encode_value(offset: int) -> bytes:
     """`{"offset":1234}`."""
-    return _json({"offset": offset})
+    return dump_json({"offset": offset})
 
 
 def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
@@ -43,7 +54,7 @@ def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
         notes["topic_id"] = str(progress.topic_id)
     if progress.run_count:
         notes["run"] = progress.run_count
-    return [(_HEADER, _json(notes))] if notes else []
+    return [(_HEADER, dump_json(notes))] if notes else []
 
 
 def decode(
@@ -80,21 +91,6 @@ def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | No
 
 def _is_valid(tp: TopicPartition) -> bool:
     return isinstance(tp.topic, str) and isinstance(tp.partition, int) and tp.partition >= 0
-
-
-def _json(value: Any) -> bytes:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return _SHOWN_OTHERWISE.sub(_as_in_java, text).encode()
-
-
-def _as_in_java(found: re.Match[str]) -> str:
-    """Escapes in capitals, and characters beyond 16 bits as two of them."""
-    shown = found[0]
-    if shown.startswith("\\u"):
-        return "\\u" + shown[2:].upper()
-    if len(shown) > 1:
-        return shown
-    return "".join(f"\\u{unit:04X}" for unit in struct.unpack(">2H", shown.encode("utf-16-be")))
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:

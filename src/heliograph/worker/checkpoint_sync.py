@@ -27,14 +27,14 @@ from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_to
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.model import TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
-from heliograph.worker.clusters import make_admin
+from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.internal_topics import ensure_internal_topic
 from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Checkpoint, CommittedOffset, Flow
     from heliograph.worker.schedule import Schedule
 
@@ -46,7 +46,7 @@ _Committed = dict[str, dict[TopicPartition, "CommittedOffset"]]
 class CheckpointSync:
     """The groups of one flow."""
 
-    def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
+    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
         self.groups: tuple[str, ...] = ()
         self.checkpoints_written = 0
@@ -54,7 +54,8 @@ class CheckpointSync:
         self._rules = topic_rules(config, flow)
         self._names = group_filter(self._settings)
         self._source = make_admin(config, flow.source, flow)
-        self._target = make_admin(config, flow.target, flow)
+        self._written = Written(config, flow)
+        self._target = self._written.target
         self._source_groups = GroupAdmin(self._source)
         self._target_groups = GroupAdmin(self._target)
         self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
@@ -67,9 +68,9 @@ class CheckpointSync:
         self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
 
     def close(self) -> None:
-        """Leave both clusters."""
+        """Leave the clusters."""
         self._source.close()
-        self._target.close()
+        self._written.close()
 
     def begin(self) -> Iterable[str]:
         """Make the topics where they are missing, and learn which checkpoints were written before."""
@@ -79,12 +80,13 @@ class CheckpointSync:
             is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in self._settings,
             factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
         )
-        ensure_internal_topic(
-            self._target,
-            checkpoints_topic(self._settings),
-            is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
-            factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
-        )
+        for holder in self._written.holders:
+            ensure_internal_topic(
+                holder,
+                checkpoints_topic(self._settings),
+                is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
+                factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
+            )
         records = read_topic(self._target, self._topic.topic)
         decoded = (decode_checkpoint(record.key, record.value) for record in records)
         self._known = latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
@@ -124,7 +126,7 @@ class CheckpointSync:
         self._learn_syncs()
         fresh = [checkpoint for group, offsets in committed.items() for checkpoint in self._translated(group, offsets)]
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
-        write_records(self._target, self._topic, records)
+        write_records(self._written.records, self._topic, records)
         for checkpoint in fresh:
             self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
         self.checkpoints_written += len(fresh)

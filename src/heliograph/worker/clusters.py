@@ -13,14 +13,28 @@ from heliograph.kafka.producer import ProduceLimits
 from heliograph.kafka.security import make_security
 
 if TYPE_CHECKING:
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Settings
     from heliograph.model import Flow
 
 
-def cluster_spec(config: MirrorMakerConfig, alias: str, role: str, flow: Flow) -> ClusterSpec:
+def cluster_spec(config: MirrorConfig, alias: str, role: str, flow: Flow) -> ClusterSpec:
     """How a task reaches a cluster in a role (consumer or producer)."""
-    client = config.client(alias, role, flow)
+    return _spec(config.client(alias, role, flow), alias)
+
+
+def records_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec:
+    """How a task reaches the cluster it writes records to."""
+    return _spec(config.records_client(flow), flow.target)
+
+
+def progress_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
+    """How a task reaches the cluster that keeps progress; None where that is the one of the records."""
+    client = config.progress_client(flow)
+    return None if client is None else _spec(client, "worker")
+
+
+def _spec(client: Settings, alias: str) -> ClusterSpec:
     return ClusterSpec(
         alias,
         parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], f"{alias}.bootstrap.servers"),
@@ -29,11 +43,38 @@ def cluster_spec(config: MirrorMakerConfig, alias: str, role: str, flow: Flow) -
     )
 
 
-def make_admin(config: MirrorMakerConfig, alias: str, flow: Flow) -> Admin:
+def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
     """A client for the driver's own questions and changes."""
-    spec = cluster_spec(config, alias, "admin", flow)
+    return _admin(config, cluster_spec(config, alias, "admin", flow), flow)
+
+
+class Written:
+    """The clients of the clusters a flow writes to: `target` is administered, `records` and `progress` are written.
+
+    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones; `holders` are
+    those that need the topics we write to.
+    """
+
+    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
+        administered = cluster_spec(config, flow.target, "admin", flow)
+        records = records_spec(config, flow)
+        progress = progress_spec(config, flow)
+        self.target = _admin(config, administered, flow)
+        is_target = set(records.bootstrap) == set(administered.bootstrap)
+        self.records = self.target if is_target else _admin(config, records, flow)
+        self.progress = self.records if progress is None else _admin(config, progress, flow)
+        self.holders = tuple(dict.fromkeys((self.target, self.records)))
+        self.clients = tuple(dict.fromkeys((self.target, self.records, self.progress)))
+
+    def close(self) -> None:
+        """Leave them all."""
+        for client in self.clients:
+            client.close()
+
+
+def _admin(config: MirrorConfig, spec: ClusterSpec, flow: Flow) -> Admin:
     timeout_s = config.settings(flow)[keys.ADMIN_TIMEOUT_MS] / 1000
-    return Admin(alias, spec.bootstrap, spec.security, f"heliograph-{flow}-admin", timeout_s=timeout_s)
+    return Admin(spec.alias, spec.bootstrap, spec.security, f"heliograph-{flow}-admin", timeout_s=timeout_s)
 
 
 def fetch_limits(consumer: Settings, settings: Settings) -> FetchLimits:

@@ -14,7 +14,7 @@ from heliograph.worker.status import FlowStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Flow
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _STOP_TIMEOUT_S = 10.0
 class Control:
     """All loops of a file. Trouble is told in the log when it begins, and shown with its flow while it lasts."""
 
-    def __init__(self, config: MirrorMakerConfig, statuses: Mapping[Flow, FlowStatus]) -> None:
+    def __init__(self, config: MirrorConfig, statuses: Mapping[Flow, FlowStatus]) -> None:
         self._statuses = dict(statuses)
         self._checkpoints = [
             ControlLoop(f"{flow} checkpoints", CheckpointSync(config, flow), self._teller(flow))
@@ -67,6 +67,6 @@ class Control:
         return tell
 
 
-def _has_checkpoints(config: MirrorMakerConfig, flow: Flow) -> bool:
+def _has_checkpoints(config: MirrorConfig, flow: Flow) -> bool:
     settings = config.settings(flow)
     return settings[keys.EMIT_CHECKPOINTS_ENABLED] and settings[keys.EMIT_OFFSET_SYNCS_ENABLED]

@@ -27,7 +27,7 @@ from heliograph.worker.rules import topic_rules
 from heliograph.worker.topic_sync import SeenTopics, TopicSync, see_topics
 
 if TYPE_CHECKING:
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Key
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.config_sync import AlterConfigs
@@ -72,7 +72,7 @@ class FlowPlan:
     troubles: list[str] = field(default_factory=list)
 
 
-def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = None) -> FlowPlan:
+def plan_flow(config: MirrorConfig, flow: Flow, only_topic: str | None = None) -> FlowPlan:
     """Ask both clusters and plan; `only_topic` limits the plan to one topic of the source, be it there or not."""
     settings = config.settings(flow)
     source, target = make_admin(config, flow.source, flow), make_admin(config, flow.target, flow)
@@ -89,7 +89,7 @@ def plan_flow(config: MirrorMakerConfig, flow: Flow, only_topic: str | None = No
 class _Planner:
     """Fills one plan, part by part."""
 
-    def __init__(self, config: MirrorMakerConfig, flow: Flow, source: Admin, target: Admin, only: str | None) -> None:
+    def __init__(self, config: MirrorConfig, flow: Flow, source: Admin, target: Admin, only: str | None) -> None:
         self._settings = config.settings(flow)
         self._source, self._target = source, target
         self._rules = topic_rules(config, flow)

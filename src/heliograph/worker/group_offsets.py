@@ -22,7 +22,6 @@ from heliograph.mirror.failover import LogBounds
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.group_view import ClusterGroups, GroupView
 from heliograph.mirror.internal_topics import (
-    SOURCE_CONNECTOR_NAME,
     checkpoints_topic,
     offset_syncs_topic,
     offsets_topic,
@@ -30,13 +29,13 @@ from heliograph.mirror.internal_topics import (
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.model import OffsetSync
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync
-from heliograph.worker.clusters import make_admin
+from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.kafka.admin import Admin
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
@@ -46,13 +45,15 @@ _Checkpoints = dict[str, dict["TopicPartition", "Checkpoint"]]
 class FlowGroups:
     """The groups of one flow; a context manager. `source_trouble` says why the source cannot be asked, if so."""
 
-    def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
+    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
+        self._connector = config.source_connector
         self.settings = config.settings(flow)
         self.rules = topic_rules(config, flow)
         self.names = group_filter(self.settings)
         self._source = make_admin(config, flow.source, flow)
-        self._target = make_admin(config, flow.target, flow)
+        self._written = Written(config, flow)
+        self._target = self._written.target
         self.source_groups = GroupAdmin(self._source)
         self.target_groups = GroupAdmin(self._target)
         self.source_trouble: str | None = None
@@ -67,7 +68,7 @@ class FlowGroups:
 
     def __exit__(self, *_exc: object) -> None:
         self._source.close()
-        self._target.close()
+        self._written.close()
 
     # --- which groups -------------------------------------------------------------------------------------------------
 
@@ -131,7 +132,8 @@ class FlowGroups:
         return latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
 
     def _progress(self) -> dict[TopicPartition, SourceOffset]:
-        return read_offsets(self._target, offsets_topic(self.settings).name, SOURCE_CONNECTOR_NAME, self.flow.source)
+        topic = offsets_topic(self.settings).name
+        return read_offsets(self._written.progress, topic, self._connector, self.flow.source)
 
     def _known(self, progress: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
         """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""

@@ -14,13 +14,13 @@ from heliograph.kafka.record_writer import write_records
 from heliograph.mirror.internal_topics import heartbeats_topic
 from heliograph.model import Heartbeat, TopicPartition
 from heliograph.wire.mirror_records import encode_heartbeat
-from heliograph.worker.clusters import make_admin
+from heliograph.worker.clusters import Written
 from heliograph.worker.internal_topics import ensure_internal_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Flow
     from heliograph.worker.schedule import Schedule
 
@@ -28,24 +28,25 @@ if TYPE_CHECKING:
 class HeartbeatSource:
     """The heartbeats of one flow."""
 
-    def __init__(self, config: MirrorMakerConfig, flow: Flow) -> None:
+    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
         self._settings = config.settings(flow)
-        self._target = make_admin(config, flow.target, flow)
+        self._written = Written(config, flow)
         self._topic = heartbeats_topic(self._settings)
 
     def close(self) -> None:
         """Leave the target."""
-        self._target.close()
+        self._written.close()
 
     def begin(self) -> Iterable[str]:
         """Make the topic where it is missing."""
-        ensure_internal_topic(
-            self._target,
-            self._topic,
-            is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
-            factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
-        )
+        for holder in self._written.holders:
+            ensure_internal_topic(
+                holder,
+                self._topic,
+                is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
+                factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
+            )
         return ()
 
     def plan(self, schedule: Schedule) -> None:
@@ -55,5 +56,6 @@ class HeartbeatSource:
     def beat(self) -> Iterable[str]:
         """Write one heartbeat."""
         heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
-        write_records(self._target, TopicPartition(self._topic.name, 0), [OwnRecord(*encode_heartbeat(heartbeat))])
+        record = OwnRecord(*encode_heartbeat(heartbeat))
+        write_records(self._written.records, TopicPartition(self._topic.name, 0), [record])
         return ()

@@ -10,22 +10,65 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from heliograph.errors import BrokerError
+from heliograph.config import keys, store_keys
+from heliograph.errors import BrokerError, ConfigError
 from heliograph.kafka.refusals import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_REPLICATION_FACTOR,
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
 )
+from heliograph.mirror.internal_topics import config_topic, offsets_topic, status_topic
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 
 if TYPE_CHECKING:
+    from heliograph.config.types import Settings
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.topics import CreateTopic
 
 log = logging.getLogger(__name__)
 
 _TAKEN_TO_EXIST = frozenset({UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
+
+
+def create_offsets_topic(admin: Admin, settings: Settings) -> CreateTopic:
+    """Create the topic of progress where it is missing; returns it with the partitions it really has."""
+    return create_internal_topic(
+        admin,
+        offsets_topic(settings),
+        is_explicit_factor=keys.OFFSET_STORAGE_REPLICATION_FACTOR in settings,
+        factor_key=keys.OFFSET_STORAGE_REPLICATION_FACTOR.name,
+    )
+
+
+def create_worker_topics(admin: Admin, settings: Settings) -> None:
+    """Create a Connect worker's three topics where they are missing.
+
+    Raises ConfigError for a topic that is there and not compacted: what the worker knows would be deleted with time.
+    """
+    create_offsets_topic(admin, settings)
+    for topic, key in (
+        (config_topic(settings), store_keys.CONFIG_STORAGE_REPLICATION_FACTOR),
+        (status_topic(settings), store_keys.STATUS_STORAGE_REPLICATION_FACTOR),
+    ):
+        create_internal_topic(admin, topic, is_explicit_factor=key in settings, factor_key=key.name)
+    _check_cleanup(admin, settings)
+
+
+def _check_cleanup(admin: Admin, settings: Settings) -> None:
+    """Where the configs may not be read, the topics are taken to be sound, as Connect does."""
+    names = {
+        settings[key]: key.name
+        for key in (keys.OFFSET_STORAGE_TOPIC, store_keys.CONFIG_STORAGE_TOPIC, store_keys.STATUS_STORAGE_TOPIC)
+    }
+    described, _refused = admin.described_configs(names)
+    for topic, entries in described.items():
+        policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), "compact")
+        if policy != "compact":
+            raise ConfigError(
+                f"{names[topic]}: the topic '{topic}' has cleanup.policy={policy}, so that what the worker knows would"
+                " be lost with time; set its cleanup.policy to compact, or name another topic."
+            )
 
 
 def ensure_internal_topic(

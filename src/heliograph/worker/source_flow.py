@@ -13,23 +13,31 @@ import queue
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
-from heliograph.engine.offset_store import read_offsets
+from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
 from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
-from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME, offset_syncs_topic, transactional_prefix
+from heliograph.mirror.internal_topics import offset_syncs_topic, transactional_prefix
 from heliograph.model import TopicPartition
 from heliograph.worker.acl_sync import AclSync
-from heliograph.worker.clusters import cluster_spec, fetch_limits, make_admin, produce_limits
+from heliograph.worker.clusters import (
+    Written,
+    cluster_spec,
+    fetch_limits,
+    make_admin,
+    produce_limits,
+    progress_spec,
+    records_spec,
+)
 from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.internal_topics import create_offsets_topic, ensure_internal_topic
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
@@ -38,10 +46,10 @@ from heliograph.worker.topic_sync import Replicated, TopicSync
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from heliograph.config.dedicated import MirrorMakerConfig
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
     from heliograph.engine.report import TaskReport
-    from heliograph.model import Flow, SourceOffset
+    from heliograph.model import Flow
     from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
@@ -70,7 +78,7 @@ class SourceFlow:
 
     def __init__(
         self,
-        config: MirrorMakerConfig,
+        config: MirrorConfig,
         flow: Flow,
         engine: SparkEngine,
         *,
@@ -84,21 +92,28 @@ class SourceFlow:
         self._settings = config.settings(flow)
         self._consumer = config.client(flow.source, "consumer", flow)
         self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
-        self._transactional_prefix = transactional_prefix(self._settings)
+        self._transactional_prefix = transactional_prefix(self._settings, config.source_connector)
         self._engine = engine
         self._flow_count = flow_count
         self._once = once
         self._source = make_admin(config, flow.source, flow)
-        self._target = make_admin(config, flow.target, flow)
+        self._written = Written(config, flow)
+        self._target = self._written.target
         self._rules = topic_rules(config, flow)
         self._topics = TopicSync(self._settings, self._rules, self._source, self._target)
+        # A producer's cluster that is not the one we administer needs the remote topics too.
+        self._record_topics = (
+            None
+            if self._written.records is self._target
+            else TopicSync(self._settings, self._rules, self._source, self._written.records)
+        )
         self._schedule = Schedule()
         self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
         self._tasks: list[_Task] = []
         self._replicated = Replicated((), {})
         self._stop_offsets: dict[TopicPartition, int] = {}
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"flow-{flow}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -133,17 +148,18 @@ class SourceFlow:
             self._abandon()
         finally:
             self._source.close()
-            self._target.close()
+            self._written.close()
 
     def _begin(self) -> None:
         timeout_s = self._settings[keys.CONNECT_TIMEOUT_MS] / 1000
         self._source.wait_until_reachable(timeout_s)
-        self._target.wait_until_reachable(timeout_s)
-        self._offsets_topic = self._topics.ensure_offsets_topic()
+        for client in self._written.clients:
+            client.wait_until_reachable(timeout_s)
+        self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
         self._syncs = self._ensure_offset_syncs()
         if self._is_exactly_once:
-            fence_producers(self._target, self._transactional_prefix)
-        self._replicated = self._topics.sync()
+            fence_producers(self._written.records, self._transactional_prefix)
+        self._replicated = self._sync_topics()
         self._tell_troubles(TOPICS_STEP, self._replicated.troubles)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
@@ -216,8 +232,15 @@ class SourceFlow:
             for trouble in told:
                 log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))
 
+    def _sync_topics(self) -> Replicated:
+        replicated = self._topics.sync()
+        if self._record_topics is None:
+            return replicated
+        written = self._record_topics.sync()
+        return replace(written, troubles=(*replicated.troubles, *written.troubles))
+
     def _refresh(self) -> tuple[str, ...]:
-        self._replicated = self._topics.sync()
+        self._replicated = self._sync_topics()
         assigned = frozenset[TopicPartition]().union(*(task.tps for task in self._tasks))
         if assigned != frozenset(self._replicated.partitions):  # also where the last assignment did not come to its end
             self._assign()
@@ -242,19 +265,19 @@ class SourceFlow:
         shares = assign(self._replicated.partitions, count, [task.tps for task in self._tasks])
         self._tasks += [_Task(number, frozenset()) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
-        positions = self._positions() if changed else {}
+        progress = self._progress() if changed else Progress({}, frozenset())
         for task in changed:
             task.tps = shares[task.number]
             if task.running is not None:
-                self._engine.assign(task.running, self._partition_specs(task, positions))
+                self._engine.assign(task.running, self._partition_specs(task, progress))
             elif task.restart_at is None:
-                self._start(task, positions)
+                self._start(task, progress)
 
-    def _start(self, task: _Task, positions: dict[TopicPartition, SourceOffset]) -> None:
+    def _start(self, task: _Task, progress: Progress) -> None:
         task.attempt += 1
         task.restart_at = None
         task.started_at = time.monotonic()
-        spec = self._task_spec(task, positions)
+        spec = self._task_spec(task, progress)
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
@@ -262,9 +285,9 @@ class SourceFlow:
         now = time.monotonic()
         due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
         if due:
-            positions = self._positions()
+            progress = self._progress()
             for task in due:
-                self._start(task, positions)
+                self._start(task, progress)
         return ()
 
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
@@ -294,32 +317,35 @@ class SourceFlow:
             log.debug("%s", end.trace)
         log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
 
-    def _positions(self) -> dict[TopicPartition, SourceOffset]:
-        return read_offsets(self._target, self._offsets_topic.name, SOURCE_CONNECTOR_NAME, self.flow.source)
+    def _progress(self) -> Progress:
+        return read_progress(
+            self._written.progress, self._offsets_topic.name, self._config.source_connector, self.flow.source
+        )
 
-    def _partition_specs(self, task: _Task, offsets: dict[TopicPartition, SourceOffset]) -> tuple[PartitionSpec, ...]:
+    def _partition_specs(self, task: _Task, progress: Progress) -> tuple[PartitionSpec, ...]:
         return tuple(
             PartitionSpec(
                 tp,
                 self._replicated.remote_topics[tp.topic],
-                offsets.get(tp),
+                progress.offsets.get(tp),
                 self._stop_offsets.get(tp) if self._once else None,
+                tp in progress.forgotten,
             )
             for tp in sorted(task.tps)
         )
 
-    def _task_spec(self, task: _Task, positions: dict[TopicPartition, SourceOffset]) -> TaskSpec:
+    def _task_spec(self, task: _Task, progress: Progress) -> TaskSpec:
         settings = self._settings
-        producer = self._config.client(self.flow.target, "producer", self.flow)
+        producer = self._config.records_client(self.flow)
         rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
         return TaskSpec(
-            task_id=f"{self.flow}-{task.number}",
+            task_id=f"{self._config.label(self.flow)}-{task.number}",
             attempt=task.attempt,
             flow=self.flow,
             source=cluster_spec(self._config, self.flow.source, "consumer", self.flow),
-            target=cluster_spec(self._config, self.flow.target, "producer", self.flow),
-            partitions=self._partition_specs(task, positions),
-            connector=SOURCE_CONNECTOR_NAME,
+            target=records_spec(self._config, self.flow),
+            partitions=self._partition_specs(task, progress),
+            connector=self._config.source_connector,
             offsets_topic=self._offsets_topic.name,
             offsets_partition_count=self._offsets_topic.partition_count,
             commit_interval_ms=settings[keys.OFFSET_FLUSH_INTERVAL_MS],
@@ -334,6 +360,7 @@ class SourceFlow:
             on_truncation=settings[keys.ON_TRUNCATION],
             on_recreated=settings[keys.ON_RECREATED],
             syncs=self._syncs,
+            progress=progress_spec(self._config, self.flow),
         )
 
     # --- the end ------------------------------------------------------------------------------------------------------

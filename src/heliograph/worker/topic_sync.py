@@ -13,7 +13,6 @@ from heliograph.mirror.internal_topics import offsets_topic
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
 from heliograph.model import TopicPartition, TopicState
-from heliograph.worker.internal_topics import create_internal_topic
 from heliograph.worker.troubles import ToldOnce, by_reason
 
 if TYPE_CHECKING:
@@ -68,15 +67,6 @@ class TopicSync:
         self._source = source
         self._target = target
         self._told = ToldOnce(log)
-
-    def ensure_offsets_topic(self) -> CreateTopic:
-        """Create the topic of progress where it is missing; returns it with the partitions it really has."""
-        return create_internal_topic(
-            self._target,
-            offsets_topic(self._settings),
-            is_explicit_factor=keys.OFFSET_STORAGE_REPLICATION_FACTOR in self._settings,
-            factor_key=keys.OFFSET_STORAGE_REPLICATION_FACTOR.name,
-        )
 
     def sync(self) -> Replicated:
         """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
@@ -136,9 +126,10 @@ class TopicSync:
         refused = self._target.create_topics(topics)
         disliked = [topic for topic in topics if topic.name in refused and refused[topic.name].code == INVALID_CONFIG]
         if disliked:
-            progress = offsets_topic(self._settings).name  # any topic tells which configs there are; this one exists
-            described, _refused = self._target.described_configs([progress])
-            known = {entry.name for entry in described.get(progress, ())}
+            # Any topic tells which configs there are; the one of progress is ours to describe.
+            there = sorted(self._target.view().partition_counts, key=offsets_topic(self._settings).name.__ne__)
+            described, _refused = self._target.described_configs(there[:1])
+            known = {entry.name for entries in described.values() for entry in entries}
             reduced = [
                 replace(topic, configs=tuple(config for config in topic.configs if config[0] in known))
                 for topic in disliked

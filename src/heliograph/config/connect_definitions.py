@@ -1,0 +1,134 @@
+"""The keys of MM2's three connectors as Connect's REST API tells them, made from the table of keys.
+
+Which keys a connector has is their scope in the table; the few that the table knows beyond Java's own definitions are
+left out here, so that tools which compare see what they expect. A default is the one that holds, where Heliograph's
+differs from MM2's. How Connect lays out its framework's keys on a page is not in the table: it stands below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heliograph.config.keys import TABLE
+from heliograph.config.types import CLASS, PASSWORD, STRING, Scope
+
+if TYPE_CHECKING:
+    from heliograph.config.connector import Kind
+    from heliograph.config.types import Key
+
+GROUPS = (
+    "Common",
+    "Transforms",
+    "Predicates",
+    "Error Handling",
+    "Topic Creation",
+    "Exactly Once Support",
+    "offsets.topic",
+)
+REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
+SCOPES: dict[Kind, Scope] = {
+    "source": Scope.SOURCE,
+    "checkpoint": Scope.CHECKPOINT,
+    "heartbeat": Scope.HEARTBEAT,
+}
+
+
+class _Place(NamedTuple):
+    group: str | None
+    order: int
+    width: str
+    display_name: str
+
+
+_FRAMEWORK = {
+    "name": _Place("Common", 1, "MEDIUM", "Connector name"),
+    "connector.class": _Place("Common", 2, "LONG", "Connector class"),
+    "connector.plugin.version": _Place("Common", 3, "MEDIUM", "Connector version"),
+    "tasks.max": _Place("Common", 4, "SHORT", "Tasks max"),
+    "tasks.max.enforce": _Place("Common", 5, "SHORT", "Enforce tasks max"),
+    "key.converter": _Place("Common", 6, "SHORT", "Key converter class"),
+    "key.converter.plugin.version": _Place("Common", 7, "SHORT", "Key converter version"),
+    "value.converter": _Place("Common", 8, "SHORT", "Value converter class"),
+    "value.converter.plugin.version": _Place("Common", 9, "SHORT", "Value converter version"),
+    "header.converter": _Place("Common", 10, "SHORT", "Header converter class"),
+    "header.converter.plugin.version": _Place("Common", 11, "SHORT", "Header converter version"),
+    "transforms": _Place("Transforms", 12, "LONG", "Transforms"),
+    "predicates": _Place("Predicates", 13, "LONG", "Predicates"),
+    "config.action.reload": _Place("Common", 14, "MEDIUM", "Reload Action"),
+    "errors.retry.timeout": _Place("Error Handling", 1, "MEDIUM", "Retry Timeout for Errors"),
+    "errors.retry.delay.max.ms": _Place("Error Handling", 2, "MEDIUM", "Maximum Delay Between Retries for Errors"),
+    "errors.tolerance": _Place("Error Handling", 3, "SHORT", "Error Tolerance"),
+    "errors.log.enable": _Place("Error Handling", 4, "SHORT", "Log Errors"),
+    "errors.log.include.messages": _Place("Error Handling", 5, "SHORT", "Log Error Details"),
+    "topic.creation.groups": _Place("Topic Creation", 1, "LONG", "Topic Creation Groups"),
+    "exactly.once.support": _Place("Exactly Once Support", 2, "SHORT", "Exactly once support"),
+    "transaction.boundary": _Place("Exactly Once Support", 3, "SHORT", "Transaction Boundary"),
+    "transaction.boundary.interval.ms": _Place("Exactly Once Support", 4, "SHORT", "Transaction boundary interval"),
+    "offsets.storage.topic": _Place("offsets.topic", 1, "LONG", "Offsets topic"),
+}
+# In the table, yet not among Java's definitions: read by a filter, written by MM2 for its tasks, or removed in 4.0.
+_NOT_DEFINED = frozenset(
+    {
+        "bootstrap.servers",
+        "use.defaults.from",
+        "task.assigned.partitions",
+        "task.assigned.groups",
+        "task.index",
+        "use.incremental.alter.configs",
+        "add.source.alias.to.metrics",
+        "auto.include.jmx.reporter",
+    }
+)
+_NOT_DEFINED_FOR_CHECKPOINTS = frozenset({"topics", "topics.exclude", "emit.offset-syncs.enabled"})
+# A connector has Connect's default, whatever a dedicated-mode file has.
+_CONNECTS_DEFAULT = frozenset({"tasks.max"})
+
+
+def defined_keys(kind: Kind) -> tuple[Key[Any], ...]:
+    """Every key of a connector: the framework's in Connect's order, then MM2's in the table's."""
+    framework = tuple(TABLE[name] for name in _FRAMEWORK)
+    others = tuple(row for row in TABLE.values() if row.name not in _FRAMEWORK and _is_defined(kind, row))
+    return framework + others
+
+
+def definition(row: Key[Any]) -> dict[str, Any]:
+    """One key, with the members of Connect's ConfigKeyInfo."""
+    place = _FRAMEWORK.get(row.name, _Place(None, -1, "NONE", row.name))
+    default = row.mm2_default if row.name in _CONNECTS_DEFAULT else row.default
+    return {
+        "name": row.name,
+        "type": row.type.name,
+        "required": row.name in REQUIRED,
+        "default_value": None if row.name in REQUIRED else shown(row, default),
+        "importance": row.importance.name,
+        "documentation": row.doc,
+        "group": place.group,
+        "order_in_group": place.order,
+        "width": place.width,
+        "display_name": place.display_name,
+        "dependents": [],
+    }
+
+
+def own_definition(name: str) -> dict[str, Any]:
+    """The definition of a key that no table knows, such as one behind `producer.override.`."""
+    return definition(TABLE.get(name) or TABLE["name"]) | {"name": name, "required": False, "display_name": name}
+
+
+def shown(row: Key[Any], value: Any) -> str | None:
+    """A value as Connect tells it; secrets are hidden, and an empty text or class is none."""
+    if value is None or (value == "" and row.type in (STRING, CLASS, PASSWORD)):
+        return None
+    if row.type is PASSWORD:
+        return "[hidden]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _is_defined(kind: Kind, row: Key[Any]) -> bool:
+    if row.name in _NOT_DEFINED or row.name.startswith("heliograph.") or row.replaced_by is not None:
+        return False
+    if kind == "checkpoint" and row.name in _NOT_DEFINED_FOR_CHECKPOINTS:
+        return False
+    return bool(row.scope & (SCOPES[kind] | Scope.CLIENT))

@@ -1,0 +1,207 @@
+"""One connector of a Connect worker, understood: its map of strings over the worker's settings.
+
+Which place wins (later over earlier), as in Connect and MM2's connectors:
+
+- settings: the worker's keys, then the connector's own;
+- a client of the source or the target: `source.cluster.`, `consumer.`, `source.consumer.` of the connector;
+- the producer of records: the worker's `bootstrap.servers` and `producer.`, then the connector's `producer.override.`;
+- progress: the worker's own connection. With exactly-once it goes with the records, since one transaction holds both.
+
+So where the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
+keep their placeholders until they are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from heliograph.config import client_keys, keys
+from heliograph.config.names import ROLES
+from heliograph.config.overlays import Layer, is_every_clients, is_own_client_key, origins
+from heliograph.config.types import Scope, Settings, split_list
+from heliograph.errors import ConfigError
+from heliograph.model import Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from heliograph.config.placeholders import Resolver
+
+Kind = Literal["source", "checkpoint", "heartbeat"]
+
+_PACKAGE = "org.apache.kafka.connect.mirror."
+_KINDS: dict[str, Kind] = {"Source": "source", "Checkpoint": "checkpoint", "Heartbeat": "heartbeat"}
+CLASSES: dict[Kind, str] = {kind: f"{_PACKAGE}Mirror{word}Connector" for word, kind in _KINDS.items()}
+# Connect's defaults where a dedicated-mode file has others.
+_DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
+_PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
+
+
+def kind_of(class_name: str | None) -> Kind | None:
+    """Which of MM2's connectors a class is, by its full name or one of Connect's aliases; None where it is another."""
+    word = (class_name or "").strip().removeprefix(_PACKAGE).removesuffix("Connector")
+    return _KINDS.get(word.removeprefix("Mirror")) if word.startswith("Mirror") else None
+
+
+@dataclass(frozen=True)
+class ConnectorConfig:
+    """A connector and the worker it runs in; both maps as they were written."""
+
+    name: str
+    raw: Mapping[str, str]
+    worker: Mapping[str, str]
+    resolver: Resolver
+
+    @property
+    def kind(self) -> Kind:
+        """What the connector does; raises ConfigError where it is none of MM2's."""
+        class_name = self.raw.get("connector.class")
+        kind = kind_of(class_name)
+        if kind is None:
+            raise ConfigError(f"connector.class: '{class_name}' is not a connector of MirrorMaker 2.")
+        return kind
+
+    @cached_property
+    def flow(self) -> Flow:
+        """The pair of clusters, by their aliases."""
+        view = self._view(self.raw, [_own("", lambda key: key in {keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name})])
+        if not view[keys.SOURCE_ALIAS]:
+            raise ConfigError("source.cluster.alias: the connector does not name its source; add the source's alias.")
+        return Flow(view[keys.SOURCE_ALIAS], view[keys.TARGET_ALIAS])
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """The connector's flow."""
+        return (self.flow,)
+
+    @property
+    def enabled_flows(self) -> tuple[Flow, ...]:
+        """The connector's flow, unless it is switched off."""
+        return (self.flow,) if self.settings(self.flow)[keys.ENABLED] else ()
+
+    @property
+    def heartbeat_flows(self) -> tuple[Flow, ...]:
+        """The connector's flow, where it is one of heartbeats and they are wanted."""
+        is_beating = self.kind == "heartbeat" and self.settings(self.flow)[keys.EMIT_HEARTBEATS_ENABLED]
+        return (self.flow,) if is_beating else ()
+
+    @property
+    def source_connector(self) -> str:
+        """Progress is kept under the connector's name."""
+        return self.name
+
+    def label(self, flow: Flow) -> str:  # noqa: ARG002
+        """A connector is called by its name: many may have the same clusters."""
+        return self.name
+
+    def settings(self, flow: Flow) -> Settings:
+        """The connector's settings over the worker's."""
+        of_worker = self._view(self.worker, [_own("", _is_workers)])
+        own = self._view(self.raw, [_own("", _is_connectors)])
+        aliases = {keys.SOURCE_ALIAS.name: flow.source, keys.TARGET_ALIAS.name: flow.target}
+        return Settings({**_DEFAULTS, **of_worker.values, **own.values, **aliases})
+
+    def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
+        """A client of the source's or the target's cluster, as the connector's own clients are made."""
+        side = "source" if alias == (flow or self.flow).source else "target"
+        return self._view(
+            self.raw,
+            [
+                _own(f"{side}.cluster.", is_every_clients),
+                _own(f"{side}.cluster.", _is_connection),
+                _own(f"{role}.", is_own_client_key(role)),
+                _own(f"{side}.{role}.", _any),
+            ],
+            f"{side}.cluster.",
+        )
+
+    def records_client(self, flow: Flow) -> Settings:  # noqa: ARG002
+        """The worker's producer with what the connector may override."""
+        of_worker = self._view(self.worker, [_own("", "bootstrap.servers".__eq__), _own("producer.", _any)])
+        allowed = override_policy(self.worker)
+        own = self._view(self.raw, [_own("producer.override.", allowed)])
+        names = {key: f"producer.override.{key}" for key in own.values}
+        return Settings(
+            {**of_worker.values, **own.values}, "producer.", {"bootstrap.servers": "bootstrap.servers"} | names
+        )
+
+    def progress_client(self, flow: Flow) -> Settings | None:
+        """The worker's own connection, where records are not written by the same."""
+        if self.settings(flow)[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
+            return None
+        own = worker_client(self.worker, self.resolver)
+        return None if _connection(own) == _connection(self.records_client(flow)) else own
+
+    def refused_overrides(self) -> Iterator[tuple[str, str]]:
+        """Each client key that the worker's policy keeps the connector from setting, with Connect's sentence."""
+        allowed = override_policy(self.worker)
+        for role in ROLES:
+            prefix = f"{role}.override."
+            for key in (name.removeprefix(prefix) for name in self.raw if name.startswith(prefix)):
+                if not allowed(key):
+                    words = f"The '{policy_name(self.worker)}' policy does not allow '{key}' to be overridden"
+                    yield prefix + key, f"{words} in the connector configuration."
+
+    def _view(self, raw: Mapping[str, str], layers: Iterable[Layer], prefix: str = "") -> Settings:
+        return resolved_view(raw, layers, self.resolver, prefix)
+
+
+def worker_client(worker: Mapping[str, str], resolver: Resolver) -> Settings:
+    """How a worker reaches its own cluster, where its three topics are."""
+    return resolved_view(worker, [_own("", is_every_clients), _own("", _is_connection)], resolver)
+
+
+def resolved_view(raw: Mapping[str, str], layers: Iterable[Layer], resolver: Resolver, prefix: str = "") -> Settings:
+    """What the layers take of a map, the last one winning, placeholders resolved."""
+    written_as = {key: places[-1].name for key, places in origins(raw, layers).items()}
+    values = {key: resolver.resolve(name, raw[name]) for key, name in written_as.items()}
+    return Settings(values, prefix, written_as)
+
+
+def policy_name(worker: Mapping[str, str]) -> str:
+    """Connect's word for which client keys a connector may set: All, None or Principal."""
+    text = worker.get("connector.client.config.override.policy", "").strip() or "All"
+    name = text.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
+    if name not in {"All", "None", "Principal"}:
+        raise ConfigError(
+            f"connector.client.config.override.policy: '{text}' is not a policy; there are All, None and Principal."
+        )
+    return name
+
+
+def override_policy(worker: Mapping[str, str]) -> Callable[[str], bool]:
+    """Whether a connector may override a client key."""
+    policy = policy_name(worker)
+    return {"All": _any, "None": lambda _key: False, "Principal": _PRINCIPAL_KEYS.__contains__}[policy]
+
+
+def _connection(client: Settings) -> tuple[frozenset[str], dict[str, str]]:
+    """What decides where a client connects and as whom."""
+    servers = frozenset(split_list(client.values.get(client_keys.BOOTSTRAP_SERVERS.name, "")))
+    others = {key: value for key, value in client.values.items() if _is_connection(key) and key != "bootstrap.servers"}
+    return servers, others
+
+
+def _own(prefix: str, takes: Callable[[str], bool]) -> Layer:
+    return Layer(prefix, "", takes)
+
+
+def _any(_key: str) -> bool:
+    return True
+
+
+def _is_connection(key: str) -> bool:
+    return key in keys.TABLE and bool(keys.TABLE[key].scope & Scope.CLIENT)
+
+
+def _is_workers(key: str) -> bool:
+    """A connector inherits the worker's keys, not its converters: those are for data, which stays as it is."""
+    row = keys.TABLE.get(key)
+    return row is not None and bool(row.scope & Scope.WORKER) and not row.scope & Scope.CONNECTOR
+
+
+def _is_connectors(key: str) -> bool:
+    """Unknown keys pass: a filter or policy of the user's may read them."""
+    return key not in keys.TABLE or bool(keys.TABLE[key].scope & Scope.CONNECTOR)

@@ -1,0 +1,229 @@
+"""The keys of the three connectors as REST tells them, compared with the ConfigDefs of Java 4.3.1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph.config.connect_definitions import GROUPS, definition
+from heliograph.config.connect_validation import ConnectorPlugins
+from heliograph.config.connector import CLASSES, Kind
+from heliograph.config.keys import TABLE
+from heliograph.config.placeholders import Resolver
+
+DUMP = json.loads((Path(__file__).parent / "java_configdefs.json").read_text())
+CONFIGS: dict[Kind, str] = {
+    "source": "MirrorSourceConfig",
+    "checkpoint": "MirrorCheckpointConfig",
+    "heartbeat": "MirrorHeartbeatConfig",
+}
+MEMBERS = [
+    "name",
+    "type",
+    "required",
+    "default_value",
+    "importance",
+    "documentation",
+    "group",
+    "order_in_group",
+    "width",
+    "display_name",
+    "dependents",
+]
+# Ours, and told as such: what holds where the key is not set.
+OTHER_DEFAULTS = {"refresh.topics.interval.seconds", "refresh.groups.interval.seconds"}
+
+
+class NoLookup:
+    def variable(self, name: str) -> str | None:
+        return {"ALIAS": "A", "SECRET": "s"}.get(name)
+
+    def read_text(self, path: str) -> str | None:
+        raise AssertionError(path)
+
+
+def plugins(**worker: str) -> ConnectorPlugins:
+    settings = {name.replace("__", "."): value for name, value in worker.items()}
+    return ConnectorPlugins(settings, Resolver(NoLookup(), settings))
+
+
+def java(kind: Kind) -> dict[str, Any]:
+    found: dict[str, Any] = DUMP[CONFIGS[kind]] | DUMP["SourceConnectorConfig"]
+    return found
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_connector_has_javas_keys_and_no_others(kind: Kind) -> None:
+    told = plugins().definitions(CLASSES[kind])
+    assert sorted(entry["name"] for entry in told) == sorted(java(kind))
+    assert all(list(entry) == MEMBERS for entry in told)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_key_is_told_as_java_tells_it(kind: Kind) -> None:
+    differ = {}
+    for entry in plugins().definitions(CLASSES[kind]):
+        known = java(kind)[entry["name"]]
+        default = known["default"]
+        text = ",".join(default) if isinstance(default, list) else default
+        text = str(text).lower() if isinstance(text, bool) else text
+        expected = (known["type"], known["importance"], known["required"], None if text is None else str(text))
+        ours = (entry["type"], entry["importance"], entry["required"], entry["default_value"])
+        if ours != expected:
+            differ[entry["name"]] = (ours, expected)
+    assert set(differ) <= OTHER_DEFAULTS
+
+
+def test_a_default_that_differs_is_the_one_that_holds() -> None:
+    row = TABLE["refresh.topics.interval.seconds"]
+    assert definition(row)["default_value"] == str(row.default) != str(row.mm2_default)
+    assert definition(TABLE["tasks.max"])["default_value"] == "1"
+
+
+def test_a_framework_key_has_its_place_on_connects_page() -> None:
+    entry = definition(TABLE["errors.tolerance"])
+    place = (entry["group"], entry["order_in_group"], entry["width"], entry["display_name"])
+    assert place == ("Error Handling", 3, "SHORT", "Error Tolerance")
+    other = definition(TABLE["topics"])
+    assert (other["group"], other["order_in_group"], other["width"]) == (None, -1, "NONE")
+
+
+# --- validation -----------------------------------------------------------------------------------
+GOOD = {"name": "c", "connector.class": "MirrorSource", "source.cluster.alias": "A"}
+
+
+def errors(kind: Kind = "source", worker: dict[str, str] | None = None, **changes: str | None) -> dict[str, list[str]]:
+    config: dict[str, str | None] = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
+    catalogue = ConnectorPlugins(worker or {}, Resolver(NoLookup(), {}))
+    told = catalogue.validate(CLASSES[kind], config)
+    found = {each["value"]["name"]: each["value"]["errors"] for each in told["configs"] if each["value"]["errors"]}
+    assert told["error_count"] == sum(map(len, found.values())) == len(catalogue.errors(CLASSES[kind], config))
+    return found
+
+
+def test_a_good_config_has_connects_structure_and_no_errors() -> None:
+    told = plugins().validate("MirrorSource", GOOD | {"topics": "a , b", "tasks.max": "3"})
+    assert (told["name"], told["error_count"], told["groups"]) == ("MirrorSource", 0, list(GROUPS))
+    values = {each["definition"]["name"]: each["value"] for each in told["configs"]}
+    assert values["topics"] == {
+        "name": "topics",
+        "value": "a,b",
+        "recommended_values": [],
+        "errors": [],
+        "visible": True,
+    }
+    assert (values["tasks.max"]["value"], values["key.converter"]["value"]) == ("3", None)
+    assert len(told["configs"]) == len(java("source"))
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_missing_keys_are_told_in_javas_words(kind: Kind) -> None:
+    told = plugins().validate(CLASSES[kind], {"connector.class": CLASSES[kind], "tasks.max": "zero"})
+    found = [error for each in told["configs"] for error in each["value"]["errors"]]
+    assert found == [
+        'Missing required configuration "name" which has no default value.',
+        "Invalid value zero for configuration tasks.max: Not a number of type INT",
+        "Invalid value null for configuration tasks.max: Value must be non-null",
+        'Missing required configuration "source.cluster.alias" which has no default value.',
+    ]
+    assert told["error_count"] == 4
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("tasks.max", "0", "Value must be at least 1"),
+        ("enabled", "perhaps", "Expected value to be either true or false"),
+        ("replication.factor", "two", "Not a number of type INT"),
+        ("offset-syncs.topic.location", "moon", "String must be one of: source, target"),
+        ("errors.tolerance", "some", "String must be one of: none, all"),
+        ("name", "", "String may not be empty"),
+        ("name", "a\x07", "String may not contain control sequences but had the following ASCII chars: 7"),
+    ],
+)
+def test_a_wrong_value_is_told_in_javas_words(key: str, value: str, why: str) -> None:
+    assert errors(**{key: value}) == {key: [f"Invalid value {value} for configuration {key}: {why}"]}
+
+
+def test_a_null_is_told() -> None:
+    assert errors(topics=None) == {"topics": ["Null value can not be supplied as the configuration value."]}
+    assert errors(whatever=None) == {"whatever": ["Null value can not be supplied as the configuration value."]}
+
+
+def test_what_heliograph_cannot_do_is_an_error() -> None:
+    (why,) = errors(transforms="t")["transforms"]
+    assert why.startswith("Invalid value t for configuration transforms: Heliograph copies batches as they are")
+    (why,) = errors(key__converter="org.apache.kafka.connect.json.JsonConverter")["key.converter"]
+    assert "Heliograph keeps the bytes of every key" in why
+    assert errors(key__converter="org.apache.kafka.connect.converters.ByteArrayConverter") == {}
+
+
+def test_keys_beyond_javas_are_looked_at_where_they_are_set() -> None:
+    assert set(errors(**{"heliograph.throttle.bytes.per.second": "x"})) == {"heliograph.throttle.bytes.per.second"}
+    assert set(errors("checkpoint", emit__heartbeats__enabled="x")) == set()  # not a key of this connector
+    assert errors(**{"my.own.filter.key": "x", "source.cluster.bootstrap.servers": "h:1"}) == {}
+
+
+def test_offset_syncs_that_are_off_and_set_up_contradict_each_other() -> None:
+    why = "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
+    changes = {"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "target"}
+    assert errors(**changes) == {"offset-syncs.topic.location": [why]}
+    assert errors(**{"emit.offset-syncs.enabled": "false"}) == {}
+
+
+def test_checkpoints_cannot_be_switched_off_in_their_own_connector() -> None:
+    """MirrorCheckpointConfigTest.testValidateIfConnectorEnabled and testSkipValidationIfConnectorDisabled."""
+    off = {"emit.checkpoints.enabled": "false", "emit.offset-syncs.enabled": "false"}
+    assert errors("checkpoint", **off) == {
+        "emit.checkpoints.enabled": ["MirrorCheckpointConnector can't run with emit.checkpoints.enabled set to false"],
+        "emit.offset-syncs.enabled": ["MirrorCheckpointConnector can't run without offset syncs"],
+    }
+    assert errors("checkpoint", enabled="false", **off) == {}
+
+
+def test_exactly_once_that_is_required_must_be_possible() -> None:
+    """MirrorSourceConnectorTest.testExactlyOnceSupportValidation."""
+    ready = {"exactly.once.source.support": "enabled"}
+    required = {"exactly.once.support": "required"}
+    assert errors(worker=ready, **required) == {}
+    assert errors(**required) == {
+        "exactly.once.support": ["This worker does not have exactly-once source support enabled."]
+    }
+    dirty = {"source.consumer.isolation.level": "read_uncommitted"}
+    (why,) = errors(worker=ready, **required, **dirty)["exactly.once.support"]
+    assert "source consumer is configured with isolation.level set to 'read_committed'" in why
+    assert errors("heartbeat", worker=ready, **required) == {
+        "exactly.once.support": [
+            "The connector does not support exactly-once semantics with the provided configuration."
+        ]
+    }
+
+
+def test_a_refused_override_is_told_with_its_key() -> None:
+    policy = {"connector.client.config.override.policy": "None"}
+    assert errors(worker=policy, producer__override__acks="1") == {
+        "producer.override.acks": [
+            "The 'None' policy does not allow 'acks' to be overridden in the connector configuration."
+        ]
+    }
+
+
+def test_a_secret_is_never_shown() -> None:
+    catalogue = plugins()
+    config = GOOD | {"sasl.jaas.config": "module required password=p;", "source.cluster.alias": "${env:ALIAS}"}
+    told = {each["value"]["name"]: each["value"] for each in catalogue.validate(CLASSES["source"], config)["configs"]}
+    assert told["sasl.jaas.config"]["value"] == "[hidden]"
+    assert told["source.cluster.alias"]["value"] == "${env:ALIAS}"
+
+
+def test_a_placeholder_that_nobody_fills_is_told() -> None:
+    assert errors(topics="${env:NOBODY}") == {"topics": ["topics: the environment variable NOBODY is not set."]}
+
+
+def test_names_and_aliases_of_the_plugins() -> None:
+    assert sorted(plugins().connector_classes()) == sorted(CLASSES.values())
+    assert plugins().resolve("MirrorHeartbeat") == CLASSES["heartbeat"]
+    assert plugins().resolve("FileStreamSource") is None

@@ -1,0 +1,48 @@
+"""An engine whose tasks are threads of this process: a flow's whole loop against real brokers, without Spark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from heliograph.engine.copy_loop import CopyLoop
+from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.engine.report import TaskReport
+from heliograph.engine.spec import PartitionSpec, TaskSpec
+from heliograph.errors import HeliographError
+from tests.copying import HandLease
+
+
+class ThreadEngine:
+    """Runs each task in a thread."""
+
+    def __init__(self, slots: int = 4) -> None:
+        self.slots = slots
+        self._leases: dict[RunningTask, HandLease] = {}
+
+    def start(
+        self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], on_end: Callable[[TaskEnd], None]
+    ) -> RunningTask:
+        task = RunningTask(spec, on_report)
+        lease = self._leases[task] = HandLease(lambda report: on_report(spec, report))
+
+        def run() -> None:
+            try:
+                on_end(TaskEnd(spec, report=CopyLoop(spec, lease).run()))
+            except HeliographError as error:
+                on_end(TaskEnd(spec, error=str(error)))
+
+        threading.Thread(target=run, daemon=True).start()
+        return task
+
+    def stop(self, task: RunningTask, reason: str) -> None:
+        self._leases[task].stop_reason = reason
+
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+        self._leases[task].assignment = partitions
+
+
+def thread_engine(slots: int = 4) -> SparkEngine:
+    """For parts that want the real one by name."""
+    return cast("SparkEngine", ThreadEngine(slots))
