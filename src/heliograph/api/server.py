@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _GRACE_S = 5
+_IDLE_S = 30  # as Connect's; clients that keep connections count on it
 _START_TIMEOUT_S = 30.0
 _BACKLOG = 128
 
@@ -40,9 +41,11 @@ class RestServer:
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="warning",
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_GRACE_S,
         )
         self._server = uvicorn.Server(config)

@@ -1,0 +1,65 @@
+"""Where the REST server listens, from the keys of a worker's file."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.config.listeners import Listener, advertised_listener, rest_listeners
+from heliograph.config.types import Settings
+from heliograph.errors import ConfigError
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, [("127.0.0.1", 8083)]),
+        ({"rest.port": "28082"}, [("127.0.0.1", 28082)]),
+        ({"rest.port": "8083", "rest.host.name": EVERYWHERE}, [(EVERYWHERE, 8083)]),
+        ({"rest.host.name": '"localhost"'}, [("localhost", 8083)]),
+        ({"listeners": "http://:8084"}, [("127.0.0.1", 8084)]),
+        ({"listeners": "http://0.0.0.0:8084", "rest.port": "1"}, [(EVERYWHERE, 8084)]),
+        ({"listeners": "HTTP://a:1, http://[::1]:2/"}, [("a", 1), ("::1", 2)]),
+        ({"listeners": "http://127.0.0.1:0"}, [("127.0.0.1", 0)]),
+    ],
+)
+def test_the_file_says_where_to_listen(values: dict[str, str], expected: list[tuple[str, int]]) -> None:
+    assert list(rest_listeners(Settings(values))) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"listeners": "https://:8443"}, "listeners: 'https://:8443' is https"),
+        ({"listeners": "8083"}, "listeners: '8083' is not an address"),
+        ({"listeners": "http://a"}, "'http://a' is not an address"),
+        ({"listeners": "http://a:99999"}, "is not an address"),
+        ({"listeners": "http://a:1/path"}, "is not an address"),
+        ({"listeners": "http://[::1:2"}, "is not an address"),
+        ({"listeners": "ftp://a:1"}, "is not an address"),
+        ({"listeners": ""}, "listeners: it is empty"),
+        ({"rest.port": "-1"}, "rest.port: -1 is not a port"),
+        ({"rest.port": "x"}, "rest.port: 'x' is not a whole number"),
+    ],
+)
+def test_what_is_no_address_is_named_with_its_key(values: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words.replace("[", r"\[")):
+        rest_listeners(Settings(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "bound", "url"),
+    [
+        ({}, Listener("127.0.0.1", 8083), "http://127.0.0.1:8083"),
+        ({}, Listener(EVERYWHERE, 8083), "http://me:8083"),
+        ({}, Listener("::", 8083), "http://me:8083"),
+        ({}, Listener("::1", 8083), "http://[::1]:8083"),
+        ({"rest.advertised.host.name": '"localhost"'}, Listener(EVERYWHERE, 1), "http://localhost:1"),
+        ({"rest.advertised.host.name": "a", "rest.advertised.port": "2"}, Listener("b", 1), "http://a:2"),
+    ],
+)
+def test_others_reach_a_worker_where_it_is_bound_or_where_it_says(
+    values: dict[str, str], bound: Listener, url: str
+) -> None:
+    assert advertised_listener(Settings(values), bound, "me").url == url

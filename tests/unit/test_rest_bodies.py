@@ -1,0 +1,97 @@
+"""Bodies of requests: whatever is sent, it is either understood or refused with a sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.api import bodies
+from heliograph.errors import ConnectError
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+READERS = (bodies.config_map, bodies.create_request, bodies.offsets)
+
+
+@given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_are_understood_or_refused(body: bytes) -> None:
+    for read in READERS:
+        try:
+            read(body)
+        except ConnectError as error:
+            assert error.status in (400, 500)
+            assert error.message
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), SCALARS))
+def test_a_map_keeps_its_names_and_its_values_become_text(config: dict[str, object]) -> None:
+    try:
+        read = bodies.config_map(json.dumps(config).encode())
+    except ConnectError as error:
+        assert "surrogates" in error.message
+        return
+    assert read.keys() == config.keys()
+    for name, value in config.items():
+        assert read[name] == (value if value is None or isinstance(value, str) else json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "has no body"),
+        (b" \n", "has no body"),
+        (b"null", "has no body"),
+        (b'{"a":', "is not JSON: Expecting value (line: 1, column: 6)"),
+        (b'{\n"a":1,}', "(line: 2, column: "),
+        (b'{"a":"\xff"}', "is not JSON: invalid start byte, which is no text"),
+        (b'{"a":"\\ud800"}', "surrogates not allowed"),
+        (b'{"a":NaN}', "NaN is not a number"),
+        (b'{"a":-Infinity}', "-Infinity is not a number"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[]", "the body must be an object"),
+        (b'{"a":[1]}', '"a" must be text'),
+        (b'{"a":{}}', '"a" must be text'),
+    ],
+)
+def test_a_map_that_is_none_is_told_with_its_place(body: bytes, words: str) -> None:
+    with pytest.raises(ConnectError) as caught:
+        bodies.config_map(body)
+    assert caught.value.status == 500
+    assert words in caught.value.message
+
+
+def test_numbers_stay_as_they_were_written() -> None:
+    body = b'{"a":1.50,"b":1e400,"c":12345678901234567890123,"d":-0,"e":true,"f":null,"a2":"x","a2":"y"}'
+    expected = {"a": "1.50", "b": "1e400", "c": "12345678901234567890123", "d": "-0", "e": "true", "f": None, "a2": "y"}
+    assert bodies.config_map(body) == expected
+
+
+def test_a_number_of_thousands_of_digits_is_refused_as_an_offset() -> None:
+    body = b'{"offsets":[{"partition":{"p":' + b"9" * 5000 + b'},"offset":null}]}'
+    with pytest.raises(ConnectError, match="does not fit"):
+        bodies.offsets(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("{}", 'with "name" and "config"'),
+        ('{"name":"x","config":null}', 'with "name" and "config"'),
+        ('{"name":"x","config":[]}', '"config" must be an object'),
+        ('{"name":["x"],"config":{}}', '"name" must be text'),
+        ('{"name":"x","config":{},"foo":1}', 'unknown member "foo"'),
+        ('{"name":"x","config":{},"initial_state":"FAST"}', "must be one of RUNNING, PAUSED, STOPPED"),
+    ],
+)
+def test_a_request_that_creates_nothing_is_refused(body: str, words: str) -> None:
+    with pytest.raises(ConnectError) as caught:
+        bodies.create_request(body.encode())
+    assert caught.value.status == 500
+    assert words in caught.value.message
+
+
+def test_utf_16_is_read_too() -> None:
+    assert bodies.config_map('{"a":"ü"}'.encode("utf-16")) == {"a": "ü"}
