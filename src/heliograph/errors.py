@@ -12,6 +12,7 @@
     ├── TaskError              a copy task cannot go on and must be started again
     │   ├── LeaseLostError     the driver is gone or has taken the task back
     │   └── FencedError        another instance writes in our place; starting again would only take it back
+    ├── RestError              a Connect worker's REST does not answer, or refuses a call
     ├── EngineError            Spark cannot be started or used
     └── EmbeddedError          the Kafka that Heliograph starts itself
 
@@ -84,6 +85,14 @@ class LeaseLostError(TaskError):
 
 class FencedError(TaskError):
     """Another instance has taken our place as the target's producer; this one must not begin again by itself."""
+
+
+class RestError(HeliographError):
+    """A Connect worker's REST does not answer (then `status` is 0), or refuses a call with an HTTP status."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class EngineError(HeliographError):
