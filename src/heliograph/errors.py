@@ -14,6 +14,7 @@
     │   ├── LeaseLostError     the driver is gone or has taken the task back
     │   └── FencedError        another instance writes in our place; starting again would only take it back
     ├── ConnectError           a request to a worker's REST API that it must refuse (HTTP status)
+    ├── RestError              a Connect worker's REST does not answer, or refuses a call
     ├── EngineError            Spark cannot be started or used
     └── EmbeddedError          the Kafka that Heliograph starts itself
 
@@ -99,6 +100,14 @@ class ConnectError(HeliographError):
         super().__init__(message)
         self.status = status
         self.message = message
+
+
+class RestError(HeliographError):
+    """A Connect worker's REST does not answer (then `status` is 0), or refuses a call with an HTTP status."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class EngineError(HeliographError):

@@ -7,7 +7,9 @@ import sys
 import click
 
 from heliograph import __version__
+from heliograph.cli.connectors import connectors
 from heliograph.cli.demo import demo
+from heliograph.cli.deploy import deploy, redeploy, status, undeploy
 from heliograph.cli.explain import explain
 from heliograph.cli.failover import failback, failover
 from heliograph.cli.groups import groups
@@ -36,6 +38,11 @@ cli.add_command(failback)
 cli.add_command(plan)
 cli.add_command(validate)
 cli.add_command(explain)
+cli.add_command(deploy)
+cli.add_command(undeploy)
+cli.add_command(redeploy)
+cli.add_command(status)
+cli.add_command(connectors)
 cli.add_command(kafka)
 cli.add_command(demo)
 

@@ -1,0 +1,137 @@
+"""Calls to a Connect worker's REST, Heliograph's or Java's, for the commands that deploy and show connectors.
+
+Invariant: every failure is a RestError whose sentence names the worker, or gives Connect's own message. User and
+password of a URL are sent and never shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import time
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from heliograph.errors import ConfigError, RestError
+
+_CONNECT_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 100.0  # a worker itself gives up after 90 s
+_REBALANCE_PATIENCE_S = 60.0
+_REBALANCE_PAUSE_S = 0.5
+_NOT_FOUND, _CONFLICT = 404, 409
+
+
+class ConnectClient:
+    """One worker of a Connect cluster; any will do, because workers forward to their leader."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        try:
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if parts.scheme not in ("http", "https") or not host:
+            raise ConfigError("--url: this is not the URL of a worker; write it as http://localhost:8083.")
+        self._is_https = parts.scheme == "https"
+        self._host, self._port = host, port
+        self._path = parts.path.rstrip("/")
+        self._headers = {"Accept": "application/json"}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+        shown_host = f"[{host}]" if ":" in host else host
+        self.url = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{self._path}"
+
+    def status(self, name: str) -> dict[str, Any] | None:
+        """A connector's state and its tasks'; None where the cluster has no such connector."""
+        try:
+            found = self._call("GET", f"/connectors/{quote(name, safe='')}/status")
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+        return found if isinstance(found, dict) else None
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """The status of every connector, by name."""
+        found = self._call("GET", "/connectors?expand=status")
+        if isinstance(found, dict):
+            return [found[name]["status"] for name in sorted(found) if "status" in found[name]]
+        # A worker older than 2.3 does not know `expand` and tells the names.
+        each = (self.status(name) for name in sorted(found or ()))
+        return [status for status in each if status is not None]
+
+    def put_config(self, name: str, config: dict[str, Any]) -> None:
+        """Create a connector, or give it this configuration."""
+        self._change("PUT", f"/connectors/{quote(name, safe='')}/config", config)
+
+    def delete(self, name: str) -> bool:
+        """Remove a connector; False where there was none."""
+        try:
+            self._change("DELETE", f"/connectors/{quote(name, safe='')}")
+        except RestError as error:
+            if error.status == _NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def _change(self, method: str, path: str, body: Any = None) -> None:
+        """A call that workers refuse while they rebalance, which passes."""
+        deadline = time.monotonic() + _REBALANCE_PATIENCE_S
+        while True:
+            try:
+                self._call(method, path, body)
+            except RestError as error:
+                if error.status != _CONFLICT or time.monotonic() > deadline:
+                    raise
+                time.sleep(_REBALANCE_PAUSE_S)
+            else:
+                return
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with closing(self._connect()) as connection:
+                connection.request(method, self._path + path, data, headers)
+                answer = connection.getresponse()
+                text = answer.read()
+        except TimeoutError:
+            raise RestError(f"{self.url} did not answer {method} {path} in time.") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise RestError(f"{self.url} broke off {method} {path}: {_words(error)}.") from None
+        if answer.status >= 300:
+            raise RestError(_refusal(answer.status, answer.reason, text), answer.status)
+        return _read_json(text)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._is_https else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=_CONNECT_TIMEOUT_S)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise RestError(
+                f"{self.url} cannot be reached: {_words(error)}. Is the worker running, and is --url its address?"
+            ) from None
+        connection.sock.settimeout(_ANSWER_TIMEOUT_S)
+        return connection
+
+
+def _words(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _refusal(status: int, reason: str, text: bytes) -> str:
+    """Connect's own message, or the status alone where something else has answered."""
+    body = _read_json(text)
+    message = body.get("message") if isinstance(body, dict) else None
+    return f"{message or reason} (HTTP {status})"
+
+
+def _read_json(text: bytes) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,76 @@
+"""The three files that make a source cluster's replication: `mm2-cpc-X.json`, `mm2-hbc-X.json`, `mm2-msc-X.json`.
+
+Each holds one connector's configuration as Connect's `PUT /connectors/NAME/config` takes it; the connector is named as
+its file. All three are read, and every problem told, before anything is deployed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heliograph.cli.machine import read_config_file
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Part(NamedTuple):
+    """One of the three connectors, and the words for it in messages."""
+
+    code: str
+    singular: str
+    plural: str
+    conf: str
+
+    def name_for(self, cluster: str) -> str:
+        """The connector's name."""
+        return f"mm2-{self.code}-{cluster}"
+
+
+PARTS = (
+    Part("cpc", "Checkpoint", "Checkpoints", "Checkpoints"),
+    Part("hbc", "Heartbeat", "Heartbeats", "Heartbeat"),
+    Part("msc", "Source", "Source", "Source"),
+)
+
+
+def check_cluster(cluster: str) -> None:
+    """A cluster's name must be one."""
+    if not cluster.strip():
+        raise ConfigError("Cluster is empty")
+
+
+def read_connector_files(folder: Path, cluster: str) -> dict[Part, dict[str, Any]]:
+    """The configurations of a cluster's three connectors."""
+    check_cluster(cluster)
+    found: dict[Part, dict[str, Any]] = {}
+    problems: list[str] = []
+    for part in PARTS:
+        file = folder / f"{part.name_for(cluster)}.json"
+        try:
+            found[part] = _read(file, part)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+def _read(file: Path, part: Part) -> dict[str, Any]:
+    if not file.exists():
+        raise ConfigError(f"{part.conf} conf is missing. Create file {file}")
+    try:
+        config = json.loads(read_config_file(file))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{file}, line {error.lineno}: this is not JSON: {error.msg}.") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f'{file}: a connector\'s configuration is a JSON object, as in {{"name": ...}}.')
+    for key, value in config.items():
+        if isinstance(value, dict | list):
+            raise ConfigError(
+                f"{file}: the value of '{key}' must be text, a number or true or false; the file holds the"
+                ' connector\'s keys themselves, without a "config" around them.'
+            )
+    return config

@@ -1,0 +1,274 @@
+"""`heliograph deploy|undeploy|redeploy|status|connectors`: mm2.sh's words, and its failures told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from heliograph.cli import connect_client
+from heliograph.cli.main import cli
+from heliograph.errors import ConfigError, RestError
+from tests.fake_connect import FakeConnect
+
+DOCUMENT = Path(__file__).parents[1] / "documents" / "001" / "mm2"
+NAMES = [f"mm2-{code}-source-0" for code in ("cpc", "hbc", "msc")]
+
+
+@pytest.fixture
+def connect() -> Iterator[FakeConnect]:
+    with FakeConnect() as connect:
+        yield connect
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The document's three files, in a folder of the default name under the current one."""
+    return Path(shutil.copytree(DOCUMENT, tmp_path / "mm2"))
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connect_client, "_REBALANCE_PAUSE_S", 0.001)
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def lines(result: Result) -> list[str]:
+    return result.stdout.splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_deploy_puts_the_three_files_as_they_are(connect: FakeConnect) -> None:
+    result = invoke("deploy", "source-0", "--url", connect.url)
+    assert result.exit_code == 0, result.output
+    assert lines(result) == [
+        "Deploying cluster source-0",
+        "Deploying checkpoints connector",
+        "Deploying heartbeats connector",
+        "Deploying source connector",
+    ]
+    assert connect.configs == {name: json.loads((DOCUMENT / f"{name}.json").read_text()) for name in NAMES}
+
+
+@pytest.mark.usefixtures("folder")
+def test_deploy_leaves_alone_what_runs(connect: FakeConnect) -> None:
+    connect.set_state(NAMES[0], "RUNNING")
+    connect.set_state(NAMES[1], "FAILED")
+    result = invoke("deploy", "source-0", "--url", connect.url)
+    assert lines(result)[1:] == [
+        "Checkpoints connector already deployed",
+        "Deploying heartbeats connector",
+        "Deploying source connector",
+    ]
+    assert sorted(connect.configs) == NAMES[1:]
+    again = invoke("deploy", "source-0", "--url", connect.url)
+    assert again.exit_code == 0
+    assert lines(again)[1:] == [
+        "Checkpoints connector already deployed",
+        "Heartbeat connector already deployed",
+        "Source connector already deployed",
+    ]
+
+
+def test_undeploy_removes_all_and_tells_what_was_not_there(connect: FakeConnect, folder: Path) -> None:
+    invoke("deploy", "source-0", "--dir", str(folder), "--url", connect.url)
+    del connect.configs[NAMES[1]]
+    result = invoke("undeploy", "source-0", "--dir", "not-read", "--url", connect.url)
+    assert result.exit_code == 0
+    assert lines(result) == [
+        "Undeploying cluster source-0",
+        "Checkpoints connector undeployed",
+        "WARN: heartbeats connector not found",
+        "Heartbeats connector undeployed",
+        "Source connector undeployed",
+    ]
+    assert connect.configs == {}
+
+
+@pytest.mark.usefixtures("folder")
+def test_redeploy_removes_and_starts_anew(connect: FakeConnect) -> None:
+    invoke("deploy", "source-0", "--url", connect.url)
+    connect.configs[NAMES[2]]["topics"] = "another"
+    connect.calls.clear()
+    result = invoke("redeploy", "source-0", "--url", connect.url)
+    assert result.exit_code == 0
+    assert lines(result) == [
+        "Redeploying cluster source-0",
+        "Checkpoints connector undeployed",
+        "Heartbeats connector undeployed",
+        "Source connector undeployed",
+        "Deploying checkpoints connector",
+        "Deploying heartbeats connector",
+        "Deploying source connector",
+    ]
+    assert connect.configs[NAMES[2]]["topics"] == "test"
+    deleted, put = (
+        [f"DELETE /connectors/{name}" for name in NAMES],
+        [f"PUT /connectors/{name}/config" for name in NAMES],
+    )
+    assert connect.calls == deleted + put
+
+
+def test_status_shows_states_and_failures(connect: FakeConnect) -> None:
+    nothing = invoke("status", "source-0", "--url", connect.url)
+    assert nothing.exit_code == 1
+    assert lines(nothing) == ["Checkpoint connector: null", "Heartbeat connector: null", "Source connector: null"]
+    connect.set_state(NAMES[0], "RUNNING")
+    connect.set_state(NAMES[1], "PAUSED")
+    connect.set_state(NAMES[2], "RUNNING", {"id": 0, "state": "RUNNING"}, {"id": 1, "state": "UNASSIGNED"})
+    well = invoke("status", "source-0", "--url", connect.url)
+    assert well.exit_code == 0
+    assert lines(well) == [
+        'Checkpoint connector: "RUNNING"',
+        'Heartbeat connector: "PAUSED"',
+        'Source connector: "RUNNING"',
+    ]
+    connect.set_state(NAMES[2], "RUNNING", {"id": 1, "state": "FAILED", "trace": "no such topic\n\tat line 2"})
+    connect.set_state(NAMES[0], "FAILED")
+    failed = invoke("status", "source-0", "--url", connect.url)
+    assert failed.exit_code == 1
+    assert lines(failed) == [
+        'Checkpoint connector: "FAILED"',
+        "  connector FAILED: no trace",
+        'Heartbeat connector: "PAUSED"',
+        'Source connector: "RUNNING"',
+        "  task 1 FAILED: no such topic",
+    ]
+
+
+@pytest.mark.parametrize("knows_expand", [True, False])
+def test_connectors_lists_all_by_name(knows_expand: bool) -> None:
+    with FakeConnect(knows_expand=knows_expand) as connect:
+        assert invoke("connectors", "--url", connect.url).output == "no connectors\n"
+        tasks = [{"id": number, "state": state} for number, state in enumerate(["RUNNING", "RUNNING", "FAILED"])]
+        connect.set_state("b", "RUNNING", *tasks)
+        connect.set_state("a b/c", "PAUSED")
+        shown = invoke("connectors", "--url", connect.url)
+        assert lines(shown) == [
+            "CONNECTOR  TYPE    STATE    TASKS                WORKER",
+            "a b/c      source  PAUSED   none                 127.0.0.1:8083",
+            "b          source  RUNNING  1 FAILED, 2 RUNNING  127.0.0.1:8083",
+            "  task 2 FAILED: no trace",
+        ]
+        as_json = json.loads(invoke("connectors", "--json", "--url", connect.url).output)
+        assert as_json == [connect.statuses["a b/c"], connect.statuses["b"]]
+
+
+@pytest.mark.parametrize("command", ["deploy", "redeploy"])
+def test_missing_files_are_told_all_at_once(command: str, connect: FakeConnect, folder: Path) -> None:
+    (folder / "mm2-cpc-source-0.json").unlink()
+    (folder / "mm2-msc-source-0.json").unlink()
+    error = invoke(command, "source-0", "--url", connect.url).exception
+    assert isinstance(error, ConfigError)
+    assert error.problems == (
+        "Checkpoints conf is missing. Create file mm2/mm2-cpc-source-0.json",
+        "Source conf is missing. Create file mm2/mm2-msc-source-0.json",
+    )
+    assert connect.calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{\n  "name": "x",\n}', "mm2/mm2-hbc-source-0.json, line 3: this is not JSON: "),
+        ("[]", "mm2/mm2-hbc-source-0.json: a connector's configuration is a JSON object"),
+        ('{"name": "x", "config": {}}', "mm2/mm2-hbc-source-0.json: the value of 'config' must be text, a number"),
+    ],
+)
+def test_a_malformed_file_is_told_before_anything_is_deployed(
+    text: str, words: str, connect: FakeConnect, folder: Path
+) -> None:
+    (folder / "mm2-hbc-source-0.json").write_text(text)
+    error = invoke("deploy", "source-0", "--url", connect.url).exception
+    assert str(error).startswith(words)
+    assert connect.calls == []
+
+
+@pytest.mark.parametrize("command", ["deploy", "undeploy", "redeploy", "status"])
+def test_a_cluster_has_a_name(command: str) -> None:
+    assert str(invoke(command, "").exception) == "Cluster is empty"
+
+
+def test_a_refused_call_is_told_with_connects_reason_and_the_others_go_on(connect: FakeConnect, folder: Path) -> None:
+    file = folder / "mm2-hbc-source-0.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"name": "other"}))
+    result = invoke("deploy", "source-0", "--url", connect.url)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "ERROR: Failed to deploy heartbeats connector: Connector name configuration (other) doesn't match connector"
+        " name (mm2-hbc-source-0) (HTTP 400)\n"
+    )
+    assert sorted(connect.configs) == [NAMES[0], NAMES[2]]
+    connect.refuse("DELETE", 500, "Request timed out")
+    removed = invoke("undeploy", "source-0", "--url", connect.url)
+    assert removed.exit_code == 1
+    assert "ERROR: Failed to undeploy checkpoints connector: Request timed out (HTTP 500)" in removed.stderr
+    assert "Checkpoints connector undeployed" not in removed.stdout
+
+
+def test_what_is_not_connects_answer_is_told_by_its_status(connect: FakeConnect) -> None:
+    connect.refusals.append(("GET", 502, b"<html>"))
+    assert str(invoke("connectors", "--url", connect.url).exception) == "Bad Gateway (HTTP 502)"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_rebalance_is_waited_for(connect: FakeConnect) -> None:
+    for _times in range(3):
+        connect.refuse("PUT", 409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
+    assert invoke("deploy", "source-0", "--url", connect.url).exit_code == 0
+    assert sorted(connect.configs) == NAMES
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["deploy", "undeploy", "redeploy", "status", "connectors"])
+def test_a_worker_that_is_not_there_is_one_sentence(command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    result = invoke(command, *([] if command == "connectors" else ["source-0"]), "--url", url)
+    assert isinstance(result.exception, RestError)
+    assert str(result.exception) == (
+        f"{url} cannot be reached: Connection refused. Is the worker running, and is --url its address?"
+    )
+
+
+def test_something_that_is_no_http_server_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(20)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        client = connect_client.ConnectClient(url)
+
+        def hang_up() -> None:
+            sock, _address = server.accept()
+            sock.recv(10_000)
+            sock.sendall(b"what?\r\n\r\n")
+            sock.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(RestError, match=rf"{url} broke off GET /connectors/x/status: "):
+            client.status("x")
+        thread.join()
+
+
+@pytest.mark.parametrize("url", ["ftp://u:secret@h", "http://", "http://h:port", ""])
+def test_a_url_that_is_none_is_told_without_what_is_in_it(url: str) -> None:
+    words = "--url: this is not the URL of a worker; write it as http://localhost:8083."
+    assert str(invoke("connectors", "--url", url).exception) == words
+
+
+def test_a_login_in_the_url_is_sent_and_not_shown(connect: FakeConnect) -> None:
+    url = connect.url.removeprefix("http://")
+    assert invoke("connectors", "--url", f"http://ann:s%40fe@{url}").exit_code == 0
+    assert connect.authorizations == ["Basic YW5uOnNAZmU="]
+    assert connect_client.ConnectClient(f"http://ann:s%40fe@{url}").url == connect.url
+    assert invoke("connectors", "--url", url).exit_code == 0  # as the script's TARGET_HOST
