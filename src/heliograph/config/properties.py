@@ -23,11 +23,12 @@ _NATURAL_LINE = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One `key=value` and the line it begins on."""
+    """One `key=value` and the line it begins on; `place` is what a message calls it where that is not the key."""
 
     key: str
     value: str
     line: int
+    place: str = ""
 
 
 def parse_properties(text: str) -> list[Entry]:
