@@ -7,6 +7,7 @@ import sys
 import click
 
 from heliograph import __version__
+from heliograph.cli.convert import convert_command
 from heliograph.cli.demo import demo
 from heliograph.cli.explain import explain
 from heliograph.cli.failover import failback, failover
@@ -36,6 +37,7 @@ cli.add_command(failback)
 cli.add_command(plan)
 cli.add_command(validate)
 cli.add_command(explain)
+cli.add_command(convert_command)
 cli.add_command(kafka)
 cli.add_command(demo)
 

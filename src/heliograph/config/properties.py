@@ -102,4 +102,5 @@ def _unescape(text: str, line: int) -> str:
             following = text[at + 1 : at + 2]
             out.append(_SIMPLE_ESCAPES.get(following, following))
             at += 2
-    return "".join(out)
+    # Java's text is UTF-16: two escapes may be one character.
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
