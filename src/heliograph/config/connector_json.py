@@ -1,7 +1,8 @@
 """Reads the JSON of mirror connectors (and their worker's properties) as the dedicated-mode file that does the same.
 
 A file is what one posts to Connect: `{"name": ..., "config": {...}}`, or the config alone with its name in it, or a
-list of these. Connectors of the same two aliases are one flow. Not for running connectors: a worker takes each as it is.
+list of these. Connectors of the same two aliases are one flow. Not for running connectors: a worker takes each as it
+is.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ class _Taker:
                 continue
             self._used.add(name)
             row = TABLE.get(key)
-            is_workers = row is not None and row.scope & Scope.WORKER and written.flow is None
+            # What a connector may have as well is written there: the worker's keys are also read by other clients.
+            is_workers = row is not None and row.scope & Scope.WORKER and not row.scope & Scope.CONNECTOR
             (worker if is_workers else taken.connector)[key] = self._raw[name]
         return taken
 

@@ -73,7 +73,8 @@ class Login:
             is_sasl = self._authenticate(authentication)
         if tls is None and not is_sasl:
             if "ssl.keystore.key" in self.keys and authentication is not None:
-                self._reading.problem(authentication, "a client certificate needs TLS; add 'tls: {}' to the cluster.")
+                words = "without TLS the client certificate is not used; add 'tls: {}' to the cluster."
+                self._reading.warn(authentication, words)
             return
         protocol = f"SASL_{'SSL' if tls is not None else 'PLAINTEXT'}" if is_sasl else "SSL"
         origin = authentication if is_sasl else tls

@@ -83,9 +83,9 @@ def _add_worker(parts: Parts, cluster: dict[str, Any], target: str, notes: list[
     if is_v1:
         for key, (field, name) in _TARGET_FIELDS.items():
             cluster[field] = worker.pop(key, name)
-    config = {**cluster.pop("config", {}), **parts.providers, **worker}
-    if config:
-        cluster["config"] = {key: _scalar(value) for key, value in config.items()}
+    worker |= parts.providers
+    if worker:
+        cluster["config"] = cluster.get("config", {}) | {key: _scalar(value) for key, value in worker.items()}
 
 
 def _cluster(parts: Parts, alias: str, notes: list[str]) -> dict[str, Any]:
