@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.config import explain as explaining
 from heliograph.config.dedicated import MirrorMakerConfig, examine
 from heliograph.config.names import parse_name
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("key", required=False)
 @click.option("--flow", "flow_name", metavar="A->B", help="Only this flow; also one that is not enabled.")
+@secrets_option
 def explain(file: Path, key: str | None, flow_name: str | None) -> None:
     """Show where the value of KEY comes from in FILE, for each flow; without KEY, everything FILE sets. No secrets."""
-    report = examine(read_config_file(file), MachineLookup())
+    report = examine(read_mirror_file(file), MachineLookup())
     if report.config is None:
         raise ConfigError(report.problems)
     for problem in report.problems:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from heliograph.cli.flows import count_of, load_file, parse_flow, show_json, table
+from heliograph.cli.machine import secrets_option
 from heliograph.errors import ClusterError
 from heliograph.mirror.checkpoints import is_movable
 from heliograph.mirror.failover import GroupPlan, Outcome
@@ -52,6 +53,7 @@ class Result(NamedTuple):
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
+        secrets_option,
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
         click.option("--all", "is_all", is_flag=True, help="All groups of the flow."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.machine import MachineLookup, read_mirror_file
 from heliograph.config.dedicated import MirrorMakerConfig, load
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def load_file(file: Path) -> MirrorMakerConfig:
     """The user's file, understood; its warnings go to standard error."""
-    config = load(read_config_file(file), MachineLookup())
+    config = load(read_mirror_file(file), MachineLookup())
     for warning in config.warnings:
         click.echo(f"warning: {warning}", err=True)
     return config

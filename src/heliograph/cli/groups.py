@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heliograph.cli.flows import load_file, parse_flow, show_json, table
+from heliograph.cli.machine import secrets_option
 from heliograph.config import keys
 from heliograph.mirror.group_report import GroupRow, report_groups
 from heliograph.worker.group_offsets import FlowGroups
@@ -24,6 +25,7 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 @click.option("--flow", "flow_text", metavar="A->B", help="Only this flow.")
 @click.option("--group", "names", metavar="G", multiple=True, help="Only this group; may be given several times.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@secrets_option
 def groups(file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
     """Show where each consumer group is on the source and on the target, and whether it could move now.
 

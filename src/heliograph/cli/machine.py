@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import click
+
+from heliograph.config.forms import ConfigText
 from heliograph.errors import ConfigError
 
 
@@ -33,3 +36,51 @@ def read_config_file(path: Path) -> str:
         raise ConfigError(f"{path}: this is a folder, not a file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from None
+
+
+class MountedSecrets:
+    """A folder with one sub-folder per secret, as Kubernetes mounts them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder.absolute())
+
+    def names(self, secret: str) -> list[str] | None:
+        """The files of a secret; None where it is not there."""
+        try:
+            names = [file.name for file in (Path(self.path) / secret).iterdir()]
+        except OSError:
+            return None
+        # Kubernetes keeps earlier versions of a mounted secret beside it, in folders that begin with two dots.
+        return sorted(name for name in names if not name.startswith(".."))
+
+
+_SECRETS = "heliograph.secrets"
+
+
+def _remember_secrets(context: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"--secrets {folder}: there is no such folder.")
+    context.meta[_SECRETS] = folder
+
+
+# Not an argument of the commands: none of them does anything with it but read its file.
+secrets_option = click.option(
+    "--secrets",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    expose_value=False,
+    callback=_remember_secrets,
+    help="Folder of the secrets that a KafkaMirrorMaker2 resource names: one sub-folder per secret.",
+)
+
+
+def read_mirror_file(path: Path) -> ConfigText:
+    """The user's file of clusters and flows, in any form, with the folder that `--secrets` names."""
+    return ConfigText(read_config_file(path), path.name, mounted_secrets())
+
+
+def mounted_secrets() -> MountedSecrets | None:
+    """The folder that `--secrets` names."""
+    context = click.get_current_context(silent=True)
+    folder = context.meta.get(_SECRETS) if context is not None else None
+    return MountedSecrets(folder) if folder is not None else None

@@ -8,6 +8,7 @@ import click
 
 from heliograph import __version__
 from heliograph.cli.connectors import connectors
+from heliograph.cli.convert import convert_command
 from heliograph.cli.demo import demo
 from heliograph.cli.deploy import deploy, redeploy, status, undeploy
 from heliograph.cli.explain import explain
@@ -43,6 +44,7 @@ cli.add_command(undeploy)
 cli.add_command(redeploy)
 cli.add_command(status)
 cli.add_command(connectors)
+cli.add_command(convert_command)
 cli.add_command(kafka)
 cli.add_command(demo)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.config.dedicated import load
 from heliograph.worker.flow_plan import FlowPlan, plan_flow
 
@@ -27,6 +27,7 @@ EXIT_TROUBLES = 1
 @click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
 @click.option("--topic", metavar="NAME", help="Explain one topic of the source only; it need not exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@secrets_option
 @click.pass_context
 def plan(
     context: click.Context,
@@ -42,15 +43,19 @@ def plan(
     """
     if more and not targets:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
-    config = load(read_config_file(file), MachineLookup(), (*targets, *more))
+    config = load(read_mirror_file(file), MachineLookup(), (*targets, *more))
     for warning in config.warnings:
         click.echo(f"warning: {warning}", err=True)
     plans = [plan_flow(config, flow, topic) for flow in config.flows]
     if as_json:
-        click.echo(json.dumps({"flows": [as_data(flow_plan) for flow_plan in plans]}, indent=2))
+        flows = [as_data(flow_plan) for flow_plan in plans]
+        paused = [{"flow": str(flow), "why": why} for flow, why in config.paused.items()]
+        click.echo(json.dumps({"flows": flows, "paused": paused} if paused else {"flows": flows}, indent=2))
     else:
         for flow_plan in plans:
             click.echo("\n".join(as_lines(flow_plan)))
+        for flow, why in config.paused.items():
+            click.echo(f"{flow}\n  nothing is done: {why}")
     context.exit(EXIT_TROUBLES if any(flow_plan.troubles for flow_plan in plans) else 0)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.cli.screen import Screen, format_bytes, make_screen
 from heliograph.config import keys
 from heliograph.config.dedicated import MirrorMakerConfig, usable
@@ -42,6 +42,7 @@ _POLL_S = 0.5
 @click.option("--master", metavar="M", help="Spark master; by default local, with as many slots as the flows can use.")
 @click.option("--conf", "confs", metavar="K=V ...", multiple=True, help="Spark settings.")
 @click.option("--verbose", is_flag=True, help="Log more.")
+@secrets_option
 @click.pass_context
 def run(
     context: click.Context,
@@ -53,9 +54,12 @@ def run(
     confs: tuple[str, ...],
     verbose: bool,
 ) -> None:
-    """Replicate between the clusters of FILE, an MM2 properties file as for connect-mirror-maker.sh."""
+    """Replicate between the clusters of FILE: an MM2 properties file as for connect-mirror-maker.sh, or a resource.
+
+    A resource is the YAML of a KafkaMirrorMaker2, as for the operators of Strimzi and IBM Event Streams.
+    """
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
-    config = usable(examine_all(read_config_file(file), MachineLookup(), (*targets, *more_targets)))
+    config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
     spark = _spark_settings(config, master, (*confs, *more_confs))
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:

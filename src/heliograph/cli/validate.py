@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.worker.checks import examine_all
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ EXIT_NOT_USABLE = 2
 @click.argument("more", nargs=-1, metavar="")
 @click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@secrets_option
 @click.pass_context
 def validate(
     context: click.Context, file: Path, more: tuple[str, ...], targets: tuple[str, ...], *, strict: bool
@@ -28,7 +29,7 @@ def validate(
     """Say whether FILE can be run, and what in it is not as its author may think. Exit code 2: it cannot."""
     if more and not targets:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
-    report = examine_all(read_config_file(file), MachineLookup(), (*targets, *more))
+    report = examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more))
     for kind, sentences in (("error", report.problems), ("warning", report.warnings), ("note", report.notes)):
         for sentence in sentences:
             click.echo(f"{kind}: {sentence}")

@@ -1,4 +1,4 @@
-"""Reads a dedicated-mode file (`connect-mirror-maker.sh mm2.properties`) and finds everything that is wrong with it.
+"""Reads a configuration and finds everything that is wrong with it: a dedicated-mode file, or another form of one.
 
 `load` is for those who want to run the file, `examine` for those who want to hear about it. Sentences that begin with a
 name of the file begin with its line. A problem does not hide the next one: what cannot be resolved is left out and the
@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING
 from heliograph.config import client_keys, keys
 from heliograph.config.audit import audit_names, repeated_names
 from heliograph.config.contradictions import contradictions
+from heliograph.config.forms import ConfigText, read_entries
 from heliograph.config.mirror_maker import MirrorMakerConfig
 from heliograph.config.names import ROLES, flow_of
 from heliograph.config.placeholders import Lookup, Resolver
-from heliograph.config.properties import Entry, as_map, parse_properties
+from heliograph.config.places import located
+from heliograph.config.properties import as_map
+from heliograph.config.reading import Told
 from heliograph.config.types import Scope, Settings, split_list
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
+
+    from heliograph.config.reading import Reading
 
 __all__ = ["ROLES", "MirrorMakerConfig", "Report", "examine", "load", "usable"]
 
@@ -42,7 +47,7 @@ class Report:
     sound: MirrorMakerConfig | None = None
 
 
-def load(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> MirrorMakerConfig:
+def load(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = ()) -> MirrorMakerConfig:
     """Read a file's text; raises one ConfigError with every problem found, and the typos that may be the reason."""
     report = examine(text, lookup, only_targets)
     return usable(report)
@@ -55,32 +60,36 @@ def usable(report: Report) -> MirrorMakerConfig:
     return report.config
 
 
-def examine(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
+def examine(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
     """Look at the whole file; never raises for what is in it."""
+    source = ConfigText(text) if isinstance(text, str) else text
+    reading = None
     try:
-        entries = parse_properties(text)
-        raw = as_map(entries)
-        resolver = Resolver(lookup, raw)
-        clusters = _clusters(raw, resolver)
+        reading, lookup = read_entries(source, lookup)
+        resolver = Resolver(lookup, as_map(reading.entries))
+        clusters = _clusters(as_map(reading.entries), resolver)
     except ConfigError as error:
-        return Report(error.problems)
-    return _Examination(entries, raw, resolver, clusters, tuple(only_targets)).report()
+        if reading is None:
+            return Report(error.problems)
+        # A reader that found no cluster has said so in its own words.
+        problems = _sentences_of(reading.problems) or error.problems
+        return Report(problems, _sentences_of(reading.warnings), _sentences_of(reading.notes))
+    return _Examination(reading, resolver, clusters, tuple(only_targets)).report()
 
 
 class _Examination:
     """One file under examination: problems and warnings are gathered as keys, which drops repetitions."""
 
     def __init__(
-        self,
-        entries: list[Entry],
-        raw: dict[str, str],
-        resolver: Resolver,
-        clusters: tuple[str, ...],
-        targets: tuple[str, ...],
+        self, reading: Reading, resolver: Resolver, clusters: tuple[str, ...], targets: tuple[str, ...]
     ) -> None:
+        self._reading = reading
+        raw = as_map(reading.entries)
         self._places: dict[str, list[int]] = {}
-        for entry in entries:
+        for entry in reading.entries:
             self._places.setdefault(entry.key, []).append(entry.line)
+        self._lines = {name: numbers[-1] for name, numbers in self._places.items()}
+        self._paths = {entry.key: entry.place for entry in reading.entries if entry.place}
         self._resolver = resolver
         self._clusters = clusters
         self._targets = targets
@@ -98,11 +107,11 @@ class _Examination:
         self._add(_unknown_targets(self._targets, self._clusters))
         enabled = self._enabled_flows()
         flows = tuple(flow for flow in enabled if not self._targets or flow.target in self._targets)
-        if not flows and not self._problems:
-            self._add([_no_flow_sentence(self._clusters, self._targets)])
+        if not flows and not self._problems and not self._reading.problems:
+            self._add(_no_flow_sentences(self._reading.paused, self._clusters, self._targets))
         config = self._config(flows)
         self._add(self._missing_bootstrap(config))
-        is_whole = not self._problems
+        is_whole = not self._problems and not self._reading.problems
         for pair in config.flows:
             self._add_invalid([config.client(alias, role, pair) for alias in pair for role in ROLES])
         for pair in _pairs(self._clusters):
@@ -118,17 +127,26 @@ class _Examination:
 
     def _sentences(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Problems, warnings and notes, each in the order of the file."""
+        read = self._reading
         problems, warnings, notes = (
-            tuple(map(self._located, sorted(kind, key=self._line)))
-            for kind in (self._problems, self._warnings, self._notes)
+            _sentences_of((*told, *(Told(self._line(each), self._located(each)) for each in found)))
+            for told, found in (
+                (read.problems, self._problems),
+                (read.warnings, self._warnings),
+                (read.notes, self._notes),
+            )
         )
         return problems, warnings, notes
 
     def _config(self, flows: tuple[Flow, ...], without: Container[str] = ()) -> MirrorMakerConfig:
         raw = {name: value for name, value in self._raw.items() if name not in without}
-        lines = {name: numbers[-1] for name, numbers in self._places.items()}
         _, warnings, notes = self._sentences()
-        return MirrorMakerConfig(raw, self._clusters, flows, warnings, self._resolver, notes, lines, self._targets)
+        return MirrorMakerConfig(
+            *(raw, self._clusters, flows, warnings, self._resolver, notes, self._lines, self._targets),
+            paths=self._paths,
+            paused=self._reading.paused,
+            connectors=self._reading.connectors,
+        )
 
     def _add_invalid(self, views: Iterable[Settings], *, heartbeats_only: bool = False) -> None:
         """Parse what is set; of a pair that does not replicate only what decides about heartbeats."""
@@ -184,11 +202,14 @@ class _Examination:
 
     def _line(self, sentence: str) -> int:
         """The line of the key a sentence begins with; 0 where it begins with something else."""
-        return self._places.get(sentence.partition(": ")[0], [0])[-1]
+        return self._lines.get(sentence.partition(": ")[0], 0)
 
     def _located(self, sentence: str) -> str:
-        line = self._line(sentence)
-        return f"line {line}: {sentence}" if line else sentence
+        return located(sentence, self._lines, self._paths)
+
+
+def _sentences_of(told: Iterable[Told]) -> tuple[str, ...]:
+    return tuple(each.sentence for each in sorted(told, key=lambda each: each.line))
 
 
 def _pairs(clusters: tuple[str, ...]) -> Iterator[Flow]:
@@ -225,10 +246,15 @@ def _unknown_targets(targets: tuple[str, ...], clusters: tuple[str, ...]) -> Ite
             yield f"--clusters {alias}: there is no such cluster; 'clusters' lists {', '.join(clusters)}."
 
 
-def _no_flow_sentence(clusters: tuple[str, ...], targets: tuple[str, ...]) -> str:
+def _no_flow_sentences(
+    paused: Mapping[Flow, str], clusters: tuple[str, ...], targets: tuple[str, ...]
+) -> Iterator[str]:
+    if paused:
+        yield from (f"No flow is left to run: {flow} is {why}." for flow, why in paused.items())
+        return
     source, target = (*clusters, "B")[:2]
     into = f" into {', '.join(targets)}" if targets else ""
-    return (
+    yield (
         f"No source->target replication flow{into} is enabled; add a line such as '{source}->{target}.enabled = true'."
     )
 

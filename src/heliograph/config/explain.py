@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config.keys import TABLE
 from heliograph.config.names import parse_name
+from heliograph.config.places import shown
 from heliograph.config.redaction import is_secret, redact_value
 from heliograph.config.reference import shown_value
 from heliograph.config.suggest import did_you_mean
@@ -65,7 +66,7 @@ def explain(config: MirrorMakerConfig, row: Key[object], flows: tuple[Flow, ...]
 def set_keys(config: MirrorMakerConfig) -> list[SetKey]:
     """Everything the file says, in its order."""
     named = [SetKey(line, name, config.raw[name]) for name, line in config.lines.items() if name in config.raw]
-    return [key._replace(value=redact_value(key.name, key.value)) for key in sorted(named)]
+    return [SetKey(line, shown(name, config.paths), redact_value(name, value)) for line, name, value in sorted(named)]
 
 
 def _clients(row: Key[object], flow: Flow) -> Iterator[tuple[str, str]]:
@@ -82,7 +83,7 @@ def _clients(row: Key[object], flow: Flow) -> Iterator[tuple[str, str]]:
 def _of_file(config: MirrorMakerConfig, row: Key[object]) -> Explanation:
     if row.name not in config.raw:
         return Explanation("file", shown_value(row, row.default), "default")
-    return Explanation("file", _shown(config, row, row.name), f"line {config.lines[row.name]}: {row.name}")
+    return Explanation("file", _shown(config, row, row.name), _place(config, row.name))
 
 
 def _made(
@@ -92,8 +93,12 @@ def _made(
     if not places:
         default = HIDDEN if row.type is PASSWORD and row.default else shown_value(row, row.default)
         return Explanation(where, default, "default" + (" of Heliograph" if row.mm2_default is not None else ""))
-    told = [f"line {config.lines[place.name]}: {place.name} ({place.rule})" for place in places]
+    told = [_place(config, place.name) + (f" ({place.rule})" if not config.paths else "") for place in places]
     return Explanation(where, _shown(config, row, places[-1].name), told[-1], tuple(reversed(told[:-1])))
+
+
+def _place(config: MirrorMakerConfig, name: str) -> str:
+    return f"line {config.lines[name]}: {shown(name, config.paths)}"
 
 
 def _shown(config: MirrorMakerConfig, row: Key[object], name: str) -> str:

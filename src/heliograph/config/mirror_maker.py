@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MirrorMakerConfig:
-    """A dedicated-mode file, understood. `lines` says where each key stands; `targets` are those of `--clusters`."""
+    """A dedicated-mode file, understood. `lines` says where each key stands; `targets` are those of `--clusters`.
+
+    What was written in another form has `paths`, the names its author knows; `paused` flows, with the reason; and
+    `connectors`, the names of its source connectors, by which Connect keeps progress.
+    """
 
     raw: Mapping[str, str]
     clusters: tuple[str, ...]
@@ -33,6 +37,9 @@ class MirrorMakerConfig:
     notes: tuple[str, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    paused: Mapping[Flow, str] = field(default_factory=dict)
+    connectors: Mapping[Flow, str] = field(default_factory=dict)
 
     def settings(self, flow: Flow) -> Settings:
         """Connector and worker settings of a flow, typed, resolved."""

@@ -23,11 +23,12 @@ _NATURAL_LINE = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One `key=value` and the line it begins on."""
+    """One `key=value` and the line it begins on; `place` is what a message calls it where that is not the key."""
 
     key: str
     value: str
     line: int
+    place: str = ""
 
 
 def parse_properties(text: str) -> list[Entry]:
@@ -101,4 +102,5 @@ def _unescape(text: str, line: int) -> str:
             following = text[at + 1 : at + 2]
             out.append(_SIMPLE_ESCAPES.get(following, following))
             at += 2
-    return "".join(out)
+    # Java's text is UTF-16: two escapes may be one character.
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from heliograph.config import keys
 from heliograph.config.dedicated import MirrorMakerConfig, Report, examine
 from heliograph.config.names import ROLES
+from heliograph.config.places import located
 from heliograph.errors import ConfigError
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.topics import TopicRules
@@ -22,11 +23,12 @@ from heliograph.worker.clusters import cluster_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from heliograph.config.forms import ConfigText
     from heliograph.config.placeholders import Lookup
     from heliograph.config.types import Settings
 
 
-def examine_all(text: str, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
+def examine_all(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
     """Everything about a file that can be said without a cluster: as `examine`, and what the parts above say."""
     report = examine(text, lookup, only_targets)
     if report.sound is None:
@@ -69,5 +71,4 @@ def _located(config: MirrorMakerConfig, settings: Settings, problem: str) -> str
     """The problem with its key as the user wrote it, and the line; as it is where it begins with something else."""
     name, colon, rest = problem.partition(": ")
     written = settings.written(name) if name in keys.TABLE else name
-    line = f"line {config.lines[written]}: " if written in config.lines else ""
-    return f"{line}{written}{colon}{rest}"
+    return located(f"{written}{colon}{rest}", config.lines, config.paths)

@@ -1,0 +1,97 @@
+"""Writes flows as connectors for Connect: three JSON files per flow as document 001 names them, and the worker's file.
+
+The records of a source connector are written by its worker's producer, so what the target's producer has of its own is
+written twice: as `target.producer.x`, and as `producer.override.x`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from heliograph.config.connector_json import BYTES_CONVERTER, CONVERTERS
+from heliograph.config.flow_keys import EMIT_CHECKPOINTS
+from heliograph.config.keys import TABLE
+from heliograph.config.names import ROLES
+from heliograph.config.properties_text import properties_text
+from heliograph.config.types import Scope
+
+if TYPE_CHECKING:
+    from heliograph.config.parts import ClusterParts, FlowParts, Parts
+
+_FILES = {
+    "msc": ("MirrorSourceConnector", Scope.SOURCE),
+    "cpc": ("MirrorCheckpointConnector", Scope.CHECKPOINT),
+    "hbc": ("MirrorHeartbeatConnector", Scope.HEARTBEAT),
+}
+
+
+def connector_files(parts: Parts, notes: list[str]) -> dict[str, str]:
+    """File names and texts; `notes` gets what the form cannot say."""
+    files = {}
+    sources = [each.flow.source for each in parts.flows]
+    for each in parts.flows:
+        label = each.flow.source if sources.count(each.flow.source) == 1 else f"{each.flow.source}-{each.flow.target}"
+        for short, (class_name, scope) in _FILES.items():
+            name = f"mm2-{short}-{label}"
+            head = {"name": name, "connector.class": f"org.apache.kafka.connect.mirror.{class_name}"}
+            files[f"{name}.json"] = json.dumps({**head, **_config(parts, each, scope)}, indent=2) + "\n"
+        if each.is_paused:
+            notes.append(f"{each.flow} is paused; create its connectors with initial_state PAUSED, or pause them.")
+    for target in parts.targets:
+        name = "connect-distributed" + (f"-{target}" if len(parts.targets) > 1 else "")
+        files[f"{name}.properties"] = _worker(parts, target, notes)
+    return files
+
+
+def _config(parts: Parts, each: FlowParts, scope: Scope) -> dict[str, str]:
+    source, target = each.flow
+    config = {"source.cluster.alias": source, "target.cluster.alias": target}
+    for side, alias in (("source", source), ("target", target)):
+        config |= _connection(parts.clusters[alias], side)
+    config |= each.clients
+    if scope is Scope.SOURCE:
+        written = {key.removeprefix("target."): value for key, value in config.items() if "target.producer." in key}
+        overrides = {key.replace("producer.", "producer.override.", 1): value for key, value in written.items()}
+        config = overrides | config
+    else:
+        config = {key: value for key, value in config.items() if not key.startswith("producer.override.")}
+    config |= dict.fromkeys(CONVERTERS, BYTES_CONVERTER) | each.keys_of(scope)
+    if scope is Scope.CHECKPOINT and each.connector.get(EMIT_CHECKPOINTS, "true").strip().lower() == "false":
+        config["enabled"] = "false"  # Java refuses a connector that is on and emits nothing
+    return config
+
+
+def _connection(cluster: ClusterParts, side: str) -> dict[str, str]:
+    """How a connector reaches one of its clusters: only connection keys are read behind `source.cluster.`."""
+    config = {}
+    for key, value in cluster.plain.items():
+        if key in TABLE and TABLE[key].scope & Scope.CLIENT:
+            config[f"{side}.cluster.{key}"] = value
+        else:
+            config |= {f"{side}.{role}.{key}": value for role in ROLES}
+    for role in ROLES:
+        config |= {f"{side}.{role}.{key}": value for key, value in cluster.roles[role].items()}
+    return config
+
+
+def _worker(parts: Parts, target: str, notes: list[str]) -> str:
+    """The worker of a target. Connect keeps the progress of all its connectors in one topic, MM2 has one per source."""
+    sources = [each.flow.source for each in parts.into(target)]
+    cluster = parts.clusters[target]
+    own = f"mm2-{{}}.{sources[0]}.internal" if len(sources) == 1 else f"mm2-{{}}.{target}.internal"
+    names = {
+        "group.id": f"{sources[0] if len(sources) == 1 else target}-mm2",
+        "offset.storage.topic": own.format("offsets"),
+        "config.storage.topic": own.format("configs"),
+        "status.storage.topic": own.format("status"),
+    }
+    if len(sources) > 1 and "offset.storage.topic" not in cluster.worker:
+        notes.append(
+            f"the flows into {target} kept their progress in a topic each, such as mm2-offsets.{sources[0]}.internal;"
+            f" their worker has one for all, {names['offset.storage.topic']}."
+        )
+    plain = {key: value for key, value in cluster.plain.items() if key in TABLE and TABLE[key].scope & Scope.CLIENT}
+    converters = dict.fromkeys(CONVERTERS, BYTES_CONVERTER)
+    values = {**plain, **names, **converters, **parts.providers, **cluster.worker}
+    return properties_text(values.items(), [f"Worker for the connectors that write to {target}."])

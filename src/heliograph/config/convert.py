@@ -1,0 +1,128 @@
+"""Any form of a configuration into another: properties, connectors' JSON, KafkaMirrorMaker2.
+
+`Form` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the other
+form cannot say. Invariant: reading back what was written gives every flow the settings it had.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.config.connector_json import read_connectors
+from heliograph.config.connector_writer import connector_files
+from heliograph.config.literal_secrets import has_literal_secret
+from heliograph.config.parts import Parts, take_apart
+from heliograph.config.placeholders import Lookup, Resolver
+from heliograph.config.properties import as_map, parse_properties
+from heliograph.config.properties_text import properties_text
+from heliograph.config.reading import Reading, Told
+from heliograph.config.strimzi import is_resource, read_resource
+from heliograph.config.strimzi_secrets import Secrets, SecretsFolder
+from heliograph.config.strimzi_writer import resource_text
+from heliograph.config.types import split_list
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOURCE_CONNECTOR = "MirrorSourceConnector"  # in a dedicated MM2
+_PROVIDER = re.compile(r"\$\{(env|file|dir):")
+_PROVIDER_CLASSES = {
+    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "dir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+}
+FORMS = ("properties", "connectors", "strimzi")
+
+
+@dataclass
+class Converted:
+    """Texts by file name, and what there is to say about them."""
+
+    files: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) -> Reading:
+    """What the user's files say: one properties or YAML file, or connectors' JSON with their worker's file."""
+    names = list(files)
+    if any(name.lower().endswith(".json") for name in names):
+        reading = read_connectors(files)
+    elif len(names) != 1:
+        raise ConfigError("several files can only be converted where they are connectors' JSON.")
+    elif is_resource(files[names[0]], names[0]):
+        found = Secrets(secrets, must_exist=secrets is not None)
+        reading = read_resource(files[names[0]], found)
+        _tell_secrets(reading, found)
+    else:
+        reading = Reading(parse_properties(files[names[0]]))
+    if reading.problems:
+        raise ConfigError([told.sentence for told in reading.problems])
+    return reading
+
+
+def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Converted:
+    """What was read, in another form."""
+    notes = [told.sentence for told in sorted((*reading.warnings, *reading.notes))]
+    raw = _with_providers(as_map(reading.entries))
+    notes += [
+        f"{name}: it holds a secret in plain text, and so does what is written; put it into a file or a Secret."
+        for name, value in raw.items()
+        if has_literal_secret(name, value)
+    ]
+    if form == "properties":
+        notes += [f"{flow} is {why}; it is written as not enabled." for flow, why in reading.paused.items()]
+        return Converted({"mm2.properties": properties_text(raw.items(), _header(notes))}, notes)
+    parts = take_apart(raw, reading.paused, Resolver(lookup, raw))
+    notes += _unsaid(parts)
+    notes += [
+        f"{each.flow}: Connect keeps progress by the connector's name, here"
+        f" '{reading.connectors.get(each.flow, SOURCE_CONNECTOR)}'; under another name Java copies from the beginning."
+        for each in parts.flows
+    ]
+    if form == "connectors":
+        return Converted(connector_files(parts, notes), notes)
+    text = resource_text(parts, api_version, notes)
+    comments = "".join(f"# {line}\n" for line in _header(notes))
+    return Converted({"mirror-maker-2.yaml": comments + text}, notes)
+
+
+def _header(notes: list[str]) -> list[str]:
+    return ["Written by `heliograph convert`.", *(" ".join(note.split()) for note in notes)]
+
+
+def _with_providers(raw: dict[str, str]) -> dict[str, str]:
+    """Heliograph knows Kafka's own config providers without being told; Java has to be told those that are used."""
+    declared = split_list(raw.get("config.providers", ""))
+    used = dict.fromkeys(name for value in raw.values() for name in _PROVIDER.findall(value))
+    missing = [name for name in used if name not in declared]
+    if not missing:
+        return raw
+    classes = {f"config.providers.{name}.class": _PROVIDER_CLASSES[name] for name in missing}
+    return {**raw, "config.providers": ",".join((*declared, *missing)), **classes}
+
+
+def _unsaid(parts: Parts) -> list[str]:
+    told = [f"{name}: it has no effect on a flow that is enabled; it is left out." for name in parts.left_out]
+    return told + [
+        f"{pair} does not replicate; the heartbeats that a dedicated MM2 writes for it are left out."
+        for pair in parts.idle_heartbeats
+    ]
+
+
+def _tell_secrets(reading: Reading, secrets: Secrets) -> None:
+    """Where the placeholders lead to."""
+    uses = any(f"${{dir:{secrets.path}/" in entry.value for entry in reading.entries)
+    if uses and secrets.folder is None:
+        reading.notes.append(
+            Told(0, f"secrets are read from the folder '{secrets.path}'; give another with --secrets DIR.")
+        )
+    for name in secrets.documents:
+        reading.notes.append(
+            Told(
+                0,
+                f"the Secret or ConfigMap '{name}' of the file is not copied; put its keys into {secrets.path}/{name}.",
+            )
+        )

@@ -1,0 +1,50 @@
+"""What a message calls a setting: its name in a properties file, its path in a resource; and the line it stands on.
+
+All rules about a configuration speak of the names of a dedicated-mode file. Where the user wrote something else, their
+sentences are put into the user's words here, in the last step before they are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(r"[^\s',;()]+(?:->[^\s',;()]+)?")
+
+
+def located(sentence: str, lines: Mapping[str, int], paths: Mapping[str, str]) -> str:
+    """The sentence with every name as the user wrote it, behind the line of the name it begins with, if it has one."""
+    name = sentence.partition(": ")[0]
+    line = lines.get(name, 0)
+    told = _in_users_words(sentence, paths) if paths else sentence
+    return f"line {line}: {told}" if line else told
+
+
+def shown(name: str, paths: Mapping[str, str]) -> str:
+    """One name as the user wrote it."""
+    return paths.get(name, name)
+
+
+def _in_users_words(sentence: str, paths: Mapping[str, str]) -> str:
+    prefixes = sorted({name[: -len(key)] for name, path in paths.items() if (key := _key(name, path))}, key=len)
+
+    def word(found: re.Match[str]) -> str:
+        text = found[0]
+        bare = text.rstrip(".:")
+        if bare in paths:
+            return paths[bare] + text[len(bare) :]
+        # A name that is not in the file is a suggestion: the part before the key is ours, not the user's.
+        before = found.string[found.start() - 1 : found.start()]
+        prefix = next((each for each in reversed(prefixes) if text.startswith(each)), "") if before == "'" else ""
+        return text[len(prefix) :]
+
+    return _NAME.sub(word, sentence)
+
+
+def _key(name: str, path: str) -> str:
+    """The end that a name and its path have in common, if the path ends in a Kafka key."""
+    _, config, key = path.partition(".config.")
+    return key if config and name.endswith(f".{key}") else ""

@@ -1,0 +1,70 @@
+"""What a reader of another form (a Kubernetes resource, connectors' JSON) has found: entries of a dedicated-mode file.
+
+Behind it everything is as if the user had written that file; only messages remember where a value stood. Problems do
+not stop a reader: it goes on, and all are told at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.config.properties import Entry
+
+if TYPE_CHECKING:
+    from heliograph.config.yaml_tree import Tree
+    from heliograph.model import Flow
+
+
+class Told(NamedTuple):
+    """A sentence and the line it is about; 0 where it is about none."""
+
+    line: int
+    sentence: str
+
+    @classmethod
+    def of(cls, tree: Tree, sentence: str) -> Told:
+        """A sentence about a part of a document."""
+        line = f"line {tree.line}: " if tree.line else ""
+        return cls(tree.line, f"{line}{tree.path or 'the document'}: {sentence}")
+
+
+@dataclass
+class Reading:
+    """Everything that was read so far.
+
+    `paused` are flows that the user has stopped for now, with the words to tell it; `connectors` are the names that the
+    source connectors have where the form is at home, by which Connect keeps their progress.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    problems: list[Told] = field(default_factory=list)
+    warnings: list[Told] = field(default_factory=list)
+    notes: list[Told] = field(default_factory=list)
+    paused: dict[Flow, str] = field(default_factory=dict)
+    connectors: dict[Flow, str] = field(default_factory=dict)
+
+    def problem(self, tree: Tree, sentence: str) -> None:
+        """Something without which the file cannot be run."""
+        self.problems.append(Told.of(tree, sentence))
+
+    def warn(self, tree: Tree, sentence: str) -> None:
+        """Something the user has to mend."""
+        self.warnings.append(Told.of(tree, sentence))
+
+    def note(self, tree: Tree, sentence: str) -> None:
+        """Something that is understood and has no effect here."""
+        self.notes.append(Told.of(tree, sentence))
+
+    def add(self, name: str, value: str, tree: Tree, place: str = "") -> None:
+        """An entry that stands in the document at `tree`; two different values for one name are a problem."""
+        earlier = self.entry(name)
+        if earlier is None:
+            self.entries.append(Entry(name, value, tree.line, place or tree.path))
+        elif earlier.value != value:
+            where = f"line {earlier.line}, {earlier.place}," if earlier.line else earlier.place
+            self.problem(tree, f"{where} says something else; change one of them.")
+
+    def entry(self, name: str) -> Entry | None:
+        """The entry of a name, if there is one."""
+        return next((entry for entry in self.entries if entry.key == name), None)

@@ -1,0 +1,279 @@
+"""Reads `KafkaMirrorMaker2` resources (Strimzi, IBM Event Streams) as the dedicated-mode file that does the same.
+
+`A->B.x` comes from a mirror's connectors, `A.x` from a cluster; the target's config is its worker's, as in Connect.
+What a resource does not ask for is switched off: no connector of a kind, no checkpoints or heartbeats. All resources of
+a file are read together, as if they were one; `Secret` documents among them are used.
+
+Not done here: deciding whether a key or value makes sense. That is `dedicated`'s, for all forms of a configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from heliograph.config.reading import Reading
+from heliograph.config.strimzi_auth import Login
+from heliograph.config.strimzi_fields import (
+    API_VERSIONS,
+    CLUSTER,
+    DOCUMENT,
+    KIND,
+    MIRROR,
+    SPEC,
+    SPEC_IGNORED,
+    TARGET,
+    check_fields,
+    config_of,
+)
+from heliograph.config.strimzi_mirror import Mirror
+from heliograph.config.yaml_tree import Tree, parse_yaml
+from heliograph.errors import ConfigError
+from heliograph.model import Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from heliograph.config.strimzi_secrets import Secrets
+
+# What the operator names where a resource does not: progress is found again there.
+_OPERATORS_NAMES = {"group.id": "mirrormaker2-cluster", "offset.storage.topic": "mirrormaker2-cluster-offsets"}
+_TARGET_FIELDS = {
+    "groupId": "group.id",
+    "configStorageTopic": "config.storage.topic",
+    "offsetStorageTopic": "offset.storage.topic",
+    "statusStorageTopic": "status.storage.topic",
+}
+_FORBIDDEN = ("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers")
+_ALLOWED = (
+    "ssl.endpoint.identification.algorithm",
+    "ssl.cipher.suites",
+    "ssl.protocol",
+    "ssl.enabled.protocols",
+)
+_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---\s*$|^\s*-\s+[A-Za-z]+:", re.MULTILINE)
+
+
+def is_resource(text: str, name: str = "") -> bool:
+    """Whether a file is YAML and not properties: by its name, or by lines that no properties file has."""
+    return name.lower().endswith((".yml", ".yaml")) or _MARKS.search(text) is not None
+
+
+def read_resource(text: str, secrets: Secrets) -> Reading:
+    """Every resource of the text, as one dedicated-mode file."""
+    reading = Reading()
+    resources: list[Tree] = []
+    for document in _documents(parse_yaml(text)):
+        kind = document.get("kind")
+        if kind is not None and kind.text in ("Secret", "ConfigMap"):
+            secrets.add_document(reading, document)
+        elif (spec := _spec(reading, document)) is not None:
+            resources.append(spec)
+    if not resources and not reading.problems:
+        raise ConfigError(f"there is no {KIND} in the file.")
+    reader = _Reader(reading, secrets)
+    for spec in resources:
+        reader.read(spec)
+    reader.finish()
+    return reading
+
+
+def _documents(trees: list[Tree]) -> Iterator[Tree]:
+    for tree in trees:
+        kind, items = tree.get("kind"), tree.get("items")
+        if kind is not None and kind.text.endswith("List") and items is not None:
+            yield from items.items
+        elif tree.kind != "nothing":
+            yield tree
+
+
+def _spec(reading: Reading, document: Tree) -> Tree | None:
+    """The spec of a resource; None where the document is another's, which is told."""
+    if document.kind != "map":
+        reading.problem(document, f"it is a {document.kind}, not a {KIND}: a map with apiVersion, kind and spec.")
+        return None
+    kind, version = document.get("kind"), document.get("apiVersion")
+    if kind is None and any(name in document.fields for name in SPEC):
+        words = f"apiVersion and kind are missing; it is read as the spec of a {KIND}."
+        reading.warn(document, words)
+        return document
+    if kind is None or kind.text != KIND:
+        given = f"a {kind.text}" if kind is not None else "a document without kind"
+        reading.note(kind or document, f"{given} is left alone; only {KIND} is read, and Secret and ConfigMap with it.")
+        return None
+    if version is None or version.text not in API_VERSIONS:
+        given = f"'{version.text}' is not a known" if version is not None else "there is no"
+        reading.problem(version or document, f"{given} apiVersion; known are {', '.join(API_VERSIONS)}.")
+    check_fields(reading, document, DOCUMENT)
+    spec = document.get("spec")
+    if spec is None or spec.kind != "map":
+        reading.problem(document, "it has no spec.")
+        return None
+    return spec
+
+
+class _Reader:
+    """Reads specs, one after the other, into one file."""
+
+    def __init__(self, reading: Reading, secrets: Secrets) -> None:
+        self._reading = reading
+        self._secrets = secrets
+        self._clusters: dict[str, Tree] = {}
+        self._first: Tree | None = None
+
+    def read(self, spec: Tree) -> None:
+        """One resource."""
+        self._first = self._first or spec
+        check_fields(self._reading, spec, SPEC, SPEC_IGNORED)
+        external = spec.get("externalConfiguration")
+        if external is not None:
+            self._secrets.add_external(external)
+        target = spec.get("target")
+        for cluster in (*_list(self._reading, spec, "clusters"), *([target] if target is not None else [])):
+            self._read_cluster(cluster, TARGET if cluster is target else CLUSTER)
+        connect = self._connect_cluster(spec, target)
+        mirrors = _list(self._reading, spec, "mirrors")
+        if not mirrors:
+            self._reading.problem(spec.get("mirrors") or spec, "there are no mirrors; add at least one to 'mirrors'.")
+        for mirror in mirrors:
+            flow = self._flow(mirror, connect, target)
+            if flow is not None:
+                Mirror(self._reading, self._secrets, flow, mirror).read()
+
+    def finish(self) -> None:
+        """What holds for all resources together."""
+        assert self._first is not None or self._reading.problems
+        if self._first is None:
+            return
+        if self._clusters:
+            first = next(iter(self._clusters.values()))
+            self._reading.add("clusters", ", ".join(self._clusters), first, f"{first.path} (clusters)")
+        elif not self._reading.problems:
+            self._reading.problem(self._first, "it has no clusters.")
+        place = f"{self._first.path or 'the document'} (emit.heartbeats.enabled)"
+        self._reading.add("emit.heartbeats.enabled", "false", self._first, place)
+        targets = dict.fromkeys(flow.target for flow in self._reading.connectors)
+        for alias in targets:
+            for name, value in _OPERATORS_NAMES.items():
+                if self._reading.entry(f"{alias}.{name}") is None:
+                    tree = self._clusters[alias]
+                    self._reading.add(f"{alias}.{name}", value, tree, f"{tree.path} ({name})")
+
+    def _connect_cluster(self, spec: Tree, target: Tree | None) -> str | None:
+        """The alias of the cluster that the operator's worker would belong to."""
+        connect = spec.get("connectCluster")
+        if target is not None:
+            alias = target.get("alias")
+            return alias.text if alias is not None else None
+        if connect is None:
+            self._reading.warn(spec, "connectCluster is missing; the operator asks for it, the alias of the target.")
+            return None
+        if connect.text not in self._clusters:
+            self._reading.problem(connect, f"no cluster has the alias '{connect.text}'{self._known()}.")
+            return None
+        return connect.text
+
+    def _known(self) -> str:
+        return f"; there are {', '.join(self._clusters)}" if self._clusters else "; there are no clusters"
+
+    def _read_cluster(self, tree: Tree, fields: tuple[str, ...]) -> None:
+        if tree.kind != "map":
+            self._reading.problem(tree, "it must be a cluster: alias, bootstrapServers and more.")
+            return
+        check_fields(self._reading, tree, fields)
+        alias = tree.get("alias")
+        if alias is None or not alias.text or "," in alias.text:
+            words = "the cluster has no alias." if alias is None else "an alias is a word without commas."
+            self._reading.problem(alias or tree, words)
+            return
+        self._clusters.setdefault(alias.text, tree)
+        servers = tree.get("bootstrapServers")
+        # A cluster without is told by the check that all forms share; it only has to know where the field would be.
+        place = servers or Tree("nothing", f"{tree.path}.bootstrapServers", tree.line)
+        self._reading.add(f"{alias.text}.bootstrap.servers", place.text, place)
+        for field, name in _TARGET_FIELDS.items():
+            given = tree.get(field) if field in fields else None
+            if given is not None:
+                self._reading.add(f"{alias.text}.{name}", given.text, given)
+        login = Login(self._reading, self._secrets)
+        login.read(tree)
+        config = config_of(self._reading, tree)
+        self._declare_providers(config)
+        for name, (text, origin) in login.keys.items():
+            if name not in config:
+                self._reading.add(f"{alias.text}.{name}", text, origin, f"{origin.path} ({name})")
+        for name, value in config.items():
+            self._read_cluster_key(alias.text, name, value)
+
+    def _read_cluster_key(self, alias: str, name: str, field: Tree) -> None:
+        if name.startswith(_FORBIDDEN) and name not in _ALLOWED:
+            self._reading.warn(field, "the operator ignores this key here; Heliograph obeys it.")
+        if name.startswith("config.providers"):
+            self._read_provider_key(name, field)
+        else:
+            self._reading.add(f"{alias}.{name}", self._secrets.rewritten(field.text), field)
+
+    def _declare_providers(self, config: dict[str, Tree]) -> None:
+        """Note the providers that ask Kubernetes before any value is read that may use them."""
+        for name, field in config.items():
+            if name.startswith("config.providers.") and name.endswith(".class"):
+                self._secrets.add_provider(name.split(".")[2], field.text)
+
+    def _read_provider_key(self, name: str, field: Tree) -> None:
+        parts = name.split(".")
+        if len(parts) > 2 and self._secrets.knows_provider(parts[2]):
+            return
+        names = [each.strip() for each in field.text.split(",")] if name == "config.providers" else []
+        kept = ",".join(each for each in names if not self._secrets.knows_provider(each))
+        if kept or not names:
+            self._reading.add(name, kept or field.text, field)
+
+    def _flow(self, mirror: Tree, connect: str | None, target: Tree | None) -> Flow | None:
+        if mirror.kind != "map":
+            self._reading.problem(
+                mirror, "it must be a mirror: sourceCluster, targetCluster, sourceConnector and more."
+            )
+            return None
+        check_fields(self._reading, mirror, MIRROR)
+        source = self._source(mirror)
+        into = mirror.get("targetCluster")
+        if into is None and target is None and connect is None:
+            self._reading.problem(mirror, "targetCluster is missing.")
+            return None
+        alias = into.text if into is not None else (connect or "")
+        if into is not None and alias not in self._clusters:
+            self._reading.problem(into, f"no cluster has the alias '{alias}'{self._known()}.")
+            return None
+        if into is not None and connect is not None and alias != connect:
+            words = (
+                f"the mirror writes to '{alias}', and connectCluster (or target) is '{connect}'; it must be the same."
+            )
+            self._reading.problem(into, words)
+        if source is None or not alias:
+            return None
+        if source == alias:
+            self._reading.problem(mirror, f"'{alias}' is its source and its target; a cluster is not copied to itself.")
+            return None
+        return Flow(source, alias)
+
+    def _source(self, mirror: Tree) -> str | None:
+        own, named = mirror.get("source"), mirror.get("sourceCluster")
+        if own is not None:
+            self._read_cluster(own, CLUSTER)
+            alias = own.get("alias")
+            return alias.text if alias is not None else None
+        if named is None:
+            self._reading.problem(mirror, "sourceCluster is missing.")
+            return None
+        if named.text not in self._clusters:
+            self._reading.problem(named, f"no cluster has the alias '{named.text}'{self._known()}.")
+            return None
+        return named.text
+
+
+def _list(reading: Reading, tree: Tree, name: str) -> tuple[Tree, ...]:
+    found = tree.get(name)
+    if found is not None and found.kind != "list":
+        reading.problem(found, "it must be a list.")
+        return ()
+    return found.items if found is not None else ()
