@@ -104,6 +104,4 @@ define_all(
     WORKER,
     ignored("MM2 creates its topics itself, without Connect"),
     ("topic.creation.enable", BOOLEAN, True, LOW, "2.6", "Whether connectors may have topics created."),
-    ("topic.tracking.enable", BOOLEAN, True, LOW, "2.5", "Whether the topics a connector used are recorded."),
-    ("topic.tracking.allow.reset", BOOLEAN, True, LOW, "2.5", "Whether that record may be cleared."),
 )

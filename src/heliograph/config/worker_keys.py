@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heliograph.config.table import FILE, HIGH, WORKER, define
-from heliograph.config.types import INT, LIST, LONG, REPLICATION_FACTOR_CHECK, SHORT, STRING, at_least, one_of
+from heliograph.config.types import BOOLEAN, INT, LIST, LONG, REPLICATION_FACTOR_CHECK, SHORT, STRING, at_least, one_of
 
 OFFSET_FLUSH_INTERVAL_MS = define(
     "offset.flush.interval.ms",
@@ -102,4 +102,15 @@ REST_ADVERTISED_LISTENER = define(
     "",
     FILE | WORKER,
     "Protocol of the listener under which other workers reach this one; only `http` is there.",
+)
+TOPIC_TRACKING_ENABLE = define(
+    "topic.tracking.enable",
+    BOOLEAN,
+    True,
+    WORKER,
+    "Whether the topics a connector used are recorded.",
+    since="2.5",
+)
+TOPIC_TRACKING_ALLOW_RESET = define(
+    "topic.tracking.allow.reset", BOOLEAN, True, WORKER, "Whether that record may be cleared.", since="2.5"
 )

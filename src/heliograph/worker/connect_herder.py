@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
-from heliograph.config.connect_validation import errors_of
-from heliograph.config.connector import CLASSES, kind_of
-from heliograph.errors import ConfigError
+from heliograph.config import worker_keys
+from heliograph.config.connect_validation import ConnectorPlugins
+from heliograph.config.connector import CLASSES, ConnectorConfig, kind_of
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
+from heliograph.worker.connector_offsets import ConnectorOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from heliograph.config.types import Settings
+    from heliograph.config.worker_file import WorkerConfig
     from heliograph.kafka.group_member import Standing
     from heliograph.wire.connect_status import Status
     from heliograph.worker.config_state import StoredConnector
     from heliograph.worker.connect_stores import ConfigStore, StatusStore
     from heliograph.worker.connect_types import ConnectOffset, TargetState
-    from heliograph.worker.connector_offsets import ConnectorOffsets
     from heliograph.worker.herder import Reconciler
 
 log = logging.getLogger(__name__)
@@ -32,18 +31,18 @@ class ConnectHerder:
 
     def __init__(
         self,
+        worker: WorkerConfig,
         stores: tuple[ConfigStore, StatusStore],
-        offsets: ConnectorOffsets,
         reconciler: Reconciler,
         standing: Callable[[], Standing],
-        settings: Settings,
         cluster_id: str,
     ) -> None:
+        self._worker = worker
+        self._settings = worker.settings
+        self._plugins = ConnectorPlugins(worker.raw, worker.resolver)
         self._configs, self._statuses = stores
-        self._offsets = offsets
         self._reconciler = reconciler
         self._standing = standing
-        self._settings = settings
         self._cluster_id = cluster_id
 
     # --- the worker ---------------------------------------------------------------------------------------------------
@@ -92,13 +91,14 @@ class ConnectHerder:
 
     def topics(self, name: str) -> list[str]:
         """Topics the connector has written to."""
-        if not self._settings[keys.TOPIC_TRACKING_ENABLE]:
+        if not self._settings[worker_keys.TOPIC_TRACKING_ENABLE]:
             raise connect_errors.TOPICS_NOT_TRACKED.error()
         return self._statuses.topics(name)
 
     def offsets(self, name: str) -> list[ConnectOffset]:
         """The committed progress of the connector."""
-        return self._offsets.read(name, self._stored(name).config)
+        with self._progress(name, self._stored(name)) as progress:
+            return list(progress.read())
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
@@ -159,9 +159,9 @@ class ConnectHerder:
 
     def reset_topics(self, name: str) -> None:
         """Forget the topics the connector has written to."""
-        if not self._settings[keys.TOPIC_TRACKING_ENABLE]:
+        if not self._settings[worker_keys.TOPIC_TRACKING_ENABLE]:
             raise connect_errors.TOPICS_NOT_TRACKED.error()
-        if not self._settings[keys.TOPIC_TRACKING_ALLOW_RESET]:
+        if not self._settings[worker_keys.TOPIC_TRACKING_ALLOW_RESET]:
             raise connect_errors.TOPICS_NOT_RESETTABLE.error()
         self._statuses.delete_topics(name)
 
@@ -170,11 +170,18 @@ class ConnectHerder:
         stored = self._stored(name)
         if stored.target_state != "STOPPED" or self._reconciler.is_running(name):
             raise connect_errors.NOT_STOPPED.error(name=name)
-        self._offsets.alter(name, stored.config, offsets)
+        with self._progress(name, stored) as progress:
+            if offsets is None:
+                progress.reset()
+            else:
+                progress.alter(offsets)
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group."""
         self._configs.put_log_level(logger, level)
+
+    def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
+        return ConnectorOffsets(ConnectorConfig(name, stored.config, self._worker.raw, self._worker.resolver))
 
     # --- checks -------------------------------------------------------------------------------------------------------
 
@@ -193,10 +200,7 @@ class ConnectHerder:
             raise connect_errors.no_class(config)
         if kind_of(class_name) is None:
             raise connect_errors.unknown_class(class_name, CLASSES.values())
-        try:
-            errors = errors_of(name, config)
-        except ConfigError as error:
-            errors = list(error.problems)
+        errors = self._plugins.errors(class_name, {**config, "name": name})
         if errors:
             raise connect_errors.invalid(errors)
 
