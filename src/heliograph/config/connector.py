@@ -197,8 +197,10 @@ def _is_connection(key: str) -> bool:
 
 
 def _is_workers(key: str) -> bool:
-    """A connector inherits the worker's keys, not its converters: those are for data, which stays as it is."""
+    """A connector inherits the worker's keys and ours, not its converters: those are for data, which stays as it is."""
     row = keys.TABLE.get(key)
+    if key.startswith("heliograph."):
+        return row is not None
     return row is not None and bool(row.scope & Scope.WORKER) and not row.scope & Scope.CONNECTOR
 
 

@@ -1,0 +1,243 @@
+"""A Connect worker's configuration, as `connect-distributed.properties` or as the `CONNECT_*` variables of a container.
+
+Read as Connect reads it: the top of the file is the worker's own connection, `producer.` and its like are what its
+connectors' clients begin with. Converters are accepted and change nothing, since batches are copied as they are. All
+problems are told at once. A *warning* is for what the user has to mend; a *note* for what has no effect here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.config import client_keys, keys, store_keys
+from heliograph.config.connect_validation import ConnectorPlugins
+from heliograph.config.connector import ConnectorConfig, policy_name, resolved_view, worker_client
+from heliograph.config.names import ROLES
+from heliograph.config.overlays import Layer, role_scope
+from heliograph.config.placeholders import Resolver
+from heliograph.config.properties import Entry, as_map, parse_properties
+from heliograph.config.suggest import did_you_mean
+from heliograph.config.types import Scope, Settings
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from heliograph.config.placeholders import Lookup
+
+VARIABLE_PREFIX = "CONNECT_"
+_REQUIRED = {
+    client_keys.BOOTSTRAP_SERVERS.name: "host:port",
+    keys.GROUP_ID.name: "connect-cluster",
+    store_keys.CONFIG_STORAGE_TOPIC.name: "connect-configs",
+    keys.OFFSET_STORAGE_TOPIC.name: "connect-offsets",
+    store_keys.STATUS_STORAGE_TOPIC.name: "connect-status",
+}
+# Of a container, not of the worker in it.
+_CONTAINERS_OWN = ("CONNECT_LOG4J_", "CONNECT_CUB_", "CONNECT_OPTS", "CONNECT_HEAP_OPTS")
+_CONVERTERS = tuple(
+    f"{internal}{part}.converter" for internal in ("", "internal.") for part in ("key", "value", "header")
+)
+_STORES = ("offset.storage.", "config.storage.", "status.storage.")
+_OPEN_PREFIXES = ("config.providers.", "listeners.https.", "topic.creation.")
+# Removed in Kafka 3.0 and still in many files.
+_OLD_REST = frozenset({"rest.port", "rest.host.name"})
+# Ignored in a dedicated-mode file, which is no worker; a worker acts on them.
+_ACTED_ON = frozenset(
+    {
+        "connector.client.config.override.policy",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "rebalance.timeout.ms",
+        "topic.tracking.enable",
+        "topic.tracking.allow.reset",
+        "listeners",
+        "rest.advertised.host.name",
+        "rest.advertised.port",
+        "rest.advertised.listener",
+        "rest.port",
+        "rest.host.name",
+    }
+)
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """A worker, understood. `raw` keeps its placeholders; `lines` says where each key stands."""
+
+    raw: Mapping[str, str]
+    resolver: Resolver
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """The worker's own keys, typed, resolved."""
+        return resolved_view(self.raw, [Layer("", "", _is_settings)], self.resolver)
+
+    @property
+    def client(self) -> Settings:
+        """How the worker reaches the cluster that holds its topics."""
+        return worker_client(self.raw, self.resolver)
+
+    @property
+    def group_id(self) -> str:
+        """The group of workers this one belongs to."""
+        return self.settings[keys.GROUP_ID]
+
+    @property
+    def plugins(self) -> ConnectorPlugins:
+        """The connectors the worker can run."""
+        return ConnectorPlugins(self.raw, self.resolver)
+
+    def connector(self, name: str, config: Mapping[str, str]) -> ConnectorConfig:
+        """One connector in this worker."""
+        return ConnectorConfig(name, config, self.raw, self.resolver)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """Everything there is to say about a worker's configuration; `config` is None where it cannot be used."""
+
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    config: WorkerConfig | None = None
+
+
+def load_worker(text: str, lookup: Lookup) -> WorkerConfig:
+    """Read a file's text; raises one ConfigError with every problem found."""
+    return usable_worker(examine_worker(text, lookup))
+
+
+def usable_worker(report: WorkerReport) -> WorkerConfig:
+    """The configuration of a report without problems."""
+    if report.config is None:
+        raise ConfigError([*report.problems, *(warning for warning in report.warnings if "Did you mean" in warning)])
+    return report.config
+
+
+def examine_worker(text: str, lookup: Lookup) -> WorkerReport:
+    """Look at a whole file; never raises for what is in it."""
+    try:
+        return _examine(parse_properties(text), lookup)
+    except ConfigError as error:
+        return WorkerReport(error.problems)
+
+
+def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerReport:
+    """The same for the variables of a container; those that are not `CONNECT_*` are nobody's business."""
+    entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
+    if not entries:
+        return WorkerReport((f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}.",))
+    try:
+        return _examine(entries, lookup)
+    except ConfigError as error:
+        return WorkerReport(error.problems)
+
+
+def environment_properties(variables: Mapping[str, str]) -> dict[str, str]:
+    """`CONNECT_REST_PORT` is `rest.port`; two underscores stand for one, three for a dash, as in container images."""
+    return {
+        _property_name(name): value
+        for name, value in sorted(variables.items())
+        if name.startswith(VARIABLE_PREFIX) and not name.startswith(_CONTAINERS_OWN) and name != VARIABLE_PREFIX
+    }
+
+
+def _property_name(variable: str) -> str:
+    text = variable.removeprefix(VARIABLE_PREFIX).lower()
+    return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def _examine(entries: list[Entry], lookup: Lookup) -> WorkerReport:
+    raw = as_map(entries)
+    resolver = Resolver(lookup, raw)
+    lines = {entry.key: entry.line for entry in entries if entry.line}
+    warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
+    config = WorkerConfig(raw, resolver, warnings, notes, lines)
+    problems = _located(_problems(config), lines)
+    return WorkerReport(problems, warnings, notes, None if problems else config)
+
+
+def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, ...]:
+    """Each sentence once, with the line of the key it begins with, in the order of the file."""
+    found = {sentence: lines.get(sentence.partition(": ")[0], 0) for sentence in sentences}
+    ordered = sorted(found.items(), key=lambda item: item[1])
+    return tuple(f"line {line}: {sentence}" if line else sentence for sentence, line in ordered)
+
+
+def _problems(worker: WorkerConfig) -> Iterator[str]:
+    for name, example in _REQUIRED.items():
+        if not worker.raw.get(name, "").strip():
+            yield f"{name}: the worker needs it; add a line such as '{name} = {example}'."
+    stores = [worker.raw[name].strip() for name in _REQUIRED if name.endswith(".storage.topic") and name in worker.raw]
+    if len(set(stores)) < len(stores):
+        yield "config.storage.topic, offset.storage.topic and status.storage.topic must be three different topics."
+    for name, value in worker.raw.items():
+        try:
+            _check_value(worker.resolver, name, value)
+        except ConfigError as error:
+            yield from error.problems
+    try:
+        policy_name(worker.raw)
+    except ConfigError as error:
+        yield from error.problems
+
+
+def _check_value(resolver: Resolver, name: str, value: str) -> None:
+    resolved = resolver.resolve(name, value)
+    role = next((role for role in ROLES if name.startswith(f"{role}.")), None)
+    key = name if role is None or name in keys.TABLE else name.removeprefix(f"{role}.")
+    row = keys.TABLE.get(key)
+    wanted = _OWN if role is None else role_scope(role) | Scope.CLIENT
+    if row is not None and row.scope & wanted and key not in _CONVERTERS:
+        row.parse(resolved, written_as=name)
+
+
+_OWN = Scope.WORKER | Scope.CLIENT | Scope.FILE
+
+
+def _is_settings(key: str) -> bool:
+    row = keys.TABLE.get(key)
+    is_own = row is not None and (bool(row.scope & _OWN) or key.startswith("heliograph."))
+    return is_own and key not in _CONVERTERS
+
+
+def _warnings(raw: Mapping[str, str]) -> Iterator[str]:
+    known = [name for name, row in keys.TABLE.items() if row.scope & _OWN]
+    for name in raw:
+        if not _is_known(name):
+            yield f"{name}: the worker does not know this key and does nothing with it.{did_you_mean(name, known)}"
+
+
+def _is_known(name: str) -> bool:
+    if name in _OLD_REST or name.startswith((*_CONVERTERS, *_STORES, *_OPEN_PREFIXES)):
+        return True
+    if name.startswith(tuple(f"{role}." for role in ROLES)):
+        return True
+    row = keys.TABLE.get(name)
+    if row is None:
+        return False
+    return bool(row.scope & (_OWN | Scope.ROLES)) or name.startswith("heliograph.")
+
+
+def _notes(raw: Mapping[str, str]) -> Iterator[str]:
+    for name, value in raw.items():
+        if name.startswith("internal."):
+            yield f"{name}: this key has no effect; the worker's own topics are always JSON without schemas."
+        elif name in _CONVERTERS:
+            if not value.strip().endswith("ByteArrayConverter"):
+                yield f"{name}: this key has no effect; records are copied byte by byte, whatever the converter."
+        elif name.startswith(_CONVERTERS):
+            continue  # a converter's own setting: the converter is told of
+        elif name.startswith(_STORES) and name not in keys.TABLE:
+            yield f"{name}: this key has no effect; the worker's topics are made with the settings they need."
+        elif (row := keys.TABLE.get(name)) is not None and row.support.kind == "ignored" and _is_ignored(name):
+            yield f"{name}: this key has no effect here: {row.support.reason}."
+
+
+def _is_ignored(name: str) -> bool:
+    return name not in _ACTED_ON and not name.startswith(_STORES)
