@@ -58,7 +58,7 @@ class Standing(NamedTuple):
 
     is_leader: bool = False
     leader_url: str | None = None  # our own where we lead; None while it is not known
-    generation: int = _NO_GENERATION  # grows with every rebalance; all members of a generation have the same leader
+    generation: int = _NO_GENERATION  # grows with every rebalance; all members of one have the same leader; -1: none
     leads_since: int | None = None  # where we lead: the generation from which on nobody else can have led
 
 
@@ -145,7 +145,7 @@ class Membership:
         with self._changed:
             assignment = self._assignment
             if assignment is None or self._stopping or self._clock() >= self._lease.until:
-                return Standing(generation=self._generation)
+                return Standing()
             is_leader = assignment.leader_id == self._member_id
             return Standing(is_leader, assignment.leader_url, assignment.generation, self._leads_since)
 
@@ -161,7 +161,7 @@ class Membership:
 
     @property
     def generation(self) -> int:
-        """The group's generation as far as we know."""
+        """The generation of the group in which the leader was named; -1 while it is not known."""
         return self.standing.generation
 
     @property
@@ -206,13 +206,14 @@ class Membership:
         return self._take_up(told, joined)
 
     def _make_claim(self) -> bytes:
-        """Our metadata. Who joins without leading gives up what it was assigned, so that no heartbeat revives it."""
+        """Our metadata. A leader whose lease is over gives the lead up here, so that no heartbeat revives it."""
         with self._changed:
-            leads = self.standing.is_leader
-            if not leads:
-                self._assignment = self._leads_since = None
+            if not self.standing.is_leader:
+                self._leads_since = None
+                if self._assignment is not None and self._assignment.leader_id == self._member_id:
+                    self._assignment = None
                 self._changed.notify_all()
-            return encode_claim(Claim(self._url, self._leads_since if leads else None))
+            return encode_claim(Claim(self._url, self._leads_since))
 
     def _not_joined(self, code: int) -> bool:
         if code in EXPELLED:
