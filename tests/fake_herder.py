@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heliograph.errors import ConnectError
-from heliograph.mirror.offset_edits import check_offsets
+from heliograph.mirror.connector_offsets import check_offsets
 from heliograph.worker import connect_errors as refuse
 from heliograph.worker.connect_types import (
     ConnectOffset,

@@ -9,51 +9,35 @@ from typing import Any, NamedTuple
 
 from heliograph.api.app import make_app
 from heliograph.api.exchange import Worker
-from heliograph.api.plugin_catalogue import PluginCatalogue
 from heliograph.api.server import RestServer
+from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.listeners import Listener
+from heliograph.config.placeholders import Resolver
 from heliograph.worker import connect_errors as refuse
 from heliograph.worker.log_levels import LogLevels
 from tests.fake_herder import FakeHerder
 from tests.interop.rest_story import ask
+from tests.unit.test_dedicated_file import FakeLookup
 
-MIRROR = "org.apache.kafka.connect.mirror"
 ANY_PORT = (Listener("127.0.0.1", 0),)
 
 
-class FakeCatalogue:
-    """The three connectors, with one key; a config is wrong if it lacks the source's alias."""
-
-    def connector_classes(self) -> list[str]:
-        return [f"{MIRROR}.Mirror{word}Connector" for word in ("Source", "Heartbeat", "Checkpoint")]
-
-    def resolve(self, name: str) -> str | None:
-        for full in self.connector_classes():
-            short = full.rpartition(".")[2]
-            if name in (full, short, short.removesuffix("Connector")):
-                return full
-        return None
-
-    def definitions(self, plugin: str) -> list[dict[str, Any]]:
-        return [{"name": "source.cluster.alias", "plugin": plugin}]
-
-    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
-        errors = [] if config.get("source.cluster.alias") else ["Missing source.cluster.alias"]
-        value = {"name": "source.cluster.alias", "errors": errors}
-        definition = self.definitions(plugin)[0]
-        return {"name": "", "error_count": len(errors), "configs": [{"definition": definition, "value": value}]}
+def real_plugins() -> ConnectorPlugins:
+    """MM2's connectors in a worker without settings."""
+    return ConnectorPlugins({}, Resolver(FakeLookup(), {}))
 
 
-def check_config(catalogue: PluginCatalogue, config: Mapping[str, str]) -> None:
-    """Refuse what a herder refuses, where it matters to the story of the calls."""
+def check_config(plugins: ConnectorPlugins, config: Mapping[str, str]) -> None:
+    """Refuse what a herder refuses."""
     class_name = config.get("connector.class")
     if class_name is None:
         raise refuse.no_class(config)
-    if catalogue.resolve(class_name) is None:
-        raise refuse.unknown_class(class_name, catalogue.connector_classes())
-    tasks_max = config.get("tasks.max", "1")
-    if not config.get("name") or "source.cluster.alias" not in config or not tasks_max.isdigit():
-        raise refuse.invalid(["The config is invalid"])
+    plugin = plugins.resolve(class_name)
+    if plugin is None:
+        raise refuse.unknown_class(class_name, plugins.connector_classes())
+    errors = plugins.errors(plugin, config)
+    if errors:
+        raise refuse.invalid(errors)
 
 
 class Reply(NamedTuple):
@@ -88,11 +72,9 @@ class RestWorker:
 
 
 @contextmanager
-def rest_worker(
-    herder: FakeHerder | None = None, *, read_only: bool = False, catalogue: PluginCatalogue | None = None, **more: Any
-) -> Iterator[RestWorker]:
+def rest_worker(herder: FakeHerder | None = None, *, read_only: bool = False, **more: Any) -> Iterator[RestWorker]:
     """The API on a port of its own."""
-    plugins = catalogue or FakeCatalogue()
+    plugins = real_plugins()
     log_levels = LogLevels()
     if herder is None:
         herder = FakeHerder(lambda config: check_config(plugins, config), log_levels)

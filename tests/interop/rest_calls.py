@@ -49,8 +49,7 @@ def send(note: str, method: str, path: str, payload: object = None, settled: Set
 
 
 def validate(note: str, plugin: str, config: object) -> RestCall:
-    path = f"/connector-plugins/{plugin}/config/validate"
-    return RestCall(note, "PUT", path, json.dumps(config), JSON, shape_only=True)
+    return send(note, "PUT", f"/connector-plugins/{plugin}/config/validate", config)
 
 
 def bad(note: str, method: str, path: str, body: str) -> RestCall:
@@ -291,10 +290,10 @@ OFFSETS = [
 
 PLUGINS = [
     get("plugins", "/connector-plugins"),
-    get("plugin: keys by a short name", "/connector-plugins/MirrorSource/config", shape_only=True),
-    get("plugin: keys by a longer one", "/connector-plugins/MirrorCheckpointConnector/config", shape_only=True),
-    get("plugin: keys by the class", f"/connector-plugins/{MIRROR}.MirrorHeartbeatConnector/config", shape_only=True),
-    get("plugin: of the latest version", "/connector-plugins/MirrorHeartbeat/config?version=latest", shape_only=True),
+    get("plugin: keys by a short name", "/connector-plugins/MirrorSource/config"),
+    get("plugin: keys by a longer one", "/connector-plugins/MirrorCheckpointConnector/config"),
+    get("plugin: keys by the class", f"/connector-plugins/{MIRROR}.MirrorHeartbeatConnector/config"),
+    get("plugin: of the latest version", "/connector-plugins/MirrorHeartbeat/config?version=latest"),
     get("plugin: of another version", "/connector-plugins/MirrorHeartbeat/config?version=9.9"),
     get("plugin: unknown", "/connector-plugins/Foo/config"),
     validate("validate: good", "MirrorSource", {**SOURCE, "name": "x"}),

@@ -115,9 +115,13 @@ def test_offsets_that_were_written_are_read_back_as_numbers(worker: RestWorker) 
 
 
 # --- plugins --------------------------------------------------------------------------------------
-def test_definitions_are_asked_for_by_the_class(worker: RestWorker) -> None:
-    (definition,) = worker.ask("GET", "/connector-plugins/MirrorSource/config").body
-    assert definition["plugin"] == "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+def test_a_connectors_keys_are_the_same_under_each_of_its_names(worker: RestWorker) -> None:
+    named = [
+        worker.ask("GET", f"/connector-plugins/{name}/config").body
+        for name in ("MirrorSource", "MirrorSourceConnector", "org.apache.kafka.connect.mirror.MirrorSourceConnector")
+    ]
+    assert named[0] == named[1] == named[2]
+    assert "topics" in {definition["name"] for definition in named[0]}
 
 
 def test_only_connectors_are_plugins(worker: RestWorker) -> None:
@@ -130,7 +134,7 @@ def test_a_validation_with_errors_is_still_a_success(worker: RestWorker) -> None
     reply = worker.ask(
         "PUT", "/connector-plugins/MirrorSource/config/validate", {"connector.class": "MirrorSource", "x": None}
     )
-    assert (reply.status, reply.body["name"], reply.body["error_count"]) == (200, "MirrorSource", 1)
+    assert (reply.status, reply.body["name"], reply.body["error_count"]) == (200, "MirrorSource", 3)
 
 
 def test_a_refusal_that_shows_a_config_hides_its_secrets(worker: RestWorker) -> None:

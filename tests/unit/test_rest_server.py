@@ -19,11 +19,11 @@ from heliograph.errors import HeliographError
 from heliograph.worker.log_levels import LogLevels
 from tests.fake_herder import FakeHerder
 from tests.interop.rest_story import ask
-from tests.rest_worker import FakeCatalogue
+from tests.rest_worker import real_plugins
 
 
 def server(*listeners: Listener, herder: FakeHerder | None = None) -> RestServer:
-    return RestServer(make_app(Worker(herder or FakeHerder(), FakeCatalogue(), LogLevels())), listeners)
+    return RestServer(make_app(Worker(herder or FakeHerder(), real_plugins(), LogLevels())), listeners)
 
 
 def test_every_listener_is_served_and_released() -> None:

@@ -9,8 +9,9 @@ from urllib.parse import quote
 from heliograph.api import bodies
 from heliograph.api.errors import NO_SUCH_PATH
 from heliograph.api.exchange import Answer, json_answer
+from heliograph.config.connect_validation import NULL_VALUE
 from heliograph.errors import ConnectError
-from heliograph.worker.connect_errors import NAME_MISMATCH, NO_TASK_STATUS, NULL_VALUE_WORDS, invalid
+from heliograph.worker.connect_errors import NAME_MISMATCH, NO_TASK_STATUS, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,7 +168,7 @@ def _checked_config(name: str, config: Mapping[str, str | None]) -> dict[str, st
         raise NAME_MISMATCH.error(config_name=config_name, name=name)
     checked = {key: value for key, value in config.items() if value is not None}
     if len(checked) < len(config):
-        raise invalid([NULL_VALUE_WORDS] * (len(config) - len(checked)))
+        raise invalid([NULL_VALUE] * (len(config) - len(checked)))
     return {**checked, "name": name}
 
 

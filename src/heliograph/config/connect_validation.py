@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 _NUMBERS = (INT, LONG, SHORT, DOUBLE)
+_OF_A_CONVERTER = ".converter.plugin.version"  # Connect shows it only where it is set
 _OFFSET_SYNCS_PREFIXES = ("offset-syncs-", "offset-syncs.topic.")
 _NO_OFFSET_SYNCS = "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
 _NO_CHECKPOINTS = "MirrorCheckpointConnector can't run with emit.checkpoints.enabled set to false"
@@ -52,6 +53,7 @@ class Validated(NamedTuple):
     definition: dict[str, Any]
     value: str | None
     errors: tuple[str, ...] = ()
+    is_visible: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """With the members of Connect's ConfigInfo."""
@@ -61,7 +63,7 @@ class Validated(NamedTuple):
             "value": self.value,
             "recommended_values": [],
             "errors": list(self.errors),
-            "visible": True,
+            "visible": self.is_visible,
         }
         return {"definition": self.definition, "value": value}
 
@@ -154,7 +156,8 @@ class _Validation:
         text = self._given.get(row.name)
         if text is None:
             missing = f'Missing required configuration "{row.name}" which has no default value.'
-            return Validated(entry, entry["default_value"], (missing,) if row.name in REQUIRED else ())
+            lacks = (missing,) if row.name in REQUIRED else ()
+            return Validated(entry, entry["default_value"], lacks, not row.name.endswith(_OF_A_CONVERTER))
         try:
             resolved = self._resolver.resolve(row.name, text)
         except ConfigError as error:

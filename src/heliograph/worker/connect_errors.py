@@ -60,7 +60,6 @@ INVALID = Refusal(
     "You can also find the above list of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`",
     "values of the config cannot be used",
 )
-NULL_VALUE_WORDS = "Null value can not be supplied as the configuration value."
 
 # --- offsets and topics ---------------------------------------------------------------------------
 NO_OFFSETS = Refusal(
