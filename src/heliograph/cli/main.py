@@ -19,6 +19,7 @@ from heliograph.cli.plan import plan
 from heliograph.cli.run import run
 from heliograph.cli.translate import translate
 from heliograph.cli.validate import validate
+from heliograph.cli.worker import worker
 from heliograph.errors import ConfigError, HeliographError
 
 EXIT_CONFIG = 2  # what the user wrote
@@ -32,6 +33,7 @@ def cli() -> None:
 
 
 cli.add_command(run)
+cli.add_command(worker)
 cli.add_command(groups)
 cli.add_command(translate)
 cli.add_command(failover)

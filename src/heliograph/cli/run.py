@@ -68,7 +68,7 @@ def run(
         log.info("%s", note)
     # Where the kernels were never compiled this takes seconds; Spark takes as long to start.
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
-    stopping = _stop_on_signals()
+    stopping = stop_on_signals()
     driver = SparkDriver(spark)
     first = config.settings(config.flows[0])
     engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
@@ -105,14 +105,19 @@ def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> t
     return targets, confs
 
 
-def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
+def spark_pairs(confs: Sequence[str]) -> dict[str, str]:
+    """The pairs of `--conf`."""
     pairs = {}
     for conf in confs:
         name, equals, value = conf.partition("=")
         if not equals or not name.startswith("spark."):
             raise ConfigError(f"--conf {name}: write it as spark.name=value.")
         pairs[name] = value
-    return SparkSettings(master or f"local[{_local_slots(config)}]", pairs)
+    return pairs
+
+
+def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
+    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs))
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:
@@ -122,7 +127,8 @@ def _local_slots(config: MirrorMakerConfig) -> int:
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
 
 
-def _stop_on_signals() -> threading.Event:
+def stop_on_signals() -> threading.Event:
+    """Set when someone asks us to stop; asked twice, we leave at once."""
     stopping = threading.Event()
 
     def stop(number: int, _frame: object) -> None:

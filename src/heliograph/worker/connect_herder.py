@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import TYPE_CHECKING
 
 from heliograph.config import worker_keys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from heliograph.worker.connect_stores import ConfigStore, StatusStore
     from heliograph.worker.connect_types import ConnectOffset, TargetState
     from heliograph.worker.herder import Reconciler
+    from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ class ConnectHerder:
         stores: tuple[ConfigStore, StatusStore],
         reconciler: Reconciler,
         standing: Callable[[], Standing],
-        cluster_id: str,
+        log_levels: LogLevels,
+        cluster_id: Callable[[], str],
     ) -> None:
         self._worker = worker
         self._settings = worker.settings
@@ -43,7 +46,8 @@ class ConnectHerder:
         self._configs, self._statuses = stores
         self._reconciler = reconciler
         self._standing = standing
-        self._cluster_id = cluster_id
+        self._log_levels = log_levels
+        self._cluster_id = cache(cluster_id)
 
     # --- the worker ---------------------------------------------------------------------------------------------------
 
@@ -64,7 +68,7 @@ class ConnectHerder:
 
     def cluster_id(self) -> str:
         """The id of the Kafka cluster that holds the worker's topics."""
-        return self._cluster_id
+        return self._cluster_id()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -178,7 +182,8 @@ class ConnectHerder:
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group."""
-        self._configs.put_log_level(logger, level)
+        for record in self._configs.put_log_level(logger, level).log_levels:
+            self._log_levels.set(record.namespace, record.level)
 
     def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
         return ConnectorOffsets(ConnectorConfig(name, stored.config, self._worker.raw, self._worker.resolver))

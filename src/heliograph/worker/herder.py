@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from heliograph.config.connector import ConnectorConfig, kind_of
+from heliograph.config.connector import kind_of
 from heliograph.errors import ClusterError, ConfigError
 from heliograph.kafka.backoff import Backoff
 from heliograph.wire.connect_status import Status
@@ -27,10 +27,11 @@ from heliograph.worker.connector_run import ConnectorRun, RunState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from heliograph.config.placeholders import Resolver
+    from heliograph.config.worker_file import WorkerConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.worker.config_state import StoredConnector
     from heliograph.worker.connect_stores import ConfigStore, StatusStore
+    from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
 
@@ -55,14 +56,14 @@ class Reconciler:
 
     def __init__(
         self,
-        worker: Mapping[str, str],
-        resolver: Resolver,
+        worker: WorkerConfig,
         engine: SparkEngine,
         stores: tuple[ConfigStore, StatusStore],
         worker_id: str,
+        log_levels: LogLevels,
     ) -> None:
         self._worker = worker
-        self._resolver = resolver
+        self._log_levels = log_levels
         self._engine = engine
         self._configs, self._statuses = stores
         self._worker_id = worker_id
@@ -136,8 +137,10 @@ class Reconciler:
             self._wake.wait(_TICK_S)
             self._wake.clear()
             try:
-                self._configs.refresh()
+                changes = self._configs.refresh()
                 self._statuses.refresh()
+                for record in changes.log_levels:
+                    self._log_levels.set(record.namespace, record.level)
                 with self._lock:
                     self._reconcile()
                 self.trouble = None
@@ -195,7 +198,7 @@ class Reconciler:
 
     def _start(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
         try:
-            slot.run = ConnectorRun(ConnectorConfig(name, config, self._worker, self._resolver), self._engine)
+            slot.run = ConnectorRun(self._worker.connector(name, config), self._engine)
         except (ConfigError, ClusterError) as error:
             # A config that cannot be used is not tried again before it changes.
             slot.failure, slot.failed_config = str(error), dict(config)

@@ -1,0 +1,105 @@
+"""`heliograph worker FILE`: a Kafka Connect worker that runs MirrorMaker 2's connectors, with Connect's REST API."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from heliograph.api.app import make_app
+from heliograph.api.exchange import Worker
+from heliograph.api.server import RestServer
+from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.run import spark_pairs, stop_on_signals
+from heliograph.cli.screen import make_screen
+from heliograph.config import keys
+from heliograph.config.listeners import advertised_listener, rest_listeners
+from heliograph.config.worker_file import WorkerConfig, examine_environment, examine_worker, usable_worker
+from heliograph.engine.engine import SparkEngine
+from heliograph.engine.session import SparkDriver, SparkSettings
+from heliograph.errors import EngineError
+from heliograph.wire.forward import warm_up
+from heliograph.worker.connect_errors import NO_LEADER
+from heliograph.worker.connect_worker import ConnectWorker
+from heliograph.worker.log_levels import LogLevels
+
+if TYPE_CHECKING:
+    from heliograph.worker.connect_types import Herder
+
+log = logging.getLogger("heliograph")
+
+_POLL_S = 0.5
+_LOCAL_SLOTS = 256  # threads of a local Spark that wait for their tasks: cheap, and a connector need not wait for one
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--master", metavar="M", help="Spark master; local by default.")
+@click.option("--conf", "confs", metavar="K=V", multiple=True, help="Spark settings; may be given again.")
+@click.option("--verbose", is_flag=True, help="Log more.")
+def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbose: bool) -> None:
+    """Run the mirror connectors of a Connect cluster: FILE is a connect-distributed.properties.
+
+    Without FILE the worker is configured by CONNECT_* variables, as in Connect's containers.
+    """
+    config = _load(file)
+    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
+    make_screen(verbose=verbose).close()
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    for note in config.notes:
+        log.info("%s", note)
+    threading.Thread(target=warm_up, name="kernels", daemon=True).start()
+    stopping = stop_on_signals()
+    driver = SparkDriver(spark)
+    engine = SparkEngine(driver, lease_timeout_ms=config.settings[keys.LEASE_TIMEOUT_MS])
+    try:
+        _serve(config, engine, driver, stopping)
+    finally:
+        engine.close()
+    spark.remove_files()
+
+
+def _load(file: Path | None) -> WorkerConfig:
+    if file is None:
+        return usable_worker(examine_environment(os.environ, MachineLookup()))
+    return usable_worker(examine_worker(read_config_file(file), MachineLookup()))
+
+
+class _Herder:
+    """The worker's herder once it has begun. REST listens earlier, since the others are told its port."""
+
+    def __init__(self) -> None:
+        self.begun: Herder | None = None
+
+    def __getattr__(self, name: str) -> object:
+        if self.begun is not None:
+            return getattr(self.begun, name)
+        if name == "is_ready":
+            return lambda: False
+        raise NO_LEADER.error()
+
+
+def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopping: threading.Event) -> None:
+    herder = _Herder()
+    settings = config.settings
+    levels = LogLevels()
+    app = make_app(Worker(cast("Herder", herder), config.plugins, levels))
+    with RestServer(app, rest_listeners(settings)) as server:
+        url = advertised_listener(settings, server.listeners[0], socket.gethostname()).url
+        connect = ConnectWorker(config, engine, url, levels)
+        try:
+            connect.start()
+            herder.begun = connect.herder
+            log.info("Connect's REST API is at %s, group '%s'", server.url, config.group_id)
+            while not stopping.wait(_POLL_S):
+                if driver.error is not None:
+                    raise EngineError(str(driver.error))
+            log.info("Stopping: flushing and committing progress ...")
+        finally:
+            connect.stop()

@@ -1,0 +1,95 @@
+"""A Connect worker without its REST: the stores, the group it belongs to, and the herder, put together."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from heliograph.config import client_keys, keys, store_keys
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.cluster import parse_bootstrap
+from heliograph.kafka.group_member import Membership, Standing
+from heliograph.kafka.group_protocol import GroupSettings
+from heliograph.kafka.security import make_security
+from heliograph.worker.connect_herder import ConnectHerder
+from heliograph.worker.connect_stores import ConfigStore, StatusStore
+from heliograph.worker.herder import Reconciler
+from heliograph.worker.internal_topics import create_worker_topics
+
+if TYPE_CHECKING:
+    from heliograph.config.worker_file import WorkerConfig
+    from heliograph.engine.engine import SparkEngine
+    from heliograph.worker.log_levels import LogLevels
+
+log = logging.getLogger(__name__)
+
+_ALIAS = "worker"
+_JOIN_TIMEOUT_S = 60.0
+_GROUP_KEYS = ("session.timeout", "heartbeat.interval", "rebalance.timeout")
+
+
+class ConnectWorker:
+    """One worker of a group. `url` is where its REST answers, for the others."""
+
+    def __init__(self, config: WorkerConfig, engine: SparkEngine, url: str, log_levels: LogLevels) -> None:
+        self._config = config
+        self._settings = config.settings
+        self._admins = [self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000) for _store in range(3)]
+        topics = (self._settings[store_keys.CONFIG_STORAGE_TOPIC], self._settings[store_keys.STATUS_STORAGE_TOPIC])
+        self._configs = ConfigStore(self._admins[0], topics[0])
+        self._statuses = StatusStore(self._admins[1], topics[1])
+        stores = (self._configs, self._statuses)
+        self._reconciler = Reconciler(config, engine, stores, url.partition("//")[2], log_levels)
+        self._membership = Membership(self._admin, self._group_settings(), url, self._on_standing)
+        self.herder = ConnectHerder(
+            config, stores, self._reconciler, lambda: self._membership.standing, log_levels, self._cluster_id
+        )
+
+    def start(self) -> None:
+        """Make and read the worker's topics, join its group, and begin; raises where the cluster does not let us."""
+        self._admins[0].wait_until_reachable(self._settings[keys.CONNECT_TIMEOUT_MS] / 1000)
+        create_worker_topics(self._admins[0], self._settings)
+        self._configs.load()
+        self._statuses.load()
+        self._reconciler.start()
+        self._membership.start()
+        self._membership.wait_until_joined(_JOIN_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """End what runs, then leave the group: whoever leads next begins behind what we have committed."""
+        self._reconciler.stop()
+        self._membership.stop()
+        for admin in self._admins:
+            admin.close()
+
+    def _on_standing(self, standing: Standing) -> None:
+        if standing.is_leader:
+            log.info("This worker leads its group (generation %d)", standing.generation)
+        else:
+            log.info("The leading worker is %s", standing.leader_url or "not known yet")
+        self._reconciler.lead(standing.leads_since if standing.is_leader else None)
+
+    def _group_settings(self) -> GroupSettings:
+        settings = self._settings
+        session, heartbeat, rebalance = (keys.TABLE[f"{name}.ms"] for name in _GROUP_KEYS)
+        usual = GroupSettings(self._config.group_id, settings[session], rebalance_timeout_ms=settings[rebalance])
+        return replace(usual, heartbeat_interval_ms=settings[heartbeat]) if heartbeat in settings else usual
+
+    def _admin(self, timeout_s: float) -> Admin:
+        client = self._config.client
+        bootstrap = parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], client_keys.BOOTSTRAP_SERVERS.name)
+        return Admin(_ALIAS, bootstrap, make_security(client, _ALIAS), "heliograph-worker", timeout_s=timeout_s)
+
+    def _cluster_id(self) -> str:
+        def build(version: int) -> Any:
+            return MetadataRequest(version=version, topics=[], allow_auto_topic_creation=False)
+
+        admin = self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000)
+        try:
+            answer = admin.ask_any(MetadataRequest, MetadataResponse, build, newest=8, oldest=2)
+        finally:
+            admin.close()
+        return str(answer.cluster_id)
