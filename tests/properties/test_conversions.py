@@ -48,7 +48,9 @@ _CONNECTOR_VALUES: dict[str, st.SearchStrategy[str]] = {
 _CLIENT_VALUES: dict[str, st.SearchStrategy[str]] = {
     "security.protocol": st.sampled_from(("PLAINTEXT", "SSL", "SASL_SSL", "SASL_PLAINTEXT")),
     "ssl.truststore.type": st.sampled_from(("PEM", "JKS")),
-    "ssl.truststore.certificates": st.sampled_from(("${dir:/s/ca:ca.crt}", "${dir:/s/ca:a}\n${dir:/s/b:b}", "PEM\ntext")),
+    "ssl.truststore.certificates": st.sampled_from(
+        ("${dir:/s/ca:ca.crt}", "${dir:/s/ca:a}\n${dir:/s/b:b}", "PEM\ntext")
+    ),
     "ssl.truststore.location": TEXTS,
     "ssl.keystore.type": st.just("PEM"),
     "ssl.keystore.key": st.just("${dir:/s/user:user.key}"),
@@ -152,7 +154,9 @@ class _Folder:
     path = "/s"
 
     def names(self, secret: str) -> list[str]:
-        return {"ca": ["ca.crt", "a"], "b": ["b"], "user": ["user.crt", "user.key"], "p": ["pw"]}.get(secret, ["user.crt"])
+        return {"ca": ["ca.crt", "a"], "b": ["b"], "user": ["user.crt", "user.key"], "p": ["pw"]}.get(
+            secret, ["user.crt"]
+        )
 
 
 def through(raw: dict[str, str], form: str) -> dict[str, str]:

@@ -186,7 +186,8 @@ class Reconciler:
         if stored.target_state != "STARTED":
             _retire(slot)
             _forgive(slot)
-            self._tell(name, _resting(stored))
+            if not slot.ending:  # until then it still writes
+                self._tell(name, _resting(stored))
             return
         self._give_up_failed(slot)
         if slot.run is None and not slot.ending and self._may_start(slot, stored.config):

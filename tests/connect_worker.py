@@ -1,0 +1,102 @@
+"""Runs `heliograph worker` as a user does, and asks its REST API."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Self
+
+from heliograph.embedded.cluster import EmbeddedCluster
+from tests.copying import wait_for
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def worker_file(folder: Path, cluster: EmbeddedCluster, name: str, port: int, *lines: str) -> Path:
+    """A connect-distributed.properties of the shape of document 001's."""
+    file = folder / f"{name}-{port}.properties"
+    text = [
+        f"bootstrap.servers={cluster.bootstrap}",
+        f"group.id={name}",
+        "key.converter=org.apache.kafka.connect.converters.ByteArrayConverter",
+        "value.converter=org.apache.kafka.connect.converters.ByteArrayConverter",
+        f"offset.storage.topic={name}-offsets",
+        f"config.storage.topic={name}-configs",
+        f"status.storage.topic={name}-status",
+        *(f"{store}.storage.replication.factor=1" for store in ("offset", "config", "status")),
+        f"listeners=http://127.0.0.1:{port}",
+        *lines,
+    ]
+    file.write_text("\n".join(text) + "\n")
+    return file
+
+
+class RunningWorker:
+    """`heliograph worker FILE` in the background."""
+
+    def __init__(self, file: Path, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = file.with_suffix(".log")
+        with self.log.open("ab") as log:
+            command = [sys.executable, "-m", "heliograph", "worker", str(file)]
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def wait_until_ready(self, timeout_s: float = 90) -> Self:
+        def is_ready() -> bool:
+            assert self.process.poll() is None, self.output()
+            try:
+                return self.ask("GET", "/health")[0] == 200
+            except OSError:
+                return False
+
+        wait_for(is_ready, timeout_s)
+        return self
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Status and JSON of an answer."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=100) as answer:  # noqa: S310
+                text = answer.read()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            return error.code, json.loads(text) if text else None
+
+    def wait_for_state(self, name: str, state: str, task_state: str | None = None, timeout_s: float = 60) -> None:
+        """Until a connector, and where given all its tasks, are in a state."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            code, status = self.ask("GET", f"/connectors/{name}/status")
+            tasks = {task["state"] for task in status.get("tasks", ())} if code == 200 else set()
+            if code == 200 and status["connector"]["state"] == state and (task_state is None or tasks == {task_state}):
+                return
+            assert time.monotonic() < deadline, f"{name}: {status}\n{self.output()}"
+            time.sleep(0.2)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(60)
