@@ -14,6 +14,7 @@ from heliograph.engine.offset_store import read_offsets
 from heliograph.model import Flow, TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_heartbeat
 from heliograph.worker.checkpoint_sync import CheckpointSync
+from heliograph.worker.connector_offsets import ConnectorOffsets
 from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.source_flow import SourceFlow
 from tests.clients import admin_of, make_topic, read, write
@@ -49,6 +50,7 @@ def connector(
         "source.cluster.bootstrap.servers": source.bootstrap,
         "target.cluster.bootstrap.servers": target.bootstrap,
         "offset-syncs.topic.replication.factor": "1",
+        "heartbeats.replication.enabled": "false",  # of other tests
         **{name.replace("__", "."): value for name, value in changes.items()},
     }
     worker |= {name: raw.pop(name) for name in list(raw) if name == "exactly.once.source.support"}
@@ -135,6 +137,8 @@ def test_heartbeats_are_written_by_the_workers_producer(
         work.close()
         beats = [decode_heartbeat(record.key, record.value) for record in read(holder, "heartbeats", 1)[0]]
         assert Flow(alias, "target") in {(beat.source, beat.target) for beat in beats if beat is not None}
+        with ConnectorOffsets(config) as offsets:
+            assert offsets.read() == [({"sourceClusterAlias": alias, "targetClusterAlias": "target"}, {"offset": 0})]
 
 
 def test_checkpoints_are_written_by_the_workers_producer(
@@ -150,6 +154,9 @@ def test_checkpoints_are_written_by_the_workers_producer(
     for step in (work.begin, work.refresh_groups, work.emit):
         assert tuple(step()) == ()
     work.close()
+    with ConnectorOffsets(config) as offsets:
+        noted = {"partition": 0, "topic": f"{alias}.{topic}", "group": f"g-{alias}"}
+        assert (noted, {"offset": 0}) in offsets.read()
     written = [
         decode_checkpoint(record.key, record.value) for record in read(target, f"{alias}.checkpoints.internal", 1)[0]
     ]

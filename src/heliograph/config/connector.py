@@ -92,6 +92,11 @@ class ConnectorConfig:
         """Progress is kept under the connector's name."""
         return self.name
 
+    @property
+    def notes_offsets(self) -> bool:
+        """Connect lists them."""
+        return True
+
     def label(self, flow: Flow) -> str:  # noqa: ARG002
         """A connector is called by its name: many may have the same clusters."""
         return self.name

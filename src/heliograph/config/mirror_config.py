@@ -35,6 +35,10 @@ class MirrorConfig(Protocol):
     def source_connector(self) -> str:
         """The name under which a source connector keeps its progress, and in its transactional ids."""
 
+    @property
+    def notes_offsets(self) -> bool:
+        """Whether checkpoints and heartbeats are noted as progress, as Connect does for whatever a connector writes."""
+
     def label(self, flow: Flow) -> str:
         """What tasks and log lines call a flow; no two that run at once share it."""
 

@@ -63,6 +63,11 @@ class MirrorMakerConfig:
         """The source connector of every flow has Java MM2's name; the topic of progress tells the flows apart."""
         return SOURCE_CONNECTOR_NAME
 
+    @property
+    def notes_offsets(self) -> bool:
+        """Nobody asks a file for its offsets."""
+        return False
+
     def label(self, flow: Flow) -> str:
         """A flow is called by its clusters."""
         return str(flow)

@@ -29,6 +29,7 @@ from heliograph.model import TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class CheckpointSync:
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
+        self._noted = NotedOffsets(config, flow, self._written, "checkpoint")
         self._source_groups = GroupAdmin(self._source)
         self._target_groups = GroupAdmin(self._target)
         self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
@@ -129,6 +131,7 @@ class CheckpointSync:
         write_records(self._written.records, self._topic, records)
         for checkpoint in fresh:
             self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+        self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
         return ()
 

@@ -62,12 +62,14 @@ class ConnectorOffsets:
         """Every partition the connector has an offset for. One that is noted before its first record has none yet."""
         return [(dict(known.partition), dict(known.offset)) for known in self._known().values() if known.has_offset]
 
-    def alter(self, offsets: Sequence[tuple[Partition, Offset | None]]) -> None:
+    def alter(self, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
         """Overwrite offsets, or forget those that are None; raises OffsetsRefusedError and changes nothing."""
         check_offsets(self._kind, offsets)
         known = self._known()
         records: dict[bytes, bytes | None] = {}
         for partition, offset in offsets:
+            if partition is None:  # to forget nothing in particular is no mistake
+                continue
             key = encode_any_key(self._connector, ordered_partition(self._kind, partition))
             if _identity(partition) in known:
                 records |= dict.fromkeys(known[_identity(partition)].keys)

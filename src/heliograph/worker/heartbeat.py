@@ -16,6 +16,7 @@ from heliograph.model import Heartbeat, TopicPartition
 from heliograph.wire.mirror_records import encode_heartbeat
 from heliograph.worker.clusters import Written
 from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.noted_offsets import NotedOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +34,7 @@ class HeartbeatSource:
         self._settings = config.settings(flow)
         self._written = Written(config, flow)
         self._topic = heartbeats_topic(self._settings)
+        self._noted = NotedOffsets(config, flow, self._written, "heartbeat")
 
     def close(self) -> None:
         """Leave the target."""
@@ -58,4 +60,5 @@ class HeartbeatSource:
         heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
         record = OwnRecord(*encode_heartbeat(heartbeat))
         write_records(self._written.records, TopicPartition(self._topic.name, 0), [record])
+        self._noted.note([{"sourceClusterAlias": self.flow.source, "targetClusterAlias": self.flow.target}])
         return ()
