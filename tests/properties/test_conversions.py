@@ -15,10 +15,11 @@ from heliograph.config.placeholders import Resolver
 from heliograph.config.properties import as_map, parse_properties
 from heliograph.config.properties_text import properties_text
 from heliograph.config.types import Settings
-from heliograph.model import Flow
 from heliograph.mirror.internal_topics import offsets_topic, transactional_prefix
+from heliograph.model import Flow
 from tests.unit.test_dedicated_file import FakeLookup
 
+SECURITY = "org.apache.kafka.common.security"
 ALIASES = ("us", "eu", "asia.1")
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="$", exclude_categories=("Cs", "Cc")), max_size=12)
 # Not what decides whether a flow runs or a connector is there; those are drawn apart.
@@ -59,9 +60,9 @@ _CLIENT_VALUES: dict[str, st.SearchStrategy[str]] = {
     "sasl.mechanism": st.sampled_from(("PLAIN", "SCRAM-SHA-512")),
     "sasl.jaas.config": st.sampled_from(
         (
-            'org.apache.kafka.common.security.plain.PlainLoginModule required username="u\\"" password="${dir:/s/p:pw}";',
-            'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="${dir:/s/p:pw}";',
-            "org.apache.kafka.common.security.plain.PlainLoginModule required username=u password=${PASSWORD};",
+            f'{SECURITY}.plain.PlainLoginModule required username="u\\"" password="${{dir:/s/p:pw}}";',
+            f'{SECURITY}.scram.ScramLoginModule required username="u" password="${{dir:/s/p:pw}}";',
+            f"{SECURITY}.plain.PlainLoginModule required username=u password=${{PASSWORD}};",
         )
     ),
 }
@@ -116,7 +117,7 @@ def understood(raw: dict[str, str]) -> MirrorMakerConfig:
 class _Unresolved(Resolver):
     """Placeholders are compared, not what they stand for."""
 
-    def resolve(self, key: str, value: str) -> str:
+    def resolve(self, _key: str, value: str) -> str:
         return value
 
 

@@ -90,6 +90,8 @@ def run(
     if once and not any(flow.error for flow in flows):
         control.run_once()
     code = _summary(flows)
+    for paused, why in config.paused.items():
+        click.echo(f"{paused}: not run; {why}")
     if code == 0:
         spark.remove_files()
     context.exit(code)

@@ -198,7 +198,7 @@ class _Examination:
             name = f"{alias}.{client_keys.BOOTSTRAP_SERVERS.name}"
             is_unresolved = name in self._places and name not in self._raw
             if not is_unresolved and not config.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]:
-                yield f"{name}: the cluster '{alias}' has no bootstrap servers; add '{name} = host:port'."
+                yield f"{name}: the cluster '{alias}' has no bootstrap servers; set this to host:port."
 
     def _line(self, sentence: str) -> int:
         """The line of the key a sentence begins with; 0 where it begins with something else."""

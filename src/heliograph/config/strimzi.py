@@ -152,7 +152,11 @@ class _Reader:
             self._reading.problem(self._first, "it has no clusters.")
         place = f"{self._first.path or 'the document'} (emit.heartbeats.enabled)"
         self._reading.add("emit.heartbeats.enabled", "false", self._first, place)
-        targets = dict.fromkeys(flow.target for flow in self._reading.connectors)
+        flows = self._reading.connectors
+        is_any_on = any((entry := self._reading.entry(f"{flow}.enabled")) and entry.value == "true" for flow in flows)
+        if flows and not is_any_on and not self._reading.paused:
+            self._reading.problem(self._first, "no mirror copies anything; add 'sourceConnector: {}' to one.")
+        targets = dict.fromkeys(flow.target for flow in flows)
         for alias in targets:
             for name, value in _OPERATORS_NAMES.items():
                 if self._reading.entry(f"{alias}.{name}") is None:
@@ -187,10 +191,10 @@ class _Reader:
             self._reading.problem(alias or tree, words)
             return
         self._clusters.setdefault(alias.text, tree)
-        servers = tree.get("bootstrapServers")
         # A cluster without is told by the check that all forms share; it only has to know where the field would be.
-        place = servers or Tree("nothing", f"{tree.path}.bootstrapServers", tree.line)
-        self._reading.add(f"{alias.text}.bootstrap.servers", place.text, place)
+        nowhere = Tree("nothing", f"{tree.path}.bootstrapServers", tree.line)
+        servers = tree.fields.get("bootstrapServers", nowhere)
+        self._reading.add(f"{alias.text}.bootstrap.servers", servers.text, servers)
         for field, name in _TARGET_FIELDS.items():
             given = tree.get(field) if field in fields else None
             if given is not None:

@@ -1,0 +1,206 @@
+"""`heliograph convert`, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from heliograph.cli.main import cli
+from tests.unit.test_dedicated_file import minimal
+from tests.unit.test_resource_file import GOOD
+
+SOURCE_0 = {
+    "source.cluster.alias": "source-0",
+    "source.cluster.bootstrap.servers": "kafka-source-0:9092,kafka-source-1:9092",
+    "target.cluster.alias": "target-0",
+    "target.cluster.bootstrap.servers": "kafka-target-0:9092,kafka-target-1:9092",
+    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+}
+PACKAGE = "org.apache.kafka.connect.mirror"
+IDENTITY = f"{PACKAGE}.IdentityReplicationPolicy"
+
+
+def convert(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["convert", *map(str, arguments)])
+
+
+@pytest.fixture
+def document_001(tmp_path: Path) -> Path:
+    """The folder of document 001, with its three files for one source."""
+    folder = tmp_path / "mm2"
+    folder.mkdir()
+    own = {
+        "cpc": {"connector.class": f"{PACKAGE}.MirrorCheckpointConnector"},
+        "hbc": {"connector.class": f"{PACKAGE}.MirrorHeartbeatConnector"},
+        "msc": {
+            "connector.class": f"{PACKAGE}.MirrorSourceConnector",
+            "topics": "test",
+            "sync.topic.acls.enabled": False,
+            "sync.topic.configs.enabled": False,
+            "replication.factor": "1",
+            "replication.policy.class": IDENTITY,
+            "tasks.max": "2",
+        },
+    }
+    for kind, config in own.items():
+        name = f"mm2-{kind}-source-0"
+        (folder / f"{name}.json").write_text(json.dumps({"name": name, **config, **SOURCE_0}))
+    return folder
+
+
+def test_document_001s_connectors_become_a_file(document_001: Path) -> None:
+    result = convert(document_001, "--to", "properties")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    for line in (
+        "clusters = source-0, target-0",
+        "source-0.bootstrap.servers = kafka-source-0:9092,kafka-source-1:9092",
+        "source-0->target-0.enabled = true",
+        "source-0->target-0.topics = test",
+        "source-0->target-0.sync.topic.acls.enabled = false",
+        f"source-0->target-0.replication.policy.class = {IDENTITY}",
+        "source-0->target-0.emit.heartbeats.enabled = true",
+    ):
+        assert line in lines
+
+
+def test_document_001s_connectors_become_a_resource(document_001: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out" / "mm2.yaml"
+    assert convert(document_001, "--to", "strimzi", "--output", file).exit_code == 0
+    spec = yaml.safe_load(file.read_text())["spec"]
+    assert spec["connectCluster"] == "target-0"
+    assert spec["mirrors"][0]["topicsPattern"] == "test"
+    assert spec["mirrors"][0]["sourceConnector"]["tasksMax"] == 2
+    assert spec["mirrors"][0]["checkpointConnector"]["config"]["replication.policy.class"] == IDENTITY
+    assert CliRunner().invoke(cli, ["validate", str(file)]).exit_code == 0
+
+
+def test_a_file_becomes_the_three_connectors_and_their_worker(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        minimal("A->B.topics=orders", "A.consumer.client.rack=r1", "B.producer.linger.ms=5", "B.group.id=g")
+    )
+    result = convert(file, "--to", "connectors", "--output", tmp_path / "mm2")
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (tmp_path / "mm2").iterdir())
+    assert names == ["connect-distributed.properties", "mm2-cpc-A.json", "mm2-hbc-A.json", "mm2-msc-A.json"]
+    config = json.loads((tmp_path / "mm2" / "mm2-msc-A.json").read_text())
+    assert config["name"] == "mm2-msc-A"
+    assert config["connector.class"] == f"{PACKAGE}.MirrorSourceConnector"
+    assert config["source.cluster.bootstrap.servers"] == "a:1"
+    assert config["source.consumer.client.rack"] == "r1"
+    assert config["producer.override.linger.ms"] == "5"
+    assert config["topics"] == "orders"
+    worker = (tmp_path / "mm2" / "connect-distributed.properties").read_text()
+    assert "group.id = g\n" in worker
+    assert "offset.storage.topic = mm2-offsets.A.internal\n" in worker
+    assert "B->A does not replicate; the heartbeats" in result.stderr
+
+
+def test_connectors_are_printed_as_one_list_that_can_be_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.yaml"
+    file.write_text(GOOD)
+    printed = convert(file, "--to", "connectors").stdout
+    assert [each["name"] for each in json.loads(printed)] == ["mm2-msc-us", "mm2-cpc-us", "mm2-hbc-us"]
+    (tmp_path / "all.json").write_text(printed)
+    assert "us->eu.enabled = true" in convert(tmp_path / "all.json", "--to", "properties").stdout
+
+
+def test_version_v1_has_a_target_and_sources(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.yaml"
+    file.write_text(GOOD.replace("checkpointConnector: {}", "heartbeatConnector: {}"))
+    result = convert(file, "--to", "strimzi", "--api-version", "kafka.strimzi.io/v1")
+    spec = yaml.safe_load(result.stdout)["spec"]
+    assert spec["target"]["alias"] == "eu"
+    assert spec["target"]["offsetStorageTopic"] == "mirrormaker2-cluster-offsets"
+    assert spec["mirrors"][0]["source"] == {"alias": "us", "bootstrapServers": "us:9092"}
+    assert "us->eu: version v1 has no heartbeatConnector; no heartbeats are written." in result.stderr
+
+
+def test_secrets_stay_references(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.yaml"
+    login = "{type: plain, username: u, passwordSecret: {secretName: s, password: p}}"
+    file.write_text(GOOD.replace("us:9092\n", f"us:9092\n      authentication: {login}\n"))
+    result = convert(file, "--to", "properties")
+    assert 'password="${dir:secrets/s:p}"' in result.stdout
+    assert (
+        "config.providers.dir.class = org.apache.kafka.common.config.provider.DirectoryConfigProvider" in result.stdout
+    )
+    assert "give another with --secrets DIR" in result.stderr
+    (tmp_path / "mm2.properties").write_text(result.stdout)
+    again = yaml.safe_load(convert(tmp_path / "mm2.properties", "--to", "strimzi").stdout)
+    assert again["spec"]["clusters"][0]["authentication"] == yaml.safe_load(login)
+
+
+def test_a_secret_in_plain_text_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    jaas = f"A.sasl.jaas.config={module} required username=u password=hunter2;"
+    file.write_text(minimal("A.security.protocol=SASL_PLAINTEXT", "A.sasl.mechanism=PLAIN", jaas))
+    result = convert(file, "--to", "strimzi")
+    assert "note: A.sasl.jaas.config: it holds a secret in plain text" in result.stderr
+    assert "hunter2" not in result.stderr
+    assert yaml.safe_load(result.stdout)["spec"]["clusters"][0]["authentication"]["type"] == "custom"
+
+
+def test_what_has_no_effect_is_told_and_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(minimal("B->A.topics=x", "C.bootstrap.servers=c:1"))
+    result = convert(file, "--to", "strimzi")
+    assert "note: B->A.topics: it has no effect on a flow that is enabled; it is left out." in result.stderr
+    assert "note: C.bootstrap.servers: it has no effect" in result.stderr
+
+
+def test_a_paused_flow_stays_paused(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.yaml"
+    file.write_text(GOOD.replace("sourceConnector: {}", "sourceConnector: {pause: true, config: {offset.lag.max: 3}}"))
+    resource = yaml.safe_load(convert(file, "--to", "strimzi").stdout)
+    assert resource["spec"]["mirrors"][0]["sourceConnector"]["state"] == "paused"
+    result = convert(file, "--to", "properties")
+    assert "us->eu.enabled = false" in result.stdout
+    assert "us->eu is paused by line 14" in result.stderr
+
+
+def test_an_existing_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.yaml"
+    file.write_text(GOOD)
+    refused = convert(file, "--to", "properties", "--output", file)
+    assert "exists; use --force to overwrite" in str(refused.exception)
+    assert file.read_text() == GOOD
+    assert convert(file, "--to", "properties", "--output", file, "--force").exit_code == 0
+    assert "us->eu.enabled = true" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "mm2.json: this is not JSON"),
+        ("7", "mm2.json: a connector is a JSON object."),
+        ("{}", "there is no mirror connector"),
+        ('{"connector.class": "FileStreamSource"}', "there is no mirror connector"),
+        ('{"connector.class": "MirrorSourceConnector"}', "'mm2.json' has no source.cluster.alias."),
+        (
+            '{"connector.class": "MirrorSource", "source.cluster.alias": "A", "topics": ["a"]}',
+            "mm2.json: topics: it must be text, a number, true or false.",
+        ),
+    ],
+)
+def test_a_connector_that_cannot_be_read_is_told(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "mm2.json"
+    file.write_text(text)
+    assert words in str(convert(file, "--to", "properties").exception)
+
+
+def test_a_folder_without_connectors_is_told(tmp_path: Path) -> None:
+    assert "there is no connector's .json file" in str(convert(tmp_path, "--to", "properties").exception)
+
+
+def test_a_file_without_a_flow_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text("clusters=A,B\n")
+    assert "nothing to convert" in str(convert(file, "--to", "strimzi").exception)
