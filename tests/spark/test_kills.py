@@ -32,7 +32,7 @@ def test_three_kills_in_a_copy_of_a_million_records_lose_nothing_and_repeat_noth
     write(source, topic, numbers, **{"batch.size": 3000, "queue.buffering.max.messages": 1_000_000})
     remote = f"{alias}.{topic}"
     # Slow enough for three kills, each at full load behind the last commit.
-    slow = f"{alias}->target.heliograph.throttle.bytes.per.second=1500000"
+    slow = f"{alias}->target.heliograph.throttle.bytes.per.second=1000000"
     file = write_file(tmp_path, source, target, alias, topic, slow)
     ended = threading.Event()
     writer = threading.Thread(target=write_until, args=(ended, target, remote))
@@ -80,8 +80,8 @@ def kill_in_mid_copy(file: Path, target: EmbeddedCluster, remote: str, victim: s
         else:
             for worker in heliograph.python_workers():
                 worker.kill()
-        repeatable = uncommitted(target, remote)
         assert committed(target, remote) < MILLION, "the copy was over before the kill"
+        repeatable = uncommitted(target, remote)
         if victim == "worker":
             wait_for(lambda: "Starting it again" in heliograph.output(), 30)
             wait_for(lambda: committed(target, remote) > at_least + MILLION // 10, 60)

@@ -10,6 +10,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.topic_log import read_topic
+from heliograph.model import Checkpoint, CommittedOffset
+from heliograph.model import TopicPartition as PartitionOf
+from heliograph.wire.mirror_records import decode_checkpoint
 from tests.clients import admin_of, make_topic, read, write
 from tests.copying import wait_for
 from tests.running import Running, run, write_file
@@ -41,10 +46,17 @@ def test_once_copies_what_is_there_and_exits_with_a_summary(
 ) -> None:
     make_topic(source, topic, 3, retention_ms="86400000", min_insync_replicas="1")
     write(source, topic, ({"value": f"{n}".encode(), "partition": n % 3} for n in range(500)))
+    admin = admin_of(source)
+    assert GroupAdmin(admin).commit(f"{alias}-group", {PartitionOf(topic, 0): CommittedOffset(7)}) == {}
+    admin.close()
     file = write_file(tmp_path, source, target, alias, topic)
     ended = run("run", file, "--once")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"{alias}->target: done, 500 records" in ended.stdout
+    admin = admin_of(target)
+    checkpoints = [decode_checkpoint(r.key, r.value) for r in read_topic(admin, f"{alias}.checkpoints.internal")]
+    admin.close()
+    assert Checkpoint(f"{alias}-group", PartitionOf(f"{alias}.{topic}", 0), 7, 7) in checkpoints
     assert "WARN" not in ended.stderr
     assert "Exception" not in ended.stdout + ended.stderr
     assert read(target, f"{alias}.{topic}", 3) == read(source, topic, 3)

@@ -9,7 +9,8 @@ from heliograph.mirror.internal_topics import checkpoints_topic, heartbeats_topi
 from heliograph.mirror.topics import CreateTopic
 
 COMPACT = ("cleanup.policy", "compact")
-KEEP_A_WEEK = ("min.compaction.lag.ms", "604800000")
+KEEP_A_DAY = ("min.compaction.lag.ms", "86400000")
+ROLL_DAILY = ("segment.ms", "86400000")
 
 
 def settings(**values: str) -> Settings:
@@ -18,7 +19,9 @@ def settings(**values: str) -> Settings:
 
 
 def test_the_three_topics_of_a_flow_have_one_compacted_partition() -> None:
-    assert offset_syncs_topic(settings()) == CreateTopic("mm2-offset-syncs.B.internal", 1, 3, (COMPACT, KEEP_A_WEEK))
+    assert offset_syncs_topic(settings()) == CreateTopic(
+        "mm2-offset-syncs.B.internal", 1, 3, (COMPACT, KEEP_A_DAY, ROLL_DAILY)
+    )
     assert checkpoints_topic(settings()) == CreateTopic("A.checkpoints.internal", 1, 3, (COMPACT,))
     assert heartbeats_topic(settings()) == CreateTopic("heartbeats", 1, 3, (COMPACT,))
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.mirror.offset_map import OffsetMap, RunMap
-from heliograph.mirror.offset_syncs import PartitionSyncs, marks_of
+from heliograph.mirror.offset_syncs import DueSync, PartitionSyncs, marks_of
 from heliograph.mirror.sync_store import Pair, PartitionSyncStore
 from heliograph.model import OffsetRun, OffsetSync, TopicPartition
 
@@ -170,25 +170,34 @@ def copies(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 
 def told(pairs: list[tuple[int, int]], chance: random.Random, *, lag_max: int = 10, loss: float = 0.0) -> OffsetMap:
-    """What a reader knows after a task has copied the records, telling its syncs now and then."""
+    """What a reader knows after a task has copied the records, telling its syncs now and then, some of them slowly."""
     syncs, known = PartitionSyncs(lag_max), OffsetMap()
+    under_way: DueSync | None = None
     for upstream, downstream in pairs:
         syncs.note(OffsetRun(upstream, downstream, 1))
-        if syncs.is_due and chance.random() < 0.5:
-            tell(syncs, known, is_lost=chance.random() < loss)
+        if under_way is not None and chance.random() < 0.4:
+            syncs.give_back() if chance.random() < loss else arrive(syncs, known, under_way)
+            under_way = None
+        elif under_way is None and syncs.is_due and chance.random() < 0.5:
+            under_way = syncs.take()
+    if under_way is not None:
+        arrive(syncs, known, under_way)
     tell(syncs, known)
     return known
 
 
-def tell(syncs: PartitionSyncs, known: OffsetMap, *, is_lost: bool = False) -> None:
+def arrive(syncs: PartitionSyncs, known: OffsetMap, sync: DueSync) -> None:
+    for upstream, downstream in sync.marks:
+        known.take(OffsetSync(TP, upstream, downstream, ()))
+    flat = sync.runs
+    runs = tuple(OffsetRun(*flat[at : at + 3]) for at in range(0, len(flat), 3))
+    known.take(OffsetSync(TP, sync.upstream, sync.downstream, runs))
+    syncs.confirm()
+
+
+def tell(syncs: PartitionSyncs, known: OffsetMap) -> None:
     while (sync := syncs.take()) is not None:
-        if is_lost:
-            syncs.give_back()
-            return
-        flat = sync.runs
-        runs = tuple(OffsetRun(*flat[at : at + 3]) for at in range(0, len(flat), 3))
-        known.take(OffsetSync(TP, sync.upstream, sync.downstream, runs))
-        syncs.confirm()
+        arrive(syncs, known, sync)
 
 
 @given(copies(), st.randoms(use_true_random=False))
@@ -272,6 +281,20 @@ def test_copying_again_after_a_crash_moves_translation_to_the_new_copies(
         assert known.translate(TP, upstream) == downstream
 
 
+def test_after_a_new_beginning_of_the_target_nothing_is_translated_by_the_old_log() -> None:
+    known, syncs = OffsetMap(), PartitionSyncs(10)
+    for n in range(1000):
+        syncs.note(OffsetRun(n, n, 1))
+        tell(syncs, known)
+    assert known.take_begun_anew() == set()
+    for n in range(500):
+        syncs.note(OffsetRun(1000 + n, n, 1))
+        tell(syncs, known)
+    assert known.take_begun_anew() == {TP}
+    assert known.take_begun_anew() == set()
+    assert [known.translate(TP, position) for position in (0, 500, 999, 1000, 1400)] == [-1, -1, -1, 0, 400]
+
+
 def test_a_target_that_begins_anew_forgets_its_old_offsets() -> None:
     known = RunMap()
     known.add(OffsetRun(0, 0, 100))
@@ -301,7 +324,6 @@ def test_forgotten_runs_are_translated_to_the_run_before(monkeypatch: pytest.Mon
 def test_a_run_goes_on_after_a_restart() -> None:
     syncs = PartitionSyncs(100)
     syncs.resume(OffsetRun(0, 0, 500))
-    assert syncs.take() is None
     syncs.note(OffsetRun(500, 500, 10))
     sync = syncs.take()
     assert sync is not None

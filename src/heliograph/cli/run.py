@@ -86,7 +86,8 @@ def run(
     finally:
         screen.close()
         _end(engine, flows)
-        control.stop()
+        if not once:
+            control.stop()
     if once and not any(flow.error for flow in flows):
         control.run_once()
     code = _summary(flows)

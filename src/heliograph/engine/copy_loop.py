@@ -427,6 +427,8 @@ class CopyLoop:
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
+            if self._syncs is not None and self._is_committed():
+                self._syncs.flush_now()
             if self._commits.is_idle and self._is_copied():
                 self._next_commit_at = min(self._next_commit_at, time.monotonic() + _SOON_S)
             self._step(fetch=not is_stopped)

@@ -91,6 +91,12 @@ class OffsetMap:
     def __init__(self) -> None:
         self._runs: dict[TopicPartition, RunMap] = {}
         self._stores: dict[TopicPartition, PartitionSyncStore] = {}
+        self._begun_anew: set[TopicPartition] = set()
+
+    def take_begun_anew(self) -> set[TopicPartition]:
+        """Partitions whose log on the target has begun anew since the last call: what was translated before is void."""
+        begun_anew, self._begun_anew = self._begun_anew, set()
+        return begun_anew
 
     def take_all(self, syncs: Iterable[OffsetSync], *, keep_history: bool = True) -> None:
         """Learn from syncs; without `keep_history` only the last of each partition counts, as at Java's start."""
@@ -101,6 +107,11 @@ class OffsetMap:
         """Learn from one sync."""
         pair = Pair(sync.upstream, sync.downstream)
         store = self._stores.get(sync.tp)
+        if store is not None and pair.downstream < store.latest.downstream and pair.upstream >= store.latest.upstream:
+            # On at the source, but back on the target: nothing that is known of the target's log is there any more.
+            self._runs.pop(sync.tp, None)
+            self._begun_anew.add(sync.tp)
+            store = None
         if store is None:
             self._stores[sync.tp] = PartitionSyncStore(pair)
         else:

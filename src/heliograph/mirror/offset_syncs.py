@@ -20,6 +20,7 @@ MOST_RUNS_PER_SYNC = 16_000  # of 24 bytes: well below the usual limit of a reco
 _MOST_UNTOLD_RUNS = 1_000_000
 _FIELDS = 3
 _MARKS_APART = 4
+_MARKED_SPAN = 50_000
 
 
 class DueSync(NamedTuple):
@@ -44,6 +45,7 @@ class PartitionSyncs:
         self._last_told_downstream = -1
         self._last_told_upstream = -1
         self._taken_runs = 0
+        self._taken_last = (-1, -1)
         self.is_due = False
         self.has_news = False
 
@@ -53,7 +55,7 @@ class PartitionSyncs:
         return OffsetRun(*self._runs[-_FIELDS:]) if self._runs else None
 
     def resume(self, run: OffsetRun) -> None:
-        """An earlier task's last run, which ours may continue; it was told already."""
+        """An earlier task's last run, which ours may continue; it is told again with what continues it."""
         self._runs = array("q", run)
         self._previous = (run.upstream + run.count - 1, run.downstream + run.count - 1)
         self._last_told_upstream = self._previous[0]  # a sync that goes back would clear Java's store
@@ -103,16 +105,16 @@ class PartitionSyncs:
         upstream, downstream, count = runs[-_FIELDS:]
         self.has_news = self.is_due = False
         last = upstream + count - 1
-        marks = marks_of(runs, behind=self._last_told_upstream if self._last_told_upstream < last else -1)
-        self._last_told_upstream, self._last_told_downstream = last, downstream + count - 1
+        self._taken_last = (last, downstream + count - 1)
+        behind = self._last_told_upstream if self._last_told_upstream <= last else -1
+        marks = marks_of(runs, behind=behind) if behind < 0 or last - behind > _MARKED_SPAN else ()
         return DueSync(last, downstream + count - 1, runs, marks)
 
     def confirm(self) -> None:
-        """The sync that was taken is written."""
-        is_all = self._taken_runs * _FIELDS == len(self._runs)
-        told = max(0, self._taken_runs - 1) if is_all else self._taken_runs  # the last run may go on growing
-        del self._runs[: told * _FIELDS]
-        if not is_all:
+        """The sync that was taken is written. Its last run may have grown meanwhile: it is kept, and told again."""
+        self._last_told_upstream, self._last_told_downstream = self._taken_last
+        del self._runs[: max(0, self._taken_runs - 1) * _FIELDS]
+        if len(self._runs) > _FIELDS:
             self.has_news = self.is_due = True
 
     def give_back(self) -> None:

@@ -37,6 +37,11 @@ class PartitionSyncStore:
         slots = self._slots
         return {slot: pair for slot, pair in enumerate(slots) if not slot or pair is not slots[slot - 1]}
 
+    @property
+    def latest(self) -> Pair:
+        """The sync taken last."""
+        return self._slots[0]
+
     def add(self, pair: Pair, *, keep_history: bool = True) -> None:
         """Take a sync; a rewind of the source, or a word that history cannot be trusted, forgets all others."""
         if not keep_history or pair.upstream < self._slots[0].upstream:

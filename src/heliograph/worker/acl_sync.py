@@ -56,6 +56,9 @@ class AclSync:
         source = _acls_of(self._source)
         if source is None:
             return GatheredAcls(AclPlan(), (_without_authorizer(self._source),))
+        copied = [topic for topic in self._source.view().partition_counts if self._rules.replicates(topic)]
+        clashing = self._rules.clashes(copied)  # not copied: rights on them must not open another topic's copy
+        source = tuple(acl for acl in source if acl.topic not in clashing)
         wanted, left_out = remote_acls(self._rules, source)
         notes = [f"The ACL {each.acl} is left out: {each.reason}" for each in left_out if each.acl.topic == EVERY_TOPIC]
         if not wanted:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from heliograph.config import keys
-from heliograph.errors import ClusterError, GroupActiveError
+from heliograph.errors import BrokerError, ClusterError, GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.log_ends import LATEST
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.record_writer import write_records
 from heliograph.kafka.topic_log import LogTail, read_topic
@@ -28,12 +29,12 @@ from heliograph.mirror.offset_map import OffsetMap
 from heliograph.model import TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import Written, make_admin
-from heliograph.worker.internal_topics import ensure_internal_topic
+from heliograph.worker.internal_topics import ensure_internal_topic, ensure_offset_syncs_topic
 from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Checkpoint, CommittedOffset, Flow
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 _Committed = dict[str, dict[TopicPartition, "CommittedOffset"]]
 
 
@@ -68,6 +70,7 @@ class CheckpointSync:
         self._restarts = 0
         self._map = OffsetMap()
         self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
+        self._read: dict[str, set[TopicPartition]] = {}
 
     def close(self) -> None:
         """Leave the clusters."""
@@ -76,12 +79,7 @@ class CheckpointSync:
 
     def begin(self) -> Iterable[str]:
         """Make the topics where they are missing, and learn which checkpoints were written before."""
-        ensure_internal_topic(
-            self._holder,
-            offset_syncs_topic(self._settings),
-            is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in self._settings,
-            factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
-        )
+        ensure_offset_syncs_topic(self._holder, self._settings)
         for holder in self._written.holders:
             ensure_internal_topic(
                 holder,
@@ -107,25 +105,31 @@ class CheckpointSync:
     def refresh_groups(self) -> Iterable[str]:
         """Which groups to follow: those the filter takes that have read a topic the filter takes."""
         listed = [group for group in self._source_groups.list_groups() if self._names.accepts(group)]
-        found = tuple(sorted(group for group, offsets in self._committed(listed).items() if offsets))
+        committed, troubles = self._committed(listed)
+        found = tuple(sorted(group for group, offsets in committed.items() if offsets))
         new = sorted(set(found) - set(self.groups))
         if new:
             log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
         self.groups = found
-        return ()
+        return troubles
 
-    def _committed(self, groups: list[str]) -> _Committed:
-        """Committed offsets of topics that count."""
-        return {
+    def _committed(self, groups: list[str]) -> tuple[_Committed, tuple[str, ...]]:
+        """Committed offsets of topics that count, and why those of a group are not known."""
+        answers, troubles = _each_that_answers(self._source_groups.committed, groups)
+        committed = {
             group: {tp: offset for tp, offset in offsets.items() if self._rules.names.accepts(tp.topic)}
-            for group, offsets in self._source_groups.committed(groups).items()
+            for group, offsets in answers.items()
         }
+        return committed, troubles
 
     def emit(self) -> Iterable[str]:
         """Translate every group's offsets and write what is new."""
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
-        committed = self._committed(list(self.groups))
+        committed, troubles = self._committed(list(self.groups))
         self._learn_syncs()
+        self._read = {
+            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in committed.items()
+        }
         fresh = [checkpoint for group, offsets in committed.items() for checkpoint in self._translated(group, offsets)]
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
         write_records(self._written.records, self._topic, records)
@@ -133,7 +137,7 @@ class CheckpointSync:
             self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
-        return ()
+        return troubles
 
     def _learn_syncs(self) -> None:
         for record in self._tail.read_new():
@@ -142,6 +146,9 @@ class CheckpointSync:
                 self._restarts, self._map = self._tail.restarts, OffsetMap()
             if sync is not None:
                 self._map.take(sync)
+        for tp in self._map.take_begun_anew():
+            for checkpoints in self._known.values():  # they point into a log that is gone
+                checkpoints.pop(remote_partition(self._rules, tp), None)
 
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
         found = []
@@ -157,15 +164,28 @@ class CheckpointSync:
     def sync_groups(self) -> Iterable[str]:
         """Move the groups on the target to where their checkpoints are; those in use are left to their users."""
         groups = [group for group in self.groups if group in self._known]
-        states = self._target_groups.states(groups)
-        committed = self._target_groups.committed(groups)
-        return [words for group in groups if (words := self._sync_group(group, states[group], committed[group]))]
+        states, not_told = _each_that_answers(self._target_groups.states, groups)
+        committed, not_read = _each_that_answers(self._target_groups.committed, list(states))
+        wanted = [group for group in committed if self._moves(group, committed[group], states[group])]
+        refused = [words for group in wanted if (words := self._sync_group(group))]
+        return (*not_told, *not_read, *refused)
 
-    def _sync_group(self, group: str, state: str, committed: dict[TopicPartition, CommittedOffset]) -> str | None:
-        """Why a group could not be moved, or None."""
-        wanted = plan_group_sync(self._known[group].values(), committed, state)
+    def _moves(
+        self, group: str, committed: dict[TopicPartition, CommittedOffset], state: str
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Where a group would go; only partitions it still reads at the source count."""
+        read = self._read.get(group, set())
+        checkpoints = [checkpoint for tp, checkpoint in self._known[group].items() if tp in read]
+        return plan_group_sync(checkpoints, committed, state)
+
+    def _sync_group(self, group: str) -> str | None:
+        """Move one group by what holds at this moment; why it could not be moved, or None."""
         try:
-            refused = self._target_groups.commit(group, wanted)
+            state = self._target_groups.states([group])[group]
+            moves = self._moves(group, self._target_groups.committed([group])[group], state)
+            ends = self._target.known_offsets(list(moves), LATEST)
+            there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
+            refused = self._target_groups.commit(group, there)
         except GroupActiveError:
             log.info("%s: the group '%s' is in use on '%s'; it keeps its offsets", self.flow, group, self.flow.target)
             return None
@@ -175,3 +195,20 @@ class CheckpointSync:
             tp, why = next(iter(refused.items()))
             return f"the group '{group}' cannot be moved on {tp}: {why}"
         return None
+
+
+def _each_that_answers(
+    ask: Callable[[list[str]], dict[str, T]], groups: list[str]
+) -> tuple[dict[str, T], tuple[str, ...]]:
+    """What is told of the groups, all at once; where one is refused, one by one, so that it harms no other."""
+    try:
+        return ask(groups), ()
+    except BrokerError:
+        found: dict[str, T] = {}
+        troubles: dict[str, None] = {}
+        for group in groups:
+            try:
+                found |= ask([group])
+            except BrokerError as error:
+                troubles[str(error)] = None
+        return found, tuple(troubles)

@@ -9,7 +9,7 @@ read first is never ahead of what is read later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from heliograph.config import keys
 from heliograph.engine.offset_store import read_offsets
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.admin import Admin
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
+T = TypeVar("T")
 _Checkpoints = dict[str, dict["TopicPartition", "Checkpoint"]]
 
 
@@ -100,19 +101,30 @@ class FlowGroups:
     def view(self, groups: Iterable[str]) -> GroupView:
         """Everything that is known of these groups now."""
         names = tuple(dict.fromkeys(groups))
-        on_source = None if self.source_trouble is not None else self.source_groups.committed(names)
+        on_source = self._asked_of_source(lambda: self.source_groups.committed(names))
         on_target = self.target_groups.committed(names)
         all_checkpoints = self._checkpoints()
         checkpoints = {group: all_checkpoints[group] for group in names if group in all_checkpoints}
         progress = self._progress()
         known = self._known(progress)
         tps = self._source_partitions(on_source or {}, on_target, checkpoints)
+        states = self._asked_of_source(lambda: self.source_groups.states(names))
+        bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
         source = None
-        if on_source is not None:
-            source = ClusterGroups(self.source_groups.states(names), on_source, _bounds(self._source, tps))
+        if on_source is not None and states is not None and bounds is not None:
+            source = ClusterGroups(states, on_source, bounds)
         remote = {remote_partition(self.rules, tp) for tp in tps}
         target = ClusterGroups(self.target_groups.states(names), on_target, _bounds(self._target, remote))
         return GroupView(self.flow, self.rules, names, known, checkpoints, progress, source, target)
+
+    def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
+        """An answer of the source; None once it has failed to give one: it may be half dead, and then it is gone."""
+        if self.source_trouble is None:
+            try:
+                return ask()
+            except ClusterError as error:
+                self.source_trouble = str(error)
+        return None
 
     def _source_partitions(
         self,
@@ -139,12 +151,15 @@ class FlowGroups:
         """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""
         known = OffsetMap()
         is_at_source = self.settings[keys.OFFSET_SYNCS_LOCATION] == "source"
-        if not is_at_source or self.source_trouble is None:
-            holder = self._source if is_at_source else self._target
-            for record in read_topic(holder, offset_syncs_topic(self.settings).name):
-                sync = decode_offset_sync(record.key, record.value, record.headers)
-                if sync is not None:
-                    known.take(sync)
+        name = offset_syncs_topic(self.settings).name
+        if is_at_source:
+            records = self._asked_of_source(lambda: list(read_topic(self._source, name))) or []
+        else:
+            records = list(read_topic(self._target, name))
+        for record in records:
+            sync = decode_offset_sync(record.key, record.value, record.headers)
+            if sync is not None:
+                known.take(sync)
         for tp, told in progress.items():
             run = told.run
             if run is not None and known.translate(tp, 0) is None:

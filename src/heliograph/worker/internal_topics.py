@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys, store_keys
 from heliograph.errors import BrokerError, ConfigError
+from heliograph.kafka.config_admin import INVALID_CONFIG
 from heliograph.kafka.refusals import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_REPLICATION_FACTOR,
+    POLICY_VIOLATION,
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
 )
-from heliograph.mirror.internal_topics import config_topic, offsets_topic, status_topic
+from heliograph.mirror.internal_topics import config_topic, offset_syncs_topic, offsets_topic, status_topic
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_REFUSED_CONFIGS = frozenset({INVALID_CONFIG, POLICY_VIOLATION})
 _TAKEN_TO_EXIST = frozenset({UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 
 
@@ -85,6 +88,19 @@ def ensure_internal_topic(
             raise
         log.warning("%s It is taken to be there already.", error)
         return topic
+
+
+def ensure_offset_syncs_topic(admin: Admin, settings: Settings) -> CreateTopic:
+    """The topic of offset syncs; with MM2's configs alone where the cluster refuses ours."""
+    key = keys.OFFSET_SYNCS_REPLICATION_FACTOR
+    is_explicit, topic = key in settings, offset_syncs_topic(settings)
+    try:
+        return ensure_internal_topic(admin, topic, is_explicit_factor=is_explicit, factor_key=key.name)
+    except BrokerError as error:
+        if error.code not in _REFUSED_CONFIGS:
+            raise
+        plain = replace(topic, configs=topic.configs[:1])
+        return ensure_internal_topic(admin, plain, is_explicit_factor=is_explicit, factor_key=key.name)
 
 
 def create_internal_topic(

@@ -37,7 +37,7 @@ from heliograph.worker.clusters import (
     records_spec,
 )
 from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.internal_topics import create_offsets_topic, ensure_internal_topic
+from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs_topic
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
@@ -224,15 +224,13 @@ class SourceFlow:
         if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
             return None
         is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
-        topic = ensure_internal_topic(
-            self._source if is_at_source else self._target,
-            offset_syncs_topic(settings),
-            is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in settings,
-            factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
-        )
+        try:
+            ensure_offset_syncs_topic(self._source if is_at_source else self._target, settings)
+        except ClusterError as error:  # copying goes on; the tasks say so as long as they cannot write their syncs
+            self._tell_troubles("offset syncs", (str(error),))
         holder = self.flow.source if is_at_source else self.flow.target
         spec = cluster_spec(self._config, holder, "producer", self.flow)
-        return SyncsSpec(spec, topic.name, settings[keys.OFFSET_LAG_MAX])
+        return SyncsSpec(spec, offset_syncs_topic(settings).name, settings[keys.OFFSET_LAG_MAX])
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
