@@ -114,7 +114,7 @@ def test_without_progress_latest_begins_at_the_end(
     copy = Copy(source, target, alias, topic)
     lease = HandLease()
     join = copy.background(lease, offset_reset="latest")
-    wait_for(lambda: lease.reports and all(row.position == 50 for row in lease.reports[-1].partitions))
+    wait_for(lambda: lease.reports and [row.position for row in lease.reports[-1].partitions] == [50, 50])
     write(source, topic, odd_records(10))
     wait_for(lambda: sum(map(len, read(target, copy.remote, 2).values())) == 10)
     lease.stop_reason = "test"
