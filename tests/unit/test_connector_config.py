@@ -10,6 +10,7 @@ from heliograph.config.placeholders import Resolver
 from heliograph.errors import ConfigError
 from heliograph.mirror.internal_topics import offsets_topic, transactional_prefix
 from heliograph.model import Flow
+from heliograph.worker.clusters import cluster_spec
 
 WORKER = {
     "bootstrap.servers": "broker:29092",
@@ -201,6 +202,13 @@ def test_names_in_kafka_are_the_connectors_own() -> None:
 def test_a_connector_without_a_source_is_refused_in_a_sentence() -> None:
     with pytest.raises(ConfigError, match=r"^source\.cluster\.alias: the connector does not name its source"):
         _ = connector(source__cluster__alias=None).flow
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_cluster_without_an_address_is_named_by_its_key(side: str) -> None:
+    config = connector(**{f"{side}__cluster__bootstrap__servers": None})
+    with pytest.raises(ConfigError, match=rf"^{side}\.cluster\.bootstrap\.servers: the cluster '{side}' has no"):
+        cluster_spec(config, side, "admin", FLOW)
 
 
 def test_only_a_heartbeat_connector_beats() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.engine.spec import ClusterSpec
+from heliograph.errors import ConfigError
 from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED, Admin
 from heliograph.kafka.cluster import parse_bootstrap
 from heliograph.kafka.fetcher import FetchLimits
@@ -35,9 +36,12 @@ def progress_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
 
 
 def _spec(client: Settings, alias: str) -> ClusterSpec:
+    name = client.written_as(client_keys.BOOTSTRAP_SERVERS)
+    if not client[client_keys.BOOTSTRAP_SERVERS]:
+        raise ConfigError(f"{name}: the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.")
     return ClusterSpec(
         alias,
-        parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], f"{alias}.bootstrap.servers"),
+        parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name),
         make_security(client, alias),
         client[client_keys.REQUEST_TIMEOUT_MS],
     )
