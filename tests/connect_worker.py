@@ -138,7 +138,7 @@ class RunningWorker:
         code, answer = self.ask("GET", "/connectors?expand=status")
         if code != 200:
             return {}
-        told = {name: entry["status"] for name, entry in answer.items()}
+        told = {name: entry["status"] for name, entry in answer.items() if "status" in entry}
         return {
             name: (s["connector"]["state"], s["connector"]["worker_id"], [task["state"] for task in s["tasks"]])
             for name, s in told.items()

@@ -241,10 +241,11 @@ def test_a_restart_brings_fifty_connectors_back_in_their_states(
             wait_until_all(
                 worker, {**wanted, "later-paused": ("RUNNING", ["RUNNING"]), "later-stopped": ("RUNNING", ["RUNNING"])}
             )
+            for name in ("running-0", "running-1", "later-paused"):
+                wait_for(lambda n=name: copied(hub, f"{alias}-{n}.{topic}") == {0: [b"before"]})
             assert worker.ask("PUT", "/connectors/later-paused/pause")[0] == 202
             assert worker.ask("PUT", "/connectors/later-stopped/stop")[0] == 204
             wait_until_all(worker, wanted)
-            wait_for(lambda: copied(hub, f"{alias}-running-0.{topic}") == {0: [b"before"]})
             assert worker.stop() == 0, worker.output()
         write(source, topic, [{"value": b"after"}])
         with RunningWorker(files[1], ports[1]) as worker:
