@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
+
 from heliograph.embedded.cluster import EmbeddedCluster
 from tests.copying import wait_for
+
+MIRROR = "org.apache.kafka.connect.mirror"
 
 
 def free_port() -> int:
@@ -41,15 +47,33 @@ def worker_file(folder: Path, cluster: EmbeddedCluster, name: str, port: int, *l
     return file
 
 
-class RunningWorker:
-    """`heliograph worker FILE` in the background."""
+def connector(
+    kind: str, source: EmbeddedCluster, target: EmbeddedCluster, alias: str, **settings: str
+) -> dict[str, str]:
+    """A connector (Source, Checkpoint, Heartbeat) between two clusters of one broker; `_` in a key stands for a dot."""
+    return {
+        "connector.class": f"{MIRROR}.Mirror{kind}Connector",
+        "source.cluster.alias": alias,
+        "target.cluster.alias": "target",
+        "source.cluster.bootstrap.servers": source.bootstrap,
+        "target.cluster.bootstrap.servers": target.bootstrap,
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }
 
-    def __init__(self, file: Path, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+
+class RunningWorker:
+    """`heliograph worker FILE` in the background; with `variables` they configure it, and `file` names its log."""
+
+    def __init__(self, file: Path, port: int, variables: Mapping[str, str] | None = None) -> None:
+        self.file, self.port = file, port
+        self.id = f"127.0.0.1:{port}"
+        self.url = f"http://{self.id}"
         self.log = file.with_suffix(".log")
+        command = [sys.executable, "-m", "heliograph", "worker", *([] if variables else [str(file)])]
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "heliograph", "worker", str(file)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(variables or {})}
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -100,3 +124,22 @@ class RunningWorker:
     def stop(self) -> int:
         self.process.terminate()
         return self.process.wait(60)
+
+    def kill(self) -> None:
+        """kill -9 the process; what it started must end by itself."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.kill()
+        self.process.wait()
+        _gone, alive = psutil.wait_procs(children, timeout=30)
+        assert not alive, f"left behind by a killed worker: {alive}"
+
+    def states(self) -> dict[str, tuple[str, str, list[str]]]:
+        """Of every connector its state, who told it, and the states of its tasks; empty while nobody answers."""
+        code, answer = self.ask("GET", "/connectors?expand=status")
+        if code != 200:
+            return {}
+        told = {name: entry["status"] for name, entry in answer.items() if "status" in entry}
+        return {
+            name: (s["connector"]["state"], s["connector"]["worker_id"], [task["state"] for task in s["tasks"]])
+            for name, s in told.items()
+        }

@@ -78,7 +78,6 @@ class Copy:
         parts = [PartitionSpec(tp, self.remote, offsets.get(tp), ends[tp] if once else None) for tp in tps]
         fields: dict[str, object] = {
             "task_id": f"{self.alias}-0",
-            "attempt": 1,
             "flow": Flow(self.alias, "target"),
             "source": cluster_spec(self.alias, self.source),
             "target": cluster_spec("target", self.target),

@@ -1,4 +1,5 @@
-"""Document 001 as its reader has it: the script `mm2.sh`, unchanged, and three JSON files per source cluster.
+"""Document 001 as its reader has it: the script `mm2.sh`, unchanged, three JSON files per source cluster, and the file
+of its workers.
 
 The script calls `localhost:8083`. curl's own settings file leads that address to the worker under test, so that neither
 the script nor the port of a machine is touched.
@@ -29,6 +30,14 @@ def lay_out(folder: Path, sources: Mapping[str, str], target: str) -> None:
                 text.replace(_SOURCE_SERVERS, servers).replace(_TARGET_SERVERS, target).replace('source-0"', f'{name}"')
             )
             (folder / "mm2" / f"mm2-{code}-{name}.json").write_text(text)
+
+
+def worker_file(folder: Path, target: str, port: int) -> Path:
+    """The document's connect-distributed.properties, with a port of its own: there each worker has a machine."""
+    text = (FOLDER / "connect-distributed.properties").read_text()
+    file = folder / f"connect-distributed-{port}.properties"
+    file.write_text(text.replace(_TARGET_SERVERS, target).replace("rest.port=8083", f"rest.port={port}"))
+    return file
 
 
 def run_script(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,26 +8,10 @@ import pytest
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from tests.clients import admin_of, make_topic, read, write
-from tests.connect_worker import RunningWorker, free_port, worker_file
+from tests.connect_worker import RunningWorker, connector, free_port, worker_file
 from tests.copying import wait_for
 
 pytestmark = pytest.mark.spark
-
-MIRROR = "org.apache.kafka.connect.mirror"
-
-
-def source_connector(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topics: str) -> dict[str, str]:
-    return {
-        "connector.class": f"{MIRROR}.MirrorSourceConnector",
-        "source.cluster.alias": alias,
-        "target.cluster.alias": "target",
-        "source.cluster.bootstrap.servers": source.bootstrap,
-        "target.cluster.bootstrap.servers": target.bootstrap,
-        "topics": topics,
-        "replication.factor": "1",
-        "heartbeats.replication.enabled": "false",
-        "refresh.topics.interval.seconds": "1",
-    }
 
 
 def is_equal(source: EmbeddedCluster, topic: str, target: EmbeddedCluster, remote: str) -> bool:
@@ -50,7 +34,7 @@ def test_a_connector_lives_through_rest_and_a_restart_of_its_worker(
     path = f"/connectors/{name.replace(' ', '%20')}"
     port = free_port()
     file = worker_file(tmp_path, target, f"{alias}-connect", port)
-    config = source_connector(source, target, alias, topic)
+    config = connector("Source", source, target, alias, topics=topic, heartbeats_replication_enabled="false")
     with RunningWorker(file, port) as worker:
         worker.wait_until_ready()
         code, info = worker.ask("POST", "/connectors", {"name": name, "config": config})

@@ -7,6 +7,7 @@ learn of it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from dataclasses import dataclass, replace
@@ -51,6 +52,7 @@ class SparkEngine:
         self._driver = driver
         self._lease_timeout_ms = lease_timeout_ms
         self._lock = threading.Lock()
+        self._attempts = itertools.count(1)
         self._tasks: dict[tuple[str, int], RunningTask] = {}
         self._leases: LeaseServer | None = None
 
@@ -67,9 +69,10 @@ class SparkEngine:
     ) -> RunningTask:
         """Start a task in the background; `on_end` is called once, from another thread."""
         leases = self._lease_server()
-        leased = replace(spec, lease=LeaseSpec(leases.address, leases.token, self._lease_timeout_ms))
+        lease = LeaseSpec(leases.address, leases.token, self._lease_timeout_ms)
+        leased = replace(spec, attempt=next(self._attempts), lease=lease)
         task = RunningTask(leased, on_report)
-        key = (spec.task_id, spec.attempt)
+        key = (spec.task_id, leased.attempt)
         with self._lock:
             self._tasks[key] = task
 

@@ -67,10 +67,12 @@ class SyncsSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything a copy task needs. `progress` is the cluster of progress where that is not the target."""
+    """Everything a copy task needs. `progress` is the cluster of progress where that is not the target.
+
+    `attempt` is the engine's: no two starts have the same, so that a task that was given up is not taken for another.
+    """
 
     task_id: str
-    attempt: int
     flow: Flow
     source: ClusterSpec
     target: ClusterSpec
@@ -78,6 +80,7 @@ class TaskSpec:
     connector: str
     offsets_topic: str
     offsets_partition_count: int
+    attempt: int = 0
     lease: LeaseSpec | None = None
     commit_interval_ms: int = 1_000
     buffer_bytes: int = 64 << 20

@@ -64,11 +64,16 @@ class LogTail:
 
     def read_new(self) -> Iterator[LogRecord]:
         """The records up to the end there is now; the whole log at first."""
-        start = self._admin.list_offsets([self._tp], EARLIEST)[self._tp]
-        end = self._admin.list_offsets([self._tp], LATEST)[self._tp]
+        yield from self.read_to(self._admin.list_offsets([self._tp], LATEST)[self._tp])
+
+    def read_to(self, end: int) -> Iterator[LogRecord]:
+        """The same for whoever knows the log's end: where nothing has come, the cluster is not asked."""
+        if end == self._position:
+            return
         if end < self._position:
             self.restarts += 1
             self._position = 0
+        start = self._admin.list_offsets([self._tp], EARLIEST)[self._tp]
         for record in _read_partition(self._admin, self._tp, max(start, self._position), end):
             self._position = record.offset + 1
             yield record

@@ -84,7 +84,7 @@ class ConnectHerder:
     def status(self, name: str) -> ConnectorStatus:
         """What the connector and its tasks are doing."""
         status = self._statuses.connector(name)
-        if status is None:
+        if status is None or name not in self._configs.connectors:  # of a deleted one the topic may still tell
             raise connect_errors.NO_STATUS.error(name=name)
         tasks = tuple(_task_status(number, task) for number, task in self._statuses.tasks(name).items())
         return ConnectorStatus(name, status.state, status.worker_id, tasks, status.trace, status.version)  # type: ignore[arg-type]
@@ -137,6 +137,7 @@ class ConnectHerder:
         """Stop the connector and forget it."""
         self._stored(name)
         self._configs.delete_connector(name)
+        self._statuses.delete_connector(name)
         self._reconciler.wake()
 
     def set_target_state(self, name: str, state: TargetState) -> None:

@@ -67,6 +67,11 @@ class ConnectorRun:
         return all(part.join(timeout_s) for part in (self._flow, self._loop) if part is not None)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its clusters have answered, so that it knows its tasks."""
+        return self._flow is None or self._flow.has_begun
+
+    @property
     def error(self) -> str | None:
         """Why the connector has failed as a whole, if it has."""
         return str(self._flow.error) if self._flow is not None and self._flow.error is not None else None

@@ -3,10 +3,15 @@
 One thread reconciles: it follows the config topic, starts and stops runs, and tells states to the status topic. REST
 threads only write to the stores and wake it. A follower runs nothing; it answers from the stores or is forwarded.
 
+What is told is compared with what the status topic says, not with what was told before: whatever an earlier leader left
+there, or wrote late, is put right.
+
 Invariants:
 A. A connector has at most one run, and a successor starts only after its predecessor has ended.
-B. Whoever does not lead runs nothing: where the lead is lost, every run is asked to end at once.
+B. Whoever does not lead runs nothing: where the lead is lost, every run is asked to end at once. So the lock that
+   guards the runs is never held while the cluster is asked.
 C. A connector that cannot start harms no other: each begins on threads of its own, and is tried again with back-off.
+   All are started and stopped before anything is told.
 """
 
 from __future__ import annotations
@@ -14,11 +19,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config.connector import kind_of
-from heliograph.errors import ClusterError, ConfigError
+from heliograph.errors import ClusterError, HeliographError
 from heliograph.kafka.backoff import Backoff
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
@@ -37,6 +43,7 @@ log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
 _STOP_TIMEOUT_S = 45.0
+_STOP_PAUSE_S = 0.05
 
 
 @dataclass(slots=True)
@@ -45,10 +52,20 @@ class _Slot:
 
     run: ConnectorRun | None = None
     ending: list[ConnectorRun] = field(default_factory=list)
+    config: Mapping[str, str] | None = None
     failure: str | None = None
-    failed_config: Mapping[str, str] | None = None
+    is_hopeless: bool = False  # until its config changes or a person restarts it
+    started_at: float = 0.0
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=1.0, most_s=60.0))
+
+
+class _News(NamedTuple):
+    """What is to be told of a connector; `task_configs` is None where its tasks are not known."""
+
+    state: RunState
+    task_configs: list[dict[str, str]] | None = None
+    topics: tuple[str, ...] = ()
 
 
 class Reconciler:
@@ -68,7 +85,6 @@ class Reconciler:
         self._configs, self._statuses = stores
         self._worker_id = worker_id
         self._slots: dict[str, _Slot] = {}
-        self._told: dict[str, RunState] = {}
         self._leads_since: int | None = None
         self._wake = threading.Event()
         self._lock = threading.RLock()
@@ -82,19 +98,22 @@ class Reconciler:
 
     def stop(self) -> None:
         """End every run, and the loop."""
-        self.lead(None)
-        self._stopping.set()
-        self._wake.set()
-        self._thread.join(_STOP_TIMEOUT_S)
+        with self._lock:
+            self._stopping.set()
+            self.lead(None)
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while self._has_runs() and time.monotonic() < deadline:
+            time.sleep(_STOP_PAUSE_S)
 
     def lead(self, since: int | None) -> None:
         """We lead since that generation; None: we do not. A lead that was lost in between is a new one."""
         with self._lock:
-            if self._leads_since not in (None, since):
+            leads_since = None if self._stopping.is_set() else since
+            if leads_since != self._leads_since:
                 for slot in self._slots.values():
                     _retire(slot)
-                self._told.clear()
-            self._leads_since = since
+                    _forgive(slot)
+            self._leads_since = leads_since
         self._wake.set()
 
     def wake(self) -> None:
@@ -113,13 +132,13 @@ class Reconciler:
         """End a connector's run and start another; False where it runs well and only failed ones were meant."""
         with self._lock:
             slot = self._slots.setdefault(name, _Slot())
-            state = slot.run.state if slot.run is not None else RunState("FAILED", slot.failure, ())
+            state = RunState("FAILED", slot.failure, ()) if slot.run is None else slot.run.state
             has_failed = state.state == "FAILED" or any(task == "FAILED" for task, _trace in state.tasks)
             if only_failed and not has_failed:
                 return False
             _retire(slot)
             _forgive(slot)
-            self._tell(name, RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in state.tasks)))
+        self._tell(name, RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in state.tasks)))
         self._wake.set()
         return True
 
@@ -133,21 +152,22 @@ class Reconciler:
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while not self._stopping.is_set() or self._has_runs():
+        while not self._stopping.is_set():
             self._wake.wait(_TICK_S)
             self._wake.clear()
             try:
-                changes = self._configs.refresh()
-                self._statuses.refresh()
-                for record in changes.log_levels:
-                    self._log_levels.set(record.namespace, record.level)
-                with self._lock:
-                    self._reconcile()
+                self._reconcile()
                 self.trouble = None
             except ClusterError as error:
-                if self.trouble != str(error):
-                    log.warning("The worker's topics: %s (will be tried again)", str(error).rstrip("."))
-                self.trouble = str(error)
+                self._note_trouble(str(error))
+            except Exception as error:  # noqa: BLE001  (the worker must not go on as if it had a herder)
+                log.debug("%s", traceback.format_exc())
+                self._note_trouble(f"unexpected {type(error).__name__}: {error}")
+
+    def _note_trouble(self, words: str) -> None:
+        if self.trouble != words and not self._stopping.is_set():
+            log.warning("The worker's topics: %s (will be tried again)", words.rstrip("."))
+        self.trouble = words
 
     def _has_runs(self) -> bool:
         with self._lock:
@@ -156,97 +176,112 @@ class Reconciler:
             return any(slot.run is not None or slot.ending for slot in self._slots.values())
 
     def _reconcile(self) -> None:
+        changes = self._configs.refresh()
+        self._statuses.refresh()
+        for record in changes.log_levels:
+            self._log_levels.set(record.namespace, record.level)
         stored = self._configs.connectors
+        with self._lock:
+            if self._leads_since is None:
+                return
+            news = self._advance(stored)
+            gone = [name for name in self._statuses.names() if name not in stored and name not in self._slots]
+        for name, told in news.items():
+            self._publish(name, told, stored[name])
+        for name in gone:
+            self._statuses.delete_connector(name)
+
+    def _advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, _News]:
+        """Bring every connector a step nearer to what is wanted of it; what there is to tell."""
+        news = {}
         for name in [*stored, *(name for name in self._slots if name not in stored)]:
             slot = self._slots.setdefault(name, _Slot())
             slot.ending = [run for run in slot.ending if not run.is_over()]
-            if self._leads_since is None:
-                _retire(slot)
-            elif name not in stored:
-                self._forget(name, slot)
-            else:
-                self._pursue(name, slot, stored[name])
+            if name in stored:
+                told = self._pursue(name, slot, stored[name])
+                if told is not None:
+                    news[name] = told
+                continue
+            _retire(slot)
+            if not slot.ending:
+                del self._slots[name]
+        return news
 
-    def _forget(self, name: str, slot: _Slot) -> None:
-        _retire(slot)
-        if not slot.ending:
-            self._statuses.delete_connector(name)
-            self._told.pop(name, None)
-            del self._slots[name]
-
-    def _pursue(self, name: str, slot: _Slot, stored: StoredConnector) -> None:
-        """Bring one connector a step nearer to what is wanted of it, and tell how it is."""
+    def _pursue(self, name: str, slot: _Slot, stored: StoredConnector) -> _News | None:
         if kind_of(stored.config.get("connector.class")) is None:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
-            self._tell(name, RunState("UNASSIGNED", words, ()))
-            return
-        if slot.run is not None and (dict(slot.run.config.raw) != dict(stored.config)):
+            return _News(RunState("UNASSIGNED", words, ()))
+        if slot.config != stored.config:
             _retire(slot)
             _forgive(slot)
+            slot.config = dict(stored.config)
         if stored.target_state != "STARTED":
             _retire(slot)
             _forgive(slot)
-            if not slot.ending:  # until then it still writes
-                self._tell(name, _resting(stored))
-            return
+            return None if slot.ending else _News(_resting(stored))  # until it has ended it still writes
         self._give_up_failed(slot)
-        if slot.run is None and not slot.ending and self._may_start(slot, stored.config):
+        if slot.run is None and not slot.ending and not slot.is_hopeless and time.monotonic() >= slot.retry_at:
             self._start(name, slot, stored.config)
-        self._describe(name, slot)
-
-    def _may_start(self, slot: _Slot, config: Mapping[str, str]) -> bool:
-        return slot.failed_config != config and time.monotonic() >= slot.retry_at
+        return _describe(slot)
 
     def _start(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
+        slot.started_at = time.monotonic()
         try:
             slot.run = ConnectorRun(self._worker.connector(name, config), self._engine)
-        except (ConfigError, ClusterError) as error:
-            # A config that cannot be used is not tried again before it changes.
-            slot.failure, slot.failed_config = str(error), dict(config)
-            log.error("Connector %s cannot start: %s", name, error)
+        except HeliographError as error:
+            slot.failure = str(error)
+        except Exception as error:  # noqa: BLE001  (a class of the user's may raise anything)
+            log.debug("%s", traceback.format_exc())
+            slot.failure = f"unexpected {type(error).__name__}: {error}"
+        if slot.run is None:
+            slot.is_hopeless = True
+            log.error("Connector %s cannot start: %s", name, slot.failure)
             return
-        slot.failure = slot.failed_config = None
         slot.run.start()
 
     def _give_up_failed(self, slot: _Slot) -> None:
         if slot.run is None or slot.run.error is None:
             return
+        if time.monotonic() - slot.started_at > slot.backoff.most_s:
+            slot.backoff.reset()
         slot.failure = slot.run.error
-        if slot.run.is_fenced:  # another instance runs it: only a person can know which one shall
-            slot.failed_config = dict(slot.run.config.raw)
+        slot.is_hopeless = slot.run.is_fenced  # another instance runs it: only a person can know which one shall
         pause_s = slot.backoff.next_pause_s()
         slot.retry_at = time.monotonic() + pause_s
         log.error("Connector %s failed: %s Starting it again in %.0f s.", slot.run.config.name, slot.failure, pause_s)
         _retire(slot)
 
-    def _describe(self, name: str, slot: _Slot) -> None:
-        if slot.run is not None:
-            self._tell(name, slot.run.state)
-            self._note_tasks(name, slot.run)
-            for topic in slot.run.topics:
-                self._statuses.put_topic(name, topic)
-        elif slot.failure is not None:
-            self._tell(name, RunState("FAILED", slot.failure, ()))
+    # --- telling ------------------------------------------------------------------------------------------------------
 
-    def _note_tasks(self, name: str, run: ConnectorRun) -> None:
-        wanted = [dict(config) for config in run.task_configs]
-        stored = self._configs.connectors.get(name)
-        if stored is not None and [dict(config) for config in stored.task_configs] != wanted:
-            self._configs.put_tasks(name, wanted)
+    def _publish(self, name: str, news: _News, stored: StoredConnector) -> None:
+        self._tell(name, news.state)
+        if news.task_configs is not None and [dict(config) for config in stored.task_configs] != news.task_configs:
+            self._configs.put_tasks(name, news.task_configs)
+        for topic in news.topics:
+            self._statuses.put_topic(name, topic)
 
     def _tell(self, name: str, state: RunState) -> None:
-        """Write a state to the status topic where it is news."""
-        if self._told.get(name) == state:
+        """Write a state to the status topic unless it is there."""
+        with self._lock:
+            generation = self._leads_since
+        if generation is None:
             return
-        self._statuses.put_all(
-            name,
-            self._status(state.state, state.trace),
-            {number: self._status(*task) for number, task in enumerate(state.tasks)},
+        own, *tasks = (
+            Status(word, self._worker_id, generation, trace, CONNECT_VERSION)
+            for word, trace in ((state.state, state.trace), *state.tasks)
         )
-        self._told[name] = state
+        numbered = dict(enumerate(tasks))
+        if (self._statuses.connector(name), self._statuses.tasks(name)) != (own, numbered):
+            self._statuses.put_all(name, own, numbered)
 
-    def _status(self, state: str, trace: str | None) -> Status:
-        return Status(state, self._worker_id, self._leads_since or 0, trace, CONNECT_VERSION)
+
+def _describe(slot: _Slot) -> _News | None:
+    if slot.run is not None and slot.run.has_begun:
+        slot.failure = None
+        return _News(slot.run.state, [dict(config) for config in slot.run.task_configs], slot.run.topics)
+    if slot.failure is not None:  # also while it is tried again: it has not come further yet
+        return _News(RunState("FAILED", slot.failure, ()))
+    return None if slot.run is None else _News(slot.run.state)
 
 
 def _retire(slot: _Slot) -> None:
@@ -257,8 +292,7 @@ def _retire(slot: _Slot) -> None:
 
 
 def _forgive(slot: _Slot) -> None:
-    slot.failure = slot.failed_config = None
-    slot.retry_at = 0.0
+    slot.failure, slot.is_hopeless, slot.retry_at = None, False, 0.0
     slot.backoff.reset()
 
 

@@ -75,7 +75,6 @@ class _Task:
     number: int
     tps: frozenset[TopicPartition]
     running: RunningTask | None = None
-    attempt: int = 0
     started_at: float = 0.0
     restart_at: float | None = None
     is_done: bool = False
@@ -124,6 +123,8 @@ class SourceFlow:
         self._replicated = Replicated((), {})
         self._stop_offsets: dict[TopicPartition, int] = {}
         self._stopping = threading.Event()
+        self._beginning = threading.Lock()
+        self._has_touched = False
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def start(self) -> None:
@@ -132,13 +133,26 @@ class SourceFlow:
 
     def stop(self) -> None:
         """Ask the flow to flush, commit and end."""
-        self._stopping.set()
+        with self._beginning:
+            self._stopping.set()
+            if not self._has_touched:
+                self.status.state = "STOPPED"
         self._events.put(None)
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end; False where it has not come."""
+        """Wait for the end; False where it has not come. One that only waits for its clusters need not be waited for:
+        it will touch nothing any more.
+        """
+        with self._beginning:
+            if self._stopping.is_set() and not self._has_touched:
+                return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the flow knows its topics and tasks."""
+        return self.status.state != "STARTING"
 
     @property
     def task_states(self) -> tuple[TaskState, ...]:
@@ -169,28 +183,30 @@ class SourceFlow:
 
     def _run(self) -> None:
         try:
+            self._reach_clusters()
+            with self._beginning:
+                if self._stopping.is_set():
+                    return
+                self._has_touched = True
             self._begin()
             while not self._is_over():
                 self._wait_and_serve()
             self._end()
         except HeliographError as error:
-            self.error = error
-            self.status.state = "FAILED"
-            self._abandon()
+            self._fail(error)
         except Exception as error:  # noqa: BLE001  (the boundary of a flow: it must not vanish without a word)
             log.debug("%s", traceback.format_exc())
-            self.error = EngineError(f"unexpected {type(error).__name__}: {error}")
-            self.status.state = "FAILED"
-            self._abandon()
+            self._fail(EngineError(f"unexpected {type(error).__name__}: {error}"))
         finally:
             self._source.close()
             self._written.close()
 
-    def _begin(self) -> None:
+    def _reach_clusters(self) -> None:
         timeout_s = self._settings[keys.CONNECT_TIMEOUT_MS] / 1000
-        self._source.wait_until_reachable(timeout_s)
-        for client in self._written.clients:
+        for client in (self._source, *self._written.clients):
             client.wait_until_reachable(timeout_s)
+
+    def _begin(self) -> None:
         self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
         self._syncs = self._ensure_offset_syncs()
         if self._is_exactly_once:
@@ -308,7 +324,6 @@ class SourceFlow:
                 self._start(task, progress)
 
     def _start(self, task: _Task, progress: Progress) -> None:
-        task.attempt += 1
         task.restart_at = None
         task.started_at = time.monotonic()
         spec = self._task_spec(task, progress)
@@ -378,7 +393,6 @@ class SourceFlow:
         rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
         return TaskSpec(
             task_id=f"{self._config.label(self.flow)}-{task.number}",
-            attempt=task.attempt,
             flow=self.flow,
             source=cluster_spec(self._config, self.flow.source, "consumer", self.flow),
             target=records_spec(self._config, self.flow),
@@ -405,7 +419,19 @@ class SourceFlow:
 
     def _end(self) -> None:
         self.status.state = "STOPPING"
-        self._abandon()
+        self._end_tasks()
+        self.status.state = "FAILED" if self.status.failures else "DONE" if self._once else "STOPPED"
+
+    def _fail(self, error: HeliographError) -> None:
+        self.error = error
+        self.status.state = "FAILED"
+        self._end_tasks()  # whoever starts the flow again must not meet them
+
+    def _end_tasks(self) -> None:
+        self._stopping.set()
+        for task in self._tasks:
+            if task.running is not None:
+                self._engine.stop(task.running, "heliograph is stopping")
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while any(task.running for task in self._tasks):
             try:
@@ -419,10 +445,3 @@ class SourceFlow:
                 break
             if end is not None:
                 self._task_ended(end)
-        self.status.state = "FAILED" if self.status.failures else "DONE" if self._once else "STOPPED"
-
-    def _abandon(self) -> None:
-        self._stopping.set()
-        for task in self._tasks:
-            if task.running is not None:
-                self._engine.stop(task.running, "heliograph is stopping")
