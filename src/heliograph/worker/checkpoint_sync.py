@@ -69,6 +69,11 @@ class CheckpointSync:
         self._map = OffsetMap()
         self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
 
+    @property
+    def written(self) -> dict[str, int]:
+        """Checkpoints written since the start, by topic."""
+        return {self._topic.topic: self.checkpoints_written}
+
     def close(self) -> None:
         """Leave the clusters."""
         self._source.close()

@@ -7,48 +7,60 @@ Invariants:
 A. A connector has at most one run, and a successor starts only after its predecessor has ended.
 B. Whoever does not lead runs nothing: where the lead is lost, every run is asked to end at once.
 C. A connector that cannot start harms no other: each begins on threads of its own, and is tried again with back-off.
+D. A change of a connector's config touches that connector alone; a config that is the same again touches nothing.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from heliograph.config import keys, worker_keys
 from heliograph.config.connector import kind_of
-from heliograph.errors import ClusterError, ConfigError
-from heliograph.kafka.backoff import Backoff
+from heliograph.errors import ClusterError, ConfigError, HeliographError
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
 from heliograph.worker.connector_run import ConnectorRun, RunState
+from heliograph.worker.restarts import RestartLimits, Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from heliograph.config.connector import ConnectorConfig
     from heliograph.config.worker_file import WorkerConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.worker.config_state import StoredConnector
     from heliograph.worker.connect_stores import ConfigStore, StatusStore
+    from heliograph.worker.connect_types import State
     from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
 _STOP_TIMEOUT_S = 45.0
+_FIRST_PAUSE_S = 1.0
+_NOTHING_TOLD = RunState("UNASSIGNED", None, ())
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One connector's place: its run, those of before that have not ended yet, and when to try again."""
+    """One connector's place: its run, those of before that have not ended yet, and when to try again.
+
+    `config` is the one its run, or its last failure, is of.
+    """
 
     run: ConnectorRun | None = None
     ending: list[ConnectorRun] = field(default_factory=list)
+    config: Mapping[str, str] | None = None
+    started_at: float = 0.0
     failure: str | None = None
-    failed_config: Mapping[str, str] | None = None
     retry_at: float = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=1.0, most_s=60.0))
+    restarts: Restarts | None = None
 
 
 class Reconciler:
@@ -66,10 +78,11 @@ class Reconciler:
         self._log_levels = log_levels
         self._engine = engine
         self._configs, self._statuses = stores
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self._slots: dict[str, _Slot] = {}
         self._told: dict[str, RunState] = {}
         self._leads_since: int | None = None
+        self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
         self._wake = threading.Event()
         self._lock = threading.RLock()
         self._stopping = threading.Event()
@@ -109,26 +122,50 @@ class Reconciler:
             slot = self._slots.get(name)
             return slot is not None and (slot.run is not None or bool(slot.ending))
 
-    def restart(self, name: str, *, only_failed: bool) -> bool:
-        """End a connector's run and start another; False where it runs well and only failed ones were meant."""
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> RunState | None:
+        """Start a connector again, its tasks too, or what has failed of both; as what it is told, None where it is not.
+
+        Without its tasks a source connector only looks at its clusters again: tasks that copy are left alone.
+        """
         with self._lock:
             slot = self._slots.setdefault(name, _Slot())
-            state = slot.run.state if slot.run is not None else RunState("FAILED", slot.failure, ())
-            has_failed = state.state == "FAILED" or any(task == "FAILED" for task, _trace in state.tasks)
-            if only_failed and not has_failed:
-                return False
-            _retire(slot)
-            _forgive(slot)
-            self._tell(name, RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in state.tasks)))
+            told = self._told.get(name, _NOTHING_TOLD)
+            failed = [number for number, (state, _trace) in enumerate(told.tasks) if state == "FAILED"]
+            if told.state == "FAILED" or (include_tasks and not only_failed):
+                return self._restart_all(name, slot)
+            if only_failed:
+                return self._restart_tasks(name, slot, failed) if include_tasks and failed else None
+            if slot.run is None or not slot.run.look_again():
+                return self._restart_all(name, slot)
+            state = RunState("RESTARTING", None, told.tasks)
+            self._tell(name, state)
         self._wake.set()
-        return True
+        return state
 
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
         with self._lock:
-            slot = self._slots.get(name)
-            if slot is not None and slot.run is not None:
-                slot.run.restart_task(task)
+            self._restart_tasks(name, self._slots.setdefault(name, _Slot()), [task])
+
+    def _restart_all(self, name: str, slot: _Slot) -> RunState:
+        told = self._told.get(name, _NOTHING_TOLD)
+        _retire(slot)
+        _forgive(slot)
+        state = RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in told.tasks))
+        self._tell(name, state)
+        self._wake.set()
+        return state
+
+    def _restart_tasks(self, name: str, slot: _Slot, numbers: list[int]) -> RunState:
+        told = self._told.get(name, _NOTHING_TOLD)
+        if slot.run is None or not slot.run.restart_tasks(numbers):
+            _retire(slot)
+            _forgive(slot)
+        tasks = tuple(("RESTARTING", None) if n in numbers else task for n, task in enumerate(told.tasks))
+        state = RunState(told.state, told.trace, tasks)
+        self._tell(name, state)
+        self._wake.set()
+        return state
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -180,53 +217,95 @@ class Reconciler:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
             self._tell(name, RunState("UNASSIGNED", words, ()))
             return
-        if slot.run is not None and (dict(slot.run.config.raw) != dict(stored.config)):
-            _retire(slot)
-            _forgive(slot)
+        if slot.config is not None and slot.config != stored.config:
+            self._change(name, slot, stored.config)
         if stored.target_state != "STARTED":
-            _retire(slot)
-            _forgive(slot)
-            if not slot.ending:  # until then it still writes
-                self._tell(name, _resting(stored))
+            self._rest(name, slot, stored)
             return
-        self._give_up_failed(slot)
-        if slot.run is None and not slot.ending and self._may_start(slot, stored.config):
+        self._give_up_failed(name, slot)
+        if slot.run is None and not slot.ending and time.monotonic() >= slot.retry_at:
             self._start(name, slot, stored.config)
-        self._describe(name, slot)
+        self._describe(name, slot, stored)
 
-    def _may_start(self, slot: _Slot, config: Mapping[str, str]) -> bool:
-        return slot.failed_config != config and time.monotonic() >= slot.retry_at
+    def _change(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
+        """Go on with another config: in the same run where no task must notice, else in the next one."""
+        try:
+            if slot.run is not None and slot.run.adopt(self._worker.connector(name, config)):
+                log.info("Connector %s goes on with its new config; no task is restarted", name)
+                slot.config = config
+                return
+        except ConfigError as error:
+            log.debug("%s cannot take its new config over: %s", name, error)  # the next run says it
+        _retire(slot)
+        _forgive(slot)
+
+    def _rest(self, name: str, slot: _Slot, stored: StoredConnector) -> None:
+        """A paused connector keeps its tasks, a stopped one has none."""
+        _retire(slot)
+        _forgive(slot)
+        if slot.ending:  # until then it still writes
+            return
+        if stored.target_state == "STOPPED":
+            if stored.task_configs:
+                self._configs.put_tasks(name, [])
+            self._tell(name, RunState("STOPPED", None, ()))
+        else:
+            self._tell(name, RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))
 
     def _start(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
+        slot.config = config
+        slot.started_at = time.monotonic()
+        connector = self._worker.connector(name, config)
+        if slot.restarts is None:
+            slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
         try:
-            slot.run = ConnectorRun(self._worker.connector(name, config), self._engine)
-        except (ConfigError, ClusterError) as error:
-            # A config that cannot be used is not tried again before it changes.
-            slot.failure, slot.failed_config = str(error), dict(config)
-            log.error("Connector %s cannot start: %s", name, error)
-            return
-        slot.failure = slot.failed_config = None
-        slot.run.start()
+            slot.run = ConnectorRun(connector, self._engine)
+        except HeliographError as error:
+            self._failed(name, slot, str(error))
+        except Exception as error:  # noqa: BLE001  (a class of the user's may raise what it likes; the others go on)
+            log.debug("%s", traceback.format_exc())
+            self._failed(name, slot, f"unexpected {type(error).__name__}: {error}")
+        else:
+            slot.run.start()
 
-    def _give_up_failed(self, slot: _Slot) -> None:
-        if slot.run is None or slot.run.error is None:
-            return
-        slot.failure = slot.run.error
-        if slot.run.is_fenced:  # another instance runs it: only a person can know which one shall
-            slot.failed_config = dict(slot.run.config.raw)
-        pause_s = slot.backoff.next_pause_s()
-        slot.retry_at = time.monotonic() + pause_s
-        log.error("Connector %s failed: %s Starting it again in %.0f s.", slot.run.config.name, slot.failure, pause_s)
-        _retire(slot)
+    def _restart_limits(self, connector: ConnectorConfig) -> RestartLimits:
+        try:
+            return RestartLimits.of(connector.settings(connector.flow))
+        except ConfigError:
+            return RestartLimits.of(self._worker.settings)
 
-    def _describe(self, name: str, slot: _Slot) -> None:
-        if slot.run is not None:
+    def _give_up_failed(self, name: str, slot: _Slot) -> None:
+        if slot.run is not None and slot.run.error is not None:
+            self._failed(name, slot, slot.run.error, is_fenced=slot.run.is_fenced)
+            _retire(slot)
+
+    def _failed(self, name: str, slot: _Slot, reason: str, *, is_fenced: bool = False) -> None:
+        assert slot.restarts is not None
+        pause_s = slot.restarts.pause_s(time.monotonic() - slot.started_at)
+        if is_fenced:  # another instance runs it: only a person can know which one shall
+            next_words, slot.retry_at = "Another instance runs it; restart it here if it shall run here.", math.inf
+        elif pause_s is None:
+            next_words, slot.retry_at = f"It is not started again, by {keys.RESTART_ATTEMPTS_MAX.name}.", math.inf
+        else:
+            next_words, slot.retry_at = f"Starting it again in {pause_s:.0f} s.", time.monotonic() + pause_s
+        is_news = slot.failure != reason or math.isinf(slot.retry_at)
+        log.log(logging.ERROR if is_news else logging.DEBUG, "Connector %s failed: %s %s", name, reason, next_words)
+        slot.failure = reason
+
+    def _describe(self, name: str, slot: _Slot, stored: StoredConnector) -> None:
+        if slot.run is None:
+            if slot.failure is not None:
+                self._tell(name, RunState("FAILED", slot.failure, ()))
+        elif not slot.run.has_begun:
+            word: State = "UNASSIGNED" if slot.failure is None else "RESTARTING"
+            self._tell(name, RunState(word, slot.failure, tuple((word, None) for _config in stored.task_configs)))
+        else:
+            slot.failure = None
+            self._note_tasks(name, slot.run)  # before the states: whoever sees a task running finds its config
             self._tell(name, slot.run.state)
-            self._note_tasks(name, slot.run)
-            for topic in slot.run.topics:
-                self._statuses.put_topic(name, topic)
-        elif slot.failure is not None:
-            self._tell(name, RunState("FAILED", slot.failure, ()))
+            if self._is_tracking_topics:
+                for topic in slot.run.take_topics():
+                    self._statuses.put_topic(name, topic)
 
     def _note_tasks(self, name: str, run: ConnectorRun) -> None:
         wanted = [dict(config) for config in run.task_configs]
@@ -246,7 +325,7 @@ class Reconciler:
         self._told[name] = state
 
     def _status(self, state: str, trace: str | None) -> Status:
-        return Status(state, self._worker_id, self._leads_since or 0, trace, CONNECT_VERSION)
+        return Status(state, self.worker_id, self._leads_since or 0, trace, CONNECT_VERSION)
 
 
 def _retire(slot: _Slot) -> None:
@@ -257,13 +336,6 @@ def _retire(slot: _Slot) -> None:
 
 
 def _forgive(slot: _Slot) -> None:
-    slot.failure = slot.failed_config = None
+    """What has failed counts no more, and what comes next is tried at once."""
+    slot.failure = slot.config = slot.restarts = None
     slot.retry_at = 0.0
-    slot.backoff.reset()
-
-
-def _resting(stored: StoredConnector) -> RunState:
-    """A paused connector keeps its tasks, a stopped one has none."""
-    if stored.target_state == "STOPPED":
-        return RunState("STOPPED", None, ())
-    return RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys, store_keys
+from heliograph.engine.spec import SyncsSpec
 from heliograph.errors import BrokerError, ConfigError
 from heliograph.kafka.refusals import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -18,13 +19,16 @@ from heliograph.kafka.refusals import (
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
 )
-from heliograph.mirror.internal_topics import config_topic, offsets_topic, status_topic
+from heliograph.mirror.internal_topics import config_topic, offset_syncs_topic, offsets_topic, status_topic
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
+from heliograph.worker.clusters import cluster_spec
 
 if TYPE_CHECKING:
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Settings
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.topics import CreateTopic
+    from heliograph.model import Flow
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +43,22 @@ def create_offsets_topic(admin: Admin, settings: Settings) -> CreateTopic:
         is_explicit_factor=keys.OFFSET_STORAGE_REPLICATION_FACTOR in settings,
         factor_key=keys.OFFSET_STORAGE_REPLICATION_FACTOR.name,
     )
+
+
+def ensure_offset_syncs(config: MirrorConfig, flow: Flow, source: Admin, target: Admin) -> SyncsSpec | None:
+    """Where a flow's tasks tell their offset syncs, the topic made; None where none are wanted."""
+    settings = config.settings(flow)
+    if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+        return None
+    is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+    topic = ensure_internal_topic(
+        source if is_at_source else target,
+        offset_syncs_topic(settings),
+        is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in settings,
+        factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
+    )
+    holder = cluster_spec(config, flow.source if is_at_source else flow.target, "producer", flow)
+    return SyncsSpec(holder, topic.name, settings[keys.OFFSET_LAG_MAX])
 
 
 def create_worker_topics(admin: Admin, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 One thread per flow. Tasks run elsewhere and speak through a queue: an ended task is started again with back-off, from
 the offsets committed on the target. A new topic or partition is given to a running task; the others notice nothing.
+What others want of the flow while it runs comes through the same queue.
 
 Invariant: a partition is in at most one running task, and a task is started again only after its predecessor has ended.
 """
@@ -13,18 +14,19 @@ import queue
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
+from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress, read_progress
-from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
+from heliograph.engine.spec import PartitionSpec, TaskSpec
 from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
-from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
-from heliograph.mirror.internal_topics import offset_syncs_topic, transactional_prefix
+from heliograph.mirror.internal_topics import transactional_prefix
 from heliograph.model import TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import (
@@ -37,17 +39,19 @@ from heliograph.worker.clusters import (
     records_spec,
 )
 from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.internal_topics import create_offsets_topic, ensure_internal_topic
+from heliograph.worker.flow_tasks import FlowTask, TaskState
+from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs
+from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
-    from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+    from heliograph.engine.engine import SparkEngine
     from heliograph.engine.report import TaskReport
     from heliograph.model import Flow
     from heliograph.worker.schedule import Step
@@ -57,31 +61,7 @@ log = logging.getLogger(__name__)
 TOPICS_STEP = "topics"
 _STOP_TIMEOUT_S = 40.0
 _TRY_AGAIN_S = 30.0
-
-
-class TaskState(NamedTuple):
-    """What a task is doing, in Connect's words, and why it does not run."""
-
-    number: int
-    state: str
-    trace: str | None
-    tps: frozenset[TopicPartition]
-
-
-@dataclass(slots=True)
-class _Task:
-    """One slot of the connector: what it copies, and what runs it."""
-
-    number: int
-    tps: frozenset[TopicPartition]
-    running: RunningTask | None = None
-    attempt: int = 0
-    started_at: float = 0.0
-    restart_at: float | None = None
-    is_done: bool = False
-    is_asked_to_restart: bool = False
-    trace: str | None = None
-    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.5, most_s=30.0))
+_FAILED_PARTITIONS_S = 5.0
 
 
 class SourceFlow:
@@ -99,17 +79,29 @@ class SourceFlow:
         self.flow = flow
         self.status = FlowStatus(flow)
         self.error: HeliographError | None = None
-        self._config = config
-        self._settings = config.settings(flow)
-        self._consumer = config.client(flow.source, "consumer", flow)
-        self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
-        self._transactional_prefix = transactional_prefix(self._settings, config.source_connector)
         self._engine = engine
         self._flow_count = flow_count
         self._once = once
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
+        self._configure(config)
+        self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
+        self._transactional_prefix = transactional_prefix(self._settings, config.source_connector)
+        self._schedule = Schedule()
+        self._events: queue.SimpleQueue[TaskEnd | Callable[[], None] | None] = queue.SimpleQueue()
+        self._tasks: list[FlowTask] = []
+        self._replicated = Replicated((), {})
+        self._stop_offsets: dict[TopicPartition, int] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
+
+    def _configure(self, config: MirrorConfig) -> None:
+        flow = self.flow
+        self._config = config
+        self._settings = config.settings(flow)
+        self._limits = RestartLimits.of(self._settings)
+        self._consumer = config.client(flow.source, "consumer", flow)
         self._rules = topic_rules(config, flow)
         self._topics = TopicSync(self._settings, self._rules, self._source, self._target)
         # A producer's cluster that is not the one we administer needs the remote topics too.
@@ -118,13 +110,6 @@ class SourceFlow:
             if self._written.records is self._target
             else TopicSync(self._settings, self._rules, self._source, self._written.records)
         )
-        self._schedule = Schedule()
-        self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
-        self._tasks: list[_Task] = []
-        self._replicated = Replicated((), {})
-        self._stop_offsets: dict[TopicPartition, int] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -144,26 +129,44 @@ class SourceFlow:
     def task_states(self) -> tuple[TaskState, ...]:
         """The tasks there are, as of now; may be asked from any thread."""
         failures = self.status.failures_of
-        return tuple(self._state_of(task, failures(task.tps)) for task in list(self._tasks))
+        return tuple(task.state(failures(task.tps)) for task in list(self._tasks))
 
     @property
-    def remote_topics(self) -> tuple[str, ...]:
-        """The topics the flow writes to."""
-        return tuple(self._replicated.remote_topics.values())
+    def written(self) -> dict[str, int]:
+        """Records written since the start, by remote topic."""
+        remote = self._replicated.remote_topics
+        return {remote[topic]: count for topic, count in self.status.records_by_topic().items() if topic in remote}
 
     def restart_task(self, number: int) -> None:
         """End a task and start it again; what it has written is committed first."""
-        for task in list(self._tasks):
-            if task.number == number and task.running is not None:
-                task.is_asked_to_restart = True
-                self._engine.stop(task.running, "it is restarted")
+        self._events.put(lambda: self._restart_by_hand(number))
 
-    def _state_of(self, task: _Task, failures: list[str]) -> TaskState:
-        if task.running is None:
-            return TaskState(task.number, "RESTARTING" if task.restart_at else "UNASSIGNED", task.trace, task.tps)
-        if failures:
-            return TaskState(task.number, "FAILED", "\n".join(failures), task.tps)
-        return TaskState(task.number, "RUNNING", None, task.tps)
+    def look_again(self) -> None:
+        """Do every step of the flow now: look for topics, compare configs and ACLs. Tasks go on."""
+        self._events.put(self._schedule.hasten_all)
+
+    def adopt(self, config: MirrorConfig) -> None:
+        """Go on with another configuration; it may differ only in what no running task depends on (`live_keys`)."""
+        topic_rules(config, self.flow)  # what cannot be used is raised here, not in the loop
+        self._events.put(lambda: self._adopt(config))
+
+    def _adopt(self, config: MirrorConfig) -> None:
+        self._configure(config)
+        for task in self._tasks:
+            task.limit(self._limits)
+        self._schedule.clear()
+        self._plan_repeated_steps()
+        self._try_control(TOPICS_STEP, self._refresh)
+
+    def _restart_by_hand(self, number: int) -> None:
+        for task in self._tasks:
+            if task.number == number:
+                task.restart_by_hand()
+                self._stop_for_restart(task)
+
+    def _stop_for_restart(self, task: FlowTask) -> None:
+        if task.running is not None:
+            self._engine.stop(task.running, "it is restarted")
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -192,7 +195,7 @@ class SourceFlow:
         for client in self._written.clients:
             client.wait_until_reachable(timeout_s)
         self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
-        self._syncs = self._ensure_offset_syncs()
+        self._syncs = ensure_offset_syncs(self._config, self.flow, self._source, self._target)
         if self._is_exactly_once:
             fence_producers(self._written.records, self._transactional_prefix)
         self._replicated = self._sync_topics()
@@ -217,22 +220,8 @@ class SourceFlow:
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
             self._schedule.repeat(TOPICS_STEP, self._refresh, interval_s, first_in_s=interval_s)
-
-    def _ensure_offset_syncs(self) -> SyncsSpec | None:
-        """Where the tasks tell their offset syncs; None where none are wanted."""
-        settings = self._settings
-        if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            return None
-        is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
-        topic = ensure_internal_topic(
-            self._source if is_at_source else self._target,
-            offset_syncs_topic(settings),
-            is_explicit_factor=keys.OFFSET_SYNCS_REPLICATION_FACTOR in settings,
-            factor_key=keys.OFFSET_SYNCS_REPLICATION_FACTOR.name,
-        )
-        holder = self.flow.source if is_at_source else self.flow.target
-        spec = cluster_spec(self._config, holder, "producer", self.flow)
-        return SyncsSpec(spec, topic.name, settings[keys.OFFSET_LAG_MAX])
+        if not self._once:
+            self._schedule.repeat("failed partitions", self._retry_failed_partitions, _FAILED_PARTITIONS_S)
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
@@ -242,16 +231,18 @@ class SourceFlow:
         if self._schedule.next_at is not None:
             due.append(self._schedule.next_at)
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
-        try:
-            end = self._events.get(timeout=timeout_s)
-        except queue.Empty:
-            end = None
-        if end is not None:
-            self._task_ended(end)
+        with suppress(queue.Empty):
+            self._serve(self._events.get(timeout=timeout_s))
         if not self._stopping.is_set():
             self._try_control("restarts", self._restart_due_tasks)
             for name, step in self._schedule.take_due():
                 self._try_control(name, step)
+
+    def _serve(self, event: TaskEnd | Callable[[], None] | None) -> None:
+        if isinstance(event, TaskEnd):
+            self._task_ended(event)
+        elif event is not None and not self._stopping.is_set():
+            event()
 
     def _try_control(self, name: str, step: Step) -> None:
         """Do a step; what troubles it is told, and the step comes again: copying goes on meanwhile."""
@@ -299,20 +290,19 @@ class SourceFlow:
         count = task_count(len(self._replicated.partitions), min(tasks_max, share) if tasks_max else 0, share)
         count = max(count, len(self._tasks))
         shares = assign(self._replicated.partitions, count, [task.tps for task in self._tasks])
-        self._tasks += [_Task(number, frozenset()) for number in range(len(self._tasks), count)]
+        self._tasks += [FlowTask.new(number, self._limits) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
         progress = self._progress() if changed else Progress({}, frozenset())
         for task in changed:
             task.tps = shares[task.number]
             if task.running is not None:
                 self._engine.assign(task.running, self._partition_specs(task, progress))
-            elif task.restart_at is None:
+            elif task.restart_at is None and not task.is_given_up:
                 self._start(task, progress)
 
-    def _start(self, task: _Task, progress: Progress) -> None:
-        task.attempt += 1
-        task.restart_at = None
-        task.started_at = time.monotonic()
+    def _start(self, task: FlowTask, progress: Progress) -> None:
+        task.begin()
+        self.status.note_control(f"task {task.number}", ())
         spec = self._task_spec(task, progress)
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
@@ -326,8 +316,19 @@ class SourceFlow:
                 self._start(task, progress)
         return ()
 
+    def _retry_failed_partitions(self) -> tuple[str, ...]:
+        for task in self._tasks:
+            if task.is_due_for_failed_partitions(self.status.failures_of(task.tps)):
+                log.info("%s: task %d is restarted to try its failed partitions again", self.flow, task.number)
+                task.ask_to_restart()
+                self._stop_for_restart(task)
+        return ()
+
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
         self.status.take(spec.task_id, report)
+        for task in self._tasks:
+            if task.running is not None and task.running.spec.task_id == spec.task_id:
+                task.reported(spec.attempt)
         for event in report.events:
             log.error("%s", event)
 
@@ -345,24 +346,28 @@ class SourceFlow:
         if end.is_fenced:
             raise FencedError(f"task {task.number}: {end.error}")
         if task.is_asked_to_restart and end.error is None:
-            task.is_asked_to_restart, task.trace, task.restart_at = False, None, time.monotonic()
+            task.ended_as_asked()
             return
-        if time.monotonic() - task.started_at > task.backoff.most_s:
-            task.backoff.reset()
-        pause_s = task.backoff.next_pause_s()
-        task.restart_at = time.monotonic() + pause_s
-        reason = end.error or "it ended without being asked to"
-        task.trace = reason
         if end.trace:
             log.debug("%s", end.trace)
-        log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
+        self._failed(task, end.error or "it ended without being asked to.")
+
+    def _failed(self, task: FlowTask, reason: str) -> None:
+        pause_s = task.failed(reason)
+        if pause_s is not None:
+            log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
+            return
+        limit = f"{keys.RESTART_ATTEMPTS_MAX.name} is {self._limits.attempts_max}"
+        words = f"task {task.number} failed: {reason} It is not started again, {limit}."
+        log.error("%s: %s", self.flow, words)
+        self.status.note_control(f"task {task.number}", (words,))
 
     def _progress(self) -> Progress:
         return read_progress(
             self._written.progress, self._offsets_topic.name, self._config.source_connector, self.flow.source
         )
 
-    def _partition_specs(self, task: _Task, progress: Progress) -> tuple[PartitionSpec, ...]:
+    def _partition_specs(self, task: FlowTask, progress: Progress) -> tuple[PartitionSpec, ...]:
         return tuple(
             PartitionSpec(
                 tp,
@@ -374,7 +379,7 @@ class SourceFlow:
             for tp in sorted(task.tps)
         )
 
-    def _task_spec(self, task: _Task, progress: Progress) -> TaskSpec:
+    def _task_spec(self, task: FlowTask, progress: Progress) -> TaskSpec:
         settings = self._settings
         producer = self._config.records_client(self.flow)
         rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
@@ -419,8 +424,7 @@ class SourceFlow:
                     _STOP_TIMEOUT_S,
                 )
                 break
-            if end is not None:
-                self._task_ended(end)
+            self._serve(end)
         self.status.state = "FAILED" if self.status.failures else "DONE" if self._once else "STOPPED"
 
     def _abandon(self) -> None:

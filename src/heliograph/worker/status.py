@@ -153,6 +153,14 @@ class FlowStatus:
             counts = [self._counts(tp) for tp in self._reports]
         return sum(count.records for count in counts), sum(count.bytes for count in counts)
 
+    def records_by_topic(self) -> dict[str, int]:
+        """Records copied of each topic."""
+        counts: dict[str, int] = {}
+        with self._lock:
+            for tp in self._reports:
+                counts[tp.topic] = counts.get(tp.topic, 0) + self._counts(tp).records
+        return counts
+
     def rows(self) -> list[TopicRow]:
         """One row per topic."""
         with self._lock:
