@@ -201,9 +201,11 @@ def test_a_connector_that_fails_is_started_again_and_again(world: World) -> None
     assert world.statuses.told["m"][1] == "the cluster is gone."
 
 
-def test_after_the_last_attempt_it_stays_failed_until_it_is_restarted(world: World) -> None:
+def test_after_the_last_attempt_it_stays_failed_until_it_is_restarted(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.put("m", topics="lost", heliograph_restart_attempts_max="2")
-    wait_for(lambda: len(world.runs("m")) == 3)
+    wait_for(lambda: "It is not started again, by heliograph.restart.attempts.max." in caplog.text)
     world.wait("m", "FAILED")
     world.put("late")
     world.wait("late", "RUNNING", "RUNNING")

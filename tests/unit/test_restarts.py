@@ -77,8 +77,8 @@ def test_there_are_as_many_attempts_as_the_limit_says(attempts_max: int) -> None
 def test_a_long_life_makes_earlier_failures_count_no_more() -> None:
     restarts = Restarts(TWICE)
     assert [restarts.pause_s(), restarts.pause_s()] != [None, None]
-    assert restarts.pause_s(ran_s=29.0) is None
-    assert restarts.pause_s(ran_s=31.0) is not None
+    assert restarts.pause_s(ran_s=59.0) is None
+    assert restarts.pause_s(ran_s=61.0) is not None
 
 
 def test_a_task_waits_for_a_slot_of_spark_until_it_has_spoken_up() -> None:

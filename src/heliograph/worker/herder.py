@@ -57,7 +57,7 @@ class _Slot:
     run: ConnectorRun | None = None
     ending: list[ConnectorRun] = field(default_factory=list)
     config: Mapping[str, str] | None = None
-    started_at: float = 0.0
+    begun_at: float | None = None
     failure: str | None = None
     retry_at: float = 0.0
     restarts: Restarts | None = None
@@ -131,7 +131,7 @@ class Reconciler:
             slot = self._slots.setdefault(name, _Slot())
             told = self._told.get(name, _NOTHING_TOLD)
             failed = [number for number, (state, _trace) in enumerate(told.tasks) if state == "FAILED"]
-            if told.state == "FAILED" or (include_tasks and not only_failed):
+            if slot.failure is not None or (include_tasks and not only_failed):
                 return self._restart_all(name, slot)
             if only_failed:
                 return self._restart_tasks(name, slot, failed) if include_tasks and failed else None
@@ -254,7 +254,7 @@ class Reconciler:
 
     def _start(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
         slot.config = config
-        slot.started_at = time.monotonic()
+        slot.begun_at = None
         connector = self._worker.connector(name, config)
         if slot.restarts is None:
             slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
@@ -281,7 +281,7 @@ class Reconciler:
 
     def _failed(self, name: str, slot: _Slot, reason: str, *, is_fenced: bool = False) -> None:
         assert slot.restarts is not None
-        pause_s = slot.restarts.pause_s(time.monotonic() - slot.started_at)
+        pause_s = slot.restarts.pause_s(0.0 if slot.begun_at is None else time.monotonic() - slot.begun_at)
         if is_fenced:  # another instance runs it: only a person can know which one shall
             next_words, slot.retry_at = "Another instance runs it; restart it here if it shall run here.", math.inf
         elif pause_s is None:
@@ -301,6 +301,7 @@ class Reconciler:
             self._tell(name, RunState(word, slot.failure, tuple((word, None) for _config in stored.task_configs)))
         else:
             slot.failure = None
+            slot.begun_at = slot.begun_at or time.monotonic()
             self._note_tasks(name, slot.run)  # before the states: whoever sees a task running finds its config
             self._tell(name, slot.run.state)
             if self._is_tracking_topics:

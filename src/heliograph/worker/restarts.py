@@ -3,7 +3,8 @@
 Java's Connect leaves a failed task dead until somebody restarts it; a flow for disaster recovery must not be dead over
 night. `heliograph.restart.attempts.max` brings Java's way back (0), or something between.
 
-Invariant: failures count only in a row. Whoever has run for longer than the longest pause begins to count anew.
+Invariant: failures count only in a row. Whoever has run for a while, and for longer than the longest pause, begins to
+count anew.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from heliograph.config.types import Settings
 
 _FIRST_S = 0.5
+_SOUND_S = 60.0
 _PATIENCE = 10
 
 
@@ -46,7 +48,7 @@ class Restarts:
 
     def pause_s(self, ran_s: float = 0.0) -> float | None:
         """It has failed after running for so long: the pause before the next start; None where there is none."""
-        if ran_s > self._backoff.most_s:
+        if ran_s > max(_SOUND_S, self._backoff.most_s):
             self._backoff.reset()
         if 0 <= self._attempts_max <= self._backoff.failures:
             return None
