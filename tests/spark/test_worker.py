@@ -41,6 +41,21 @@ def fill(cluster: EmbeddedCluster, topic: str, count: int = 1000) -> None:
     write(cluster, topic, ({"value": b"%d" % n, "partition": n % 2} for n in range(count)))
 
 
+def check_changes_touch_no_task(
+    worker: RunningWorker, path: str, config: dict[str, str], source: EmbeddedCluster, target: EmbeddedCluster
+) -> None:
+    """A topic more, and back; the task that copies goes on: Spark begins no other."""
+    alias, topic = config["source.cluster.alias"], config["topics"]
+    make_topic(source, f"{topic}-more")
+    fill(source, f"{topic}-more", 10)
+    assert worker.ask("PUT", f"{path}/config", config)[0] == 200
+    assert worker.ask("PATCH", f"{path}/config", {"topics": f"{topic},{topic}-more"})[0] == 200
+    wait_for(lambda: is_equal(source, f"{topic}-more", target, f"{alias}.{topic}-more"), 30)
+    assert worker.ask("PUT", f"{path}/config", config)[0] == 200
+    wait_for(lambda: f"{topic}-more" not in str(worker.ask("GET", f"{path}/tasks")[1]), 30)
+    assert worker.output().count("no task is restarted") == 2
+
+
 def test_a_connector_lives_through_rest_and_a_restart_of_its_worker(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
@@ -63,6 +78,7 @@ def test_a_connector_lives_through_rest_and_a_restart_of_its_worker(
         assert worker.ask("GET", f"{path}/topics") == (200, {name: {"topics": [remote]}})
         tasks = worker.ask("GET", f"{path}/tasks")[1]
         assert tasks[0]["config"]["task.assigned.partitions"] == f"{topic}-0,{topic}-1"
+        check_changes_touch_no_task(worker, path, config, source, target)
         code, answer = worker.ask("DELETE", f"{path}/offsets")
         assert (code, "STOPPED state" in answer["message"]) == (400, True)
         assert worker.ask("PUT", f"{path}/pause")[0] == 202

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import worker_keys
 from heliograph.config.connect_validation import ConnectorPlugins
-from heliograph.config.connector import CLASSES, ConnectorConfig, kind_of
+from heliograph.config.connector import CLASSES, kind_of
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
@@ -195,7 +195,7 @@ class ConnectHerder:
             self._log_levels.set(record.namespace, record.level)
 
     def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
-        return ConnectorOffsets(ConnectorConfig(name, stored.config, self._worker.raw, self._worker.resolver))
+        return ConnectorOffsets.of(self._worker.connector(name, stored.config))
 
     # --- checks -------------------------------------------------------------------------------------------------------
 

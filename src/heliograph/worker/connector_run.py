@@ -17,19 +17,15 @@ from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.task_configs import task_configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from heliograph.config.connector import ConnectorConfig, Kind
+    from heliograph.config.connector import ConnectorConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.worker.connect_types import State
 
-_TASK_CLASSES: dict[Kind, str] = {
-    "source": "org.apache.kafka.connect.mirror.MirrorSourceTask",
-    "checkpoint": "org.apache.kafka.connect.mirror.MirrorCheckpointTask",
-    "heartbeat": "org.apache.kafka.connect.mirror.MirrorHeartbeatTask",
-}
 _TOPICS_INTERVAL_S = 1.0
 
 
@@ -132,19 +128,7 @@ class ConnectorRun:
     @property
     def task_configs(self) -> tuple[Mapping[str, str], ...]:
         """The config of each task, as Connect keeps them: the connector's and the task's share."""
-        config = {**self.config.raw, "task.class": _TASK_CLASSES[self.config.kind]}
-        if self._flow is not None:
-            return tuple(
-                {
-                    **config,
-                    "task.assigned.partitions": ",".join(map(str, sorted(task.tps))),
-                    "task.index": str(task.number),
-                }
-                for task in self._flow.task_states
-            )
-        if isinstance(self._work, CheckpointSync):
-            return ({**config, "task.assigned.groups": ",".join(self._work.groups), "task.index": "0"},)
-        return () if self._work is None else (config,)
+        return task_configs(self.config.kind, self.config.raw, self._flow or self._work)
 
     def restart_tasks(self, numbers: Iterable[int]) -> bool:
         """Start tasks again; False where that needs a new run."""

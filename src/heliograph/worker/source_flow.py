@@ -122,7 +122,8 @@ class SourceFlow:
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; False where it has not come."""
-        self._thread.join(timeout_s)
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     @property
