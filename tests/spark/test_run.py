@@ -136,7 +136,7 @@ def check_rest(port: int, alias: str, remote_topics: list[str]) -> None:
     assert name in asked("GET")[1]
     state = asked("GET", f"{path}/status")[1]
     assert (state["connector"]["state"], {task["state"] for task in state["tasks"]}) == ("RUNNING", {"RUNNING"})
-    assert asked("GET", f"{path}/topics")[1] == {name: {"topics": remote_topics}}
+    wait_for(lambda: asked("GET", f"{path}/topics")[1] == {name: {"topics": remote_topics}})
     # Progress is committed once a second.
     wait_for(lambda: len(asked("GET", f"{path}/offsets")[1]["offsets"]) == 3)
     assert asked("DELETE", path)[0] == 403
