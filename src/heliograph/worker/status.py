@@ -131,8 +131,8 @@ class FlowStatus:
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
         """The sentences of those of the partitions that have failed."""
         with self._lock:
-            rows = [self._reports[tp] for tp in sorted(tps) if tp in self._reports]
-            return [row.failure for row in rows if row.failure]
+            failed = {tp: row.failure for tp in tps if (row := self._reports.get(tp)) is not None and row.failure}
+        return [failed[tp] for tp in sorted(failed)]
 
     @property
     def lost_offsets(self) -> int:
