@@ -137,6 +137,7 @@ def test_fewer_brokers_than_the_replication_factor_is_a_sentence_in_the_status(
         {alias}->target.enabled = true
         {alias}->target.topics = {topic}
         {alias}->target.replication.factor = 3
+        heartbeats.replication.enabled = false
     """
     flow = SourceFlow(load(text, MachineLookup()), Flow(alias, "target"), engine=None, flow_count=1)  # type: ignore[arg-type]
     flow.start()

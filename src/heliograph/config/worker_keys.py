@@ -88,7 +88,8 @@ LISTENERS = define(
     ("http://:8083",),
     FILE | WORKER,
     "Addresses on which the REST server listens, each `http://HOST:PORT`. Where the host is left out, only this machine"
-    " reaches it; `0.0.0.0` is every network.",
+    " reaches it; `0.0.0.0` is every network. In a dedicated-mode file it, or `rest.port`, makes `run` serve REST for"
+    " reading.",
 )
 REST_PORT = define(
     "rest.port",

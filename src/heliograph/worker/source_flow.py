@@ -328,7 +328,8 @@ class SourceFlow:
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
         self.status.take(spec.task_id, report)
         for task in self._tasks:
-            if task.running is not None and task.running.spec.task_id == spec.task_id:
+            running = task.running  # another thread may take it away
+            if running is not None and running.spec.task_id == spec.task_id:
                 task.reported(spec.attempt)
         for event in report.events:
             log.error("%s", event)
