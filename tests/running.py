@@ -73,13 +73,18 @@ class Running:
         assert not alive, f"left behind by a killed process: {alive}"
 
     def python_workers(self) -> list[psutil.Process]:
-        """Spark's Python workers that run copy tasks: children of Spark's Python daemon."""
-        found = psutil.Process(self.process.pid).children(recursive=True)
-        daemons = [p for p in found if _is_daemon(p)]
-        return [worker for daemon in daemons for worker in daemon.children() if _is_daemon(worker)]
+        """Those that run copy tasks."""
+        return python_workers(self.process.pid)
 
     def output(self) -> str:
         return self.log.read_text()
+
+
+def python_workers(pid: int) -> list[psutil.Process]:
+    """Spark's Python workers of a process: children of Spark's Python daemon."""
+    found = psutil.Process(pid).children(recursive=True)
+    daemons = [p for p in found if _is_daemon(p)]
+    return [worker for daemon in daemons for worker in daemon.children() if _is_daemon(worker)]
 
 
 def _is_daemon(process: psutil.Process) -> bool:

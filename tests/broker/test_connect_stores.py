@@ -169,7 +169,7 @@ def test_offsets_are_listed_altered_and_reset(
     make_topic(source, topic)
     write(source, topic, numbers(*range(10)))
     config = connector(source, target, alias, topics=topic, producer__override__bootstrap__servers=target.bootstrap)
-    with ConnectorOffsets(config) as offsets:
+    with ConnectorOffsets.of(config) as offsets:
         assert offsets.read() == []
         copy_once(config)
         partitions = [{"cluster": alias, "partition": p, "topic": topic} for p in range(2)]
@@ -182,7 +182,7 @@ def test_offsets_are_listed_altered_and_reset(
     copied = len(values(target, f"{alias}.{topic}"))
     copy_once(config)
     assert len(values(target, f"{alias}.{topic}")) == copied + 2 + 5  # behind offset 2, and all of the other
-    with ConnectorOffsets(config) as offsets:
+    with ConnectorOffsets.of(config) as offsets:
         offsets.reset()
         assert offsets.read() == []
     assert progress(source, config) == {}
@@ -196,7 +196,7 @@ def test_a_key_in_another_order_is_forgotten_when_its_partition_is_altered(
     key = f'["{config.name}",{{"topic":"t","partition":0,"cluster":"{alias}"}}]'.encode()
     place = partition_for_key(key, 5)
     write(source, config.worker["offset.storage.topic"], [{"key": key, "value": b'{"offset":9}', "partition": place}])
-    with ConnectorOffsets(config) as offsets:
+    with ConnectorOffsets.of(config) as offsets:
         offsets.alter([({"cluster": alias, "topic": "t", "partition": 0}, {"offset": 7})])
         assert offsets.read() == [({"cluster": alias, "partition": 0, "topic": "t"}, {"offset": 7})]
     rows = [row for rows in read(source, config.worker["offset.storage.topic"], 5).values() for row in rows]

@@ -137,7 +137,7 @@ def test_heartbeats_are_written_by_the_workers_producer(
         work.close()
         beats = [decode_heartbeat(record.key, record.value) for record in read(holder, "heartbeats", 1)[0]]
         assert Flow(alias, "target") in {(beat.source, beat.target) for beat in beats if beat is not None}
-        with ConnectorOffsets(config) as offsets:
+        with ConnectorOffsets.of(config) as offsets:
             assert offsets.read() == [({"sourceClusterAlias": alias, "targetClusterAlias": "target"}, {"offset": 0})]
 
 
@@ -154,7 +154,7 @@ def test_checkpoints_are_written_by_the_workers_producer(
     for step in (work.begin, work.refresh_groups, work.emit):
         assert tuple(step()) == ()
     work.close()
-    with ConnectorOffsets(config) as offsets:
+    with ConnectorOffsets.of(config) as offsets:
         noted = {"partition": 0, "topic": f"{alias}.{topic}", "group": f"g-{alias}"}
         assert (noted, {"offset": 0}) in offsets.read()
     written = [

@@ -1,4 +1,4 @@
-"""The story of REST calls, told to a real Java Connect worker: what was recorded of it is what it answers."""
+"""The story of REST calls, told to a real Java Connect worker and to ours: both answer as it was recorded."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from tests.connect_worker import RunningWorker, free_port, worker_file
 from tests.interop.java_connect import JavaConnect
 from tests.interop.record_connect_rest import recorded
 from tests.interop.rest_story import differences, tell
 
-pytestmark = pytest.mark.broker
 
-
+@pytest.mark.broker
 def test_java_answers_as_it_was_recorded(target: EmbeddedCluster, tmp_path: Path) -> None:
     with JavaConnect.on(target, tmp_path, group="rest-conformance") as connect:
         told = tell(connect.wait_until_ready().url, target.bootstrap)
+    assert differences(recorded(), told) == {}
+
+
+@pytest.mark.spark
+def test_our_worker_answers_as_java_does(target: EmbeddedCluster, alias: str, tmp_path: Path) -> None:
+    port = free_port()
+    with RunningWorker(worker_file(tmp_path, target, f"{alias}-rest", port), port) as worker:
+        told = tell(worker.wait_until_ready().url, target.bootstrap)
+        assert worker.stop() == 0, worker.output()
     assert differences(recorded(), told) == {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -16,7 +19,9 @@ from heliograph.model import Checkpoint, CommittedOffset
 from heliograph.model import TopicPartition as PartitionOf
 from heliograph.wire.mirror_records import decode_checkpoint
 from tests.clients import admin_of, make_topic, read, write
+from tests.connect_worker import free_port
 from tests.copying import wait_for
+from tests.interop.rest_story import ask
 from tests.running import Running, run, write_file
 
 pytestmark = pytest.mark.spark
@@ -113,7 +118,8 @@ def test_new_topics_partitions_and_configs_are_noticed_while_running(
     make_topic(source, first)
     often = ("refresh.topics.interval.seconds=1", "sync.topic.configs.interval.seconds=1")
     file = write_file(tmp_path, source, target, alias, f"{topic}.*", *often)
-    with Running(file) as heliograph:
+    port = free_port()
+    with Running(file, "--rest", str(port)) as heliograph:
         write(source, first, [{"value": b"1", "partition": 0}])
         wait_for(lambda: count(target, f"{alias}.{first}") == 1, 90)
         make_topic(source, second)
@@ -125,8 +131,27 @@ def test_new_topics_partitions_and_configs_are_noticed_while_running(
         wait_for(lambda: count(target, f"{alias}.{first}", 4) == 2, 60)
         alter_topic_configs(admin_of(source), [AlterConfigs(first, (ConfigChange("retention.bytes", None, "12345"),))])
         wait_for(lambda: config_of(target, f"{alias}.{first}", "retention.bytes") == "12345", 60)
+        check_rest(port, alias, [f"{alias}.{first}", f"{alias}.{second}"])
         assert heliograph.stop() == 0
     assert read(target, f"{alias}.{first}", 4) == read(source, first, 4)
+
+
+def check_rest(port: int, alias: str, remote_topics: list[str]) -> None:
+    """What a file defines can be read through REST, and not changed."""
+
+    def asked(method: str, path: str = "") -> tuple[int, Any]:
+        status, _headers, body = ask(f"http://127.0.0.1:{port}", method, f"/connectors{path}")
+        return status, json.loads(body)
+
+    name = f"{alias}->target.MirrorSourceConnector"
+    path = f"/{quote(name)}"
+    assert name in asked("GET")[1]
+    state = asked("GET", f"{path}/status")[1]
+    assert (state["connector"]["state"], {task["state"] for task in state["tasks"]}) == ("RUNNING", {"RUNNING"})
+    wait_for(lambda: asked("GET", f"{path}/topics")[1] == {name: {"topics": remote_topics}})
+    # Progress is committed once a second.
+    wait_for(lambda: len(asked("GET", f"{path}/offsets")[1]["offsets"]) == 3)
+    assert asked("DELETE", path)[0] == 403
 
 
 def test_a_topic_that_cannot_be_made_is_a_sentence_and_an_exit_code(

@@ -14,7 +14,7 @@ from tests.unit.test_dedicated_file import FakeLookup, minimal
 def loops_of(*lines: str) -> set[str]:
     """The loops a file asks for; none of them is started."""
     control = Control(load(minimal(*lines), FakeLookup()), {})
-    return {loop.name for loop in (*control._checkpoints, *control._heartbeats)}
+    return {loop.name for loop in (*control._checkpoint_loops, *control._heartbeat_loops)}
 
 
 def test_mirror_checkpoint_connector_enabled() -> None:

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
+from heliograph.config.types import Settings
+from heliograph.config.worker_file import load_worker
 from heliograph.errors import ConfigError
 from heliograph.wire.connect_status import Status
 from heliograph.worker import herder
@@ -16,9 +18,17 @@ from heliograph.worker.connector_run import RunState
 from heliograph.worker.herder import Reconciler
 from heliograph.worker.log_levels import LogLevels
 from tests.copying import wait_for
+from tests.unit.test_dedicated_file import FakeLookup
 
 SOURCE = {"connector.class": "MirrorSourceConnector"}
 WORKER, GENERATION = "here:8083", 7
+WORKER_FILE = """
+bootstrap.servers = w:9092
+group.id = g
+config.storage.topic = c
+offset.storage.topic = o
+status.storage.topic = s
+"""
 
 
 class FakeConfigs:
@@ -75,7 +85,7 @@ class FakeRun:
         self.config = config
         self.has_begun, self.error, self.is_fenced = self.begins, None, False
         self.is_stopped = self.has_ended = False
-        self.topics, self.task_configs = (), ({"task.index": "0"},)
+        self.task_configs = ({"task.index": "0"},)
 
     def start(self) -> None:
         self.started.append(self)
@@ -86,6 +96,12 @@ class FakeRun:
     def is_over(self) -> bool:
         return self.has_ended
 
+    def adopt(self, _config: Any) -> bool:
+        return False
+
+    def take_topics(self) -> list[str]:
+        return []
+
     @property
     def state(self) -> RunState:
         return RunState("RUNNING", None, (("RUNNING", None),))
@@ -94,10 +110,15 @@ class FakeRun:
 class FakeConfig(dict[str, Any]):
     """What a run is made with."""
 
-    name = "the connector"
+    name, flow = "the connector", None
+
+    def settings(self, _flow: None) -> Settings:
+        return FakeWorker.settings
 
 
 class FakeWorker:
+    settings = load_worker(WORKER_FILE, FakeLookup()).settings
+
     def connector(self, _name: str, config: dict[str, Any]) -> FakeConfig:
         return FakeConfig(config)
 
@@ -158,7 +179,7 @@ def test_a_successor_starts_only_after_its_predecessor_has_ended(herd: Herd) -> 
 
 
 def test_a_failed_connector_stays_failed_until_it_has_begun_again(herd: Herd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(herder.Backoff, "next_pause_s", lambda _self: 0.0)
+    monkeypatch.setattr(herder.Restarts, "pause_s", lambda _self, _ran_s: 0.0)
     herd.want("a")
     herd.tick()
     herd.runs[0].error, herd.runs[0].has_ended = "its source does not answer.", True

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.config.listeners import Listener, advertised_listener, rest_listeners
+from heliograph.config.listeners import (
+    Listener,
+    advertised_listener,
+    file_listeners,
+    parse_listener,
+    rest_listeners,
+)
+from heliograph.config.placeholders import Resolver
 from heliograph.config.types import Settings
 from heliograph.errors import ConfigError
+from tests.unit.test_dedicated_file import FakeLookup
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 
@@ -63,3 +71,32 @@ def test_others_reach_a_worker_where_it_is_bound_or_where_it_says(
     values: dict[str, str], bound: Listener, url: str
 ) -> None:
     assert advertised_listener(Settings(values), bound, "me").url == url
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, []),
+        ({"rest.host.name": "localhost"}, []),
+        ({"rest.port": "8084"}, [("127.0.0.1", 8084)]),
+        ({"listeners": "http://:8084"}, [("127.0.0.1", 8084)]),
+    ],
+)
+def test_a_dedicated_file_listens_only_where_it_says_so(
+    values: dict[str, str], expected: list[tuple[str, int]]
+) -> None:
+    assert list(file_listeners(values, Resolver(FakeLookup(), values))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("8083", ("127.0.0.1", 8083)), ("h:1", ("h", 1)), (":2", ("127.0.0.1", 2)), ("[::1]:3", ("::1", 3))],
+)
+def test_an_address_on_the_command_line(text: str, expected: tuple[str, int]) -> None:
+    assert parse_listener("--rest", text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "h", "h:", "http://h:1x", "70000"])
+def test_what_is_no_address_is_a_sentence(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--rest"):
+        parse_listener("--rest", text)

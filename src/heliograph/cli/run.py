@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heliograph.cli.file_rest import file_rest, rest_option, wanted_listeners
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.cli.screen import Screen, format_bytes, make_screen
 from heliograph.config import keys
@@ -43,6 +44,7 @@ _POLL_S = 0.5
 @click.option("--conf", "confs", metavar="K=V ...", multiple=True, help="Spark settings.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @secrets_option
+@rest_option
 @click.pass_context
 def run(
     context: click.Context,
@@ -61,6 +63,7 @@ def run(
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
     config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
     spark = _spark_settings(config, master, (*confs, *more_confs))
+    listeners = wanted_listeners(config)
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:
         log.warning("%s", warning)
@@ -78,11 +81,12 @@ def run(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
     )
     try:
-        for flow in flows:
-            flow.start()
-        if not once:
-            control.start()
-        _watch(flows, screen, stopping, driver)
+        with file_rest(listeners, config, flows, control):
+            for flow in flows:
+                flow.start()
+            if not once:
+                control.start()
+            _watch(flows, screen, stopping, driver)
     finally:
         screen.close()
         _end(engine, flows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from heliograph.config.connector import CLASSES
 from heliograph.config.connector_json import BYTES_CONVERTER, CONVERTERS
 from heliograph.config.flow_keys import EMIT_CHECKPOINTS
 from heliograph.config.keys import TABLE
@@ -17,13 +18,11 @@ from heliograph.config.properties_text import properties_text
 from heliograph.config.types import Scope
 
 if TYPE_CHECKING:
+    from heliograph.config.connector import Kind
     from heliograph.config.parts import ClusterParts, FlowParts, Parts
 
-_FILES = {
-    "msc": ("MirrorSourceConnector", Scope.SOURCE),
-    "cpc": ("MirrorCheckpointConnector", Scope.CHECKPOINT),
-    "hbc": ("MirrorHeartbeatConnector", Scope.HEARTBEAT),
-}
+_FILES: dict[str, Kind] = {"msc": "source", "cpc": "checkpoint", "hbc": "heartbeat"}
+_SCOPES: dict[Kind, Scope] = {"source": Scope.SOURCE, "checkpoint": Scope.CHECKPOINT, "heartbeat": Scope.HEARTBEAT}
 
 
 def connector_files(parts: Parts, notes: list[str]) -> dict[str, str]:
@@ -32,10 +31,9 @@ def connector_files(parts: Parts, notes: list[str]) -> dict[str, str]:
     sources = [each.flow.source for each in parts.flows]
     for each in parts.flows:
         label = each.flow.source if sources.count(each.flow.source) == 1 else f"{each.flow.source}-{each.flow.target}"
-        for short, (class_name, scope) in _FILES.items():
+        for short, kind in _FILES.items():
             name = f"mm2-{short}-{label}"
-            head = {"name": name, "connector.class": f"org.apache.kafka.connect.mirror.{class_name}"}
-            files[f"{name}.json"] = json.dumps({**head, **_config(parts, each, scope)}, indent=2) + "\n"
+            files[f"{name}.json"] = json.dumps(connector_config(parts, each, kind, name), indent=2) + "\n"
         if each.is_paused:
             notes.append(f"{each.flow} is paused; create its connectors with initial_state PAUSED, or pause them.")
     for target in parts.targets:
@@ -44,8 +42,11 @@ def connector_files(parts: Parts, notes: list[str]) -> dict[str, str]:
     return files
 
 
-def _config(parts: Parts, each: FlowParts, scope: Scope) -> dict[str, str]:
+def connector_config(parts: Parts, each: FlowParts, kind: Kind, name: str) -> dict[str, str]:
+    """One connector of a flow, as it is given to Connect."""
     source, target = each.flow
+    scope = _SCOPES[kind]
+    head = {"name": name, "connector.class": CLASSES[kind]}
     config = {"source.cluster.alias": source, "target.cluster.alias": target}
     for side, alias in (("source", source), ("target", target)):
         config |= _connection(parts.clusters[alias], side)
@@ -59,7 +60,7 @@ def _config(parts: Parts, each: FlowParts, scope: Scope) -> dict[str, str]:
     config |= dict.fromkeys(CONVERTERS, BYTES_CONVERTER) | each.keys_of(scope)
     if scope is Scope.CHECKPOINT and each.connector.get(EMIT_CHECKPOINTS, "true").strip().lower() == "false":
         config["enabled"] = "false"  # Java refuses a connector that is on and emits nothing
-    return config
+    return head | config
 
 
 def _connection(cluster: ClusterParts, side: str) -> dict[str, str]:

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from heliograph.config import worker_keys as keys
+from heliograph.config.types import Settings
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
-    from heliograph.config.types import Settings
+    from collections.abc import Mapping
+
+    from heliograph.config.placeholders import Resolver
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8083
@@ -52,6 +55,21 @@ def rest_listeners(settings: Settings) -> tuple[Listener, ...]:
     if port is None:
         return (Listener(host, DEFAULT_PORT),)
     return (Listener(host, _checked_port(settings.written_as(keys.REST_PORT), port)),)
+
+
+def file_listeners(raw: Mapping[str, str], resolver: Resolver) -> tuple[Listener, ...]:
+    """Where a dedicated-mode file wants REST: nowhere unless it says so, since two may run on one machine."""
+    rows = (keys.LISTENERS, keys.REST_PORT, keys.REST_HOST_NAME)
+    settings = Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in rows if row.name in raw})
+    return rest_listeners(settings) if keys.LISTENERS in settings or keys.REST_PORT in settings else ()
+
+
+def parse_listener(name: str, text: str) -> Listener:
+    """`PORT` or `HOST:PORT`, as on a command line; `name` is what it is given by."""
+    host, _colon, port = text.strip().rpartition(":")
+    if not port.isdecimal():
+        raise ConfigError(f"{name} {text}: write it as PORT or HOST:PORT, such as {DEFAULT_PORT}.")
+    return Listener(host.strip("[]") or LOOPBACK, _checked_port(name, int(port)))
 
 
 def advertised_listener(settings: Settings, bound: Listener, own_host: str) -> Listener:

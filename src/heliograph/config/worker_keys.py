@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.config.table import FILE, HIGH, WORKER, define
+from heliograph.config.table import CONNECTOR, FILE, HIGH, WORKER, define
 from heliograph.config.types import BOOLEAN, INT, LIST, LONG, REPLICATION_FACTOR_CHECK, SHORT, STRING, at_least, one_of
 
 OFFSET_FLUSH_INTERVAL_MS = define(
@@ -59,6 +59,28 @@ EXACTLY_ONCE_SOURCE_SUPPORT = define(
     since="3.3",
 )
 
+# --- what has failed ------------------------------------------------------------------------------
+RESTART_BACKOFF_MAX_MS = define(
+    "heliograph.restart.backoff.max.ms",
+    LONG,
+    30_000,
+    CONNECTOR,
+    "Longest pause before a failed task or connector is started again; the first is below a second, and they double."
+    " A task of which only some partitions failed is started again ten times less often, since the others wait for it.",
+    at_least(1),
+    ours=True,
+)
+RESTART_ATTEMPTS_MAX = define(
+    "heliograph.restart.attempts.max",
+    INT,
+    -1,
+    CONNECTOR,
+    "How often in a row a failed task or connector is started again; -1 is no limit. Then it stays FAILED until it is"
+    " restarted by hand or its config changes. 0 is Java's way: nothing is started again.",
+    at_least(-1),
+    ours=True,
+)
+
 # --- REST -----------------------------------------------------------------------------------------
 LISTENERS = define(
     "listeners",
@@ -66,7 +88,8 @@ LISTENERS = define(
     ("http://:8083",),
     FILE | WORKER,
     "Addresses on which the REST server listens, each `http://HOST:PORT`. Where the host is left out, only this machine"
-    " reaches it; `0.0.0.0` is every network.",
+    " reaches it; `0.0.0.0` is every network. In a dedicated-mode file it, or `rest.port`, makes `run` serve REST for"
+    " reading.",
 )
 REST_PORT = define(
     "rest.port",

@@ -72,6 +72,11 @@ class CheckpointSync:
         self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
         self._read: dict[str, set[TopicPartition]] = {}
 
+    @property
+    def written(self) -> dict[str, int]:
+        """Checkpoints written since the start, by topic."""
+        return {self._topic.topic: self.checkpoints_written}
+
     def close(self) -> None:
         """Leave the clusters."""
         self._source.close()

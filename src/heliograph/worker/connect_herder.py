@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import worker_keys
 from heliograph.config.connect_validation import ConnectorPlugins
-from heliograph.config.connector import CLASSES, ConnectorConfig, kind_of
+from heliograph.config.connector import CLASSES, kind_of
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
@@ -111,21 +111,26 @@ class ConnectHerder:
         self._check(name, config)
         if name in self._configs.connectors:
             raise connect_errors.EXISTS.error(name=name)
-        self._configs.put_connector(name, dict(config), initial_state)
-        self._reconciler.wake()
-        return self.info(name)
+        return self._put_new(name, config, initial_state)
 
     def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
         """The config replaced."""
         self._check(name, config)
-        is_new = name not in self._configs.connectors
+        if name not in self._configs.connectors:
+            return True, self._put_new(name, config, None)
         self._configs.put_connector(name, dict(config))
         self._reconciler.wake()
-        return is_new, self.info(name)
+        return False, self.info(name)
+
+    def _put_new(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
+        """A connector that has just been made has no tasks yet, even if they are quick."""
+        self._configs.put_connector(name, dict(config), initial_state)
+        self._reconciler.wake()
+        return ConnectorInfo(name, config)
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Some keys replaced, those with None removed."""
-        config: dict[str, str] = dict(self._stored(name).config)
+        config: dict[str, str] = {**self._stored(name).config, "name": name}
         for key, value in patch.items():
             if value is None:
                 config.pop(key, None)
@@ -147,12 +152,16 @@ class ConnectHerder:
         self._configs.put_target_state(name, state)
         self._reconciler.wake()
 
-    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:  # noqa: ARG002
-        """Restart the connector with its tasks: they are one run here."""
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Restart the connector, with its tasks or without, or what has failed."""
         if name not in self._configs.connectors:
             raise connect_errors.RESTART_UNKNOWN.error(name=name)
-        self._reconciler.restart(name, only_failed=only_failed)
-        return self.status(name)
+        told = self._reconciler.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+        if told is None:
+            return self.status(name)
+        worker_id = self._reconciler.worker_id
+        tasks = [TaskStatus(task, state, worker_id, trace) for task, (state, trace) in enumerate(told.tasks)]
+        return ConnectorStatus(name, told.state, worker_id, tuple(tasks), told.trace)
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
@@ -187,7 +196,7 @@ class ConnectHerder:
             self._log_levels.set(record.namespace, record.level)
 
     def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
-        return ConnectorOffsets(ConnectorConfig(name, stored.config, self._worker.raw, self._worker.resolver))
+        return ConnectorOffsets.of(self._worker.connector(name, stored.config))
 
     # --- checks -------------------------------------------------------------------------------------------------------
 
@@ -206,7 +215,7 @@ class ConnectHerder:
             raise connect_errors.no_class(config)
         if kind_of(class_name) is None:
             raise connect_errors.unknown_class(class_name, CLASSES.values())
-        errors = self._plugins.errors(class_name, {**config, "name": name})
+        errors = self._plugins.errors(class_name, config)
         if errors:
             raise connect_errors.invalid(errors)
 

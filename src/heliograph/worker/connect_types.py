@@ -59,8 +59,8 @@ class ConnectorInfo(NamedTuple):
     type: str = "source"
 
 
-class Herder(Protocol):
-    """Owns the connectors of a worker; raises `ConnectError` for what it must refuse."""
+class HerderView(Protocol):
+    """Knows the connectors of a process; raises `ConnectError` for what it does not know."""
 
     @property
     def leader_url(self) -> str | None:
@@ -84,6 +84,19 @@ class Herder(Protocol):
     def task_configs(self, name: str) -> list[dict[str, str]]:
         """The config of each task, by its number."""
 
+    def topics(self, name: str) -> list[str]:
+        """Topics the connector has written to since it was created or the list was reset; 403 if not tracked."""
+
+    def offsets(self, name: str) -> list[ConnectOffset]:
+        """The committed progress of the connector."""
+
+    def set_cluster_log_level(self, logger: str, level: str) -> None:
+        """Give a logger a level on every worker of the group, this one included, by way of the config topic."""
+
+
+class Herder(HerderView, Protocol):
+    """Owns the connectors of a worker; raises `ConnectError` for what it must refuse."""
+
     def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
         """A new connector; 409 if the name is taken, 400 if the config is invalid."""
 
@@ -105,17 +118,8 @@ class Herder(Protocol):
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
 
-    def topics(self, name: str) -> list[str]:
-        """Topics the connector has written to since it was created or the list was reset; 403 if not tracked."""
-
     def reset_topics(self, name: str) -> None:
         """Forget the topics the connector has written to; 403 if not tracked or not allowed."""
 
-    def offsets(self, name: str) -> list[ConnectOffset]:
-        """The committed progress of the connector."""
-
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Overwrite progress, or forget all of it (None); 400 unless the connector is STOPPED."""
-
-    def set_cluster_log_level(self, logger: str, level: str) -> None:
-        """Give a logger a level on every worker of the group, this one included, by way of the config topic."""

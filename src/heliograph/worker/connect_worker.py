@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.cluster import parse_bootstrap
+from heliograph.kafka.cluster_id import cluster_id
 from heliograph.kafka.group_member import Membership, Standing
 from heliograph.kafka.group_protocol import GroupSettings
 from heliograph.kafka.security import make_security
@@ -84,12 +83,8 @@ class ConnectWorker:
         return Admin(_ALIAS, bootstrap, make_security(client, _ALIAS), "heliograph-worker", timeout_s=timeout_s)
 
     def _cluster_id(self) -> str:
-        def build(version: int) -> Any:
-            return MetadataRequest(version=version, topics=[], allow_auto_topic_creation=False)
-
         admin = self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000)
         try:
-            answer = admin.ask_any(MetadataRequest, MetadataResponse, build, newest=8, oldest=2)
+            return cluster_id(admin)
         finally:
             admin.close()
-        return str(answer.cluster_id)

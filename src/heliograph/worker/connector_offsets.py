@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from heliograph.config.connector import ConnectorConfig
+    from heliograph.config.connector import ConnectorConfig, Kind
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.mirror.connector_offsets import Offset, Partition
+    from heliograph.model import Flow
 
 ConnectOffset = tuple[dict[str, Any], dict[str, Any]]
 
@@ -45,12 +47,17 @@ class _Known(NamedTuple):
 class ConnectorOffsets:
     """The progress of one connector, wherever its worker keeps it; a context manager."""
 
-    def __init__(self, config: ConnectorConfig) -> None:
-        self._connector = config.name
-        self._kind = config.kind
-        self._settings = config.settings(config.flow)
-        self._written = Written(config, config.flow)
+    def __init__(self, config: MirrorConfig, flow: Flow, connector: str, kind: Kind) -> None:
+        self._connector = connector
+        self._kind = kind
+        self._settings = config.settings(flow)
+        self._written = Written(config, flow)
         self._topic = offsets_topic(self._settings).name
+
+    @classmethod
+    def of(cls, config: ConnectorConfig) -> Self:
+        """The progress of a connector in a worker."""
+        return cls(config, config.flow, config.name, config.kind)
 
     def __enter__(self) -> Self:
         return self

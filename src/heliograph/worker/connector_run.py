@@ -1,33 +1,40 @@
 """One connector of a worker while it runs: a source flow, or a loop of checkpoints or heartbeats.
 
-A run is made anew for each start; what it was configured with never changes. It fails without raising: `error` and the
-states of its tasks say why.
+A run is made anew for each start; a source flow may go on with another config where none of its tasks must notice. It
+fails without raising: `error` and the states of its tasks say why.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import keys
+from heliograph.config.live_keys import is_live_change
 from heliograph.errors import FencedError
 from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.heartbeat import HeartbeatSource
+from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.task_configs import task_configs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from heliograph.config.connector import ConnectorConfig
     from heliograph.engine.engine import SparkEngine
+    from heliograph.worker.connect_types import State
+
+_TOPICS_INTERVAL_S = 1.0
 
 
 class RunState(NamedTuple):
     """What a connector and its tasks are doing: state and trace of each."""
 
-    state: str
+    state: State
     trace: str | None
-    tasks: tuple[tuple[str, str | None], ...]
+    tasks: tuple[tuple[State, str | None], ...]
 
 
 class ConnectorRun:
@@ -37,15 +44,21 @@ class ConnectorRun:
         self.config = config
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._flow: SourceFlow | None = None
+        self._work: CheckpointSync | HeartbeatSource | None = None
         self._loop: ControlLoop | None = None
+        self._seen_written: dict[str, int] = {}
+        self._topics_at = 0.0
         settings = config.settings(config.flow)
         is_enabled = settings[keys.ENABLED]
         if config.kind == "source" and is_enabled:
             self._flow = SourceFlow(config, config.flow, engine, flow_count=1)
         elif config.kind == "checkpoint" and is_enabled and settings[keys.EMIT_CHECKPOINTS_ENABLED]:
-            self._loop = ControlLoop(config.name, CheckpointSync(config, config.flow), self._note_troubles)
+            self._work = CheckpointSync(config, config.flow)
         elif config.kind == "heartbeat" and settings[keys.EMIT_HEARTBEATS_ENABLED]:
-            self._loop = ControlLoop(config.name, HeartbeatSource(config, config.flow), self._note_troubles)
+            self._work = HeartbeatSource(config, config.flow)
+        if self._work is not None:
+            most_s = RestartLimits.of(settings).most_s
+            self._loop = ControlLoop(config.name, self._work, self._note_troubles, most_s)
 
     def _note_troubles(self, step: str, troubles: tuple[str, ...]) -> None:
         self._troubles[step] = troubles
@@ -61,6 +74,14 @@ class ConnectorRun:
         for part in (self._flow, self._loop):
             if part is not None:
                 part.stop()
+
+    def adopt(self, config: ConnectorConfig) -> bool:
+        """Go on with another config where no task must notice it; False where only a new run can."""
+        if self._flow is None or self._flow.error is not None or not is_live_change(self.config.raw, config.raw):
+            return False
+        self._flow.adopt(config)
+        self.config = config
+        return True
 
     def is_over(self, timeout_s: float = 0.0) -> bool:
         """Whether the end has come, waiting for it so long."""
@@ -93,26 +114,33 @@ class ConnectorRun:
             return RunState("RUNNING", None, (("FAILED", "\n".join(troubles)) if troubles else ("RUNNING", None),))
         return RunState("RUNNING", None, ())
 
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """Topics the connector writes to."""
-        return self._flow.remote_topics if self._flow is not None else ()
+    def take_topics(self) -> list[str]:
+        """Topics the connector has written to since the last call."""
+        if time.monotonic() < self._topics_at:
+            return []
+        self._topics_at = time.monotonic() + _TOPICS_INTERVAL_S
+        part = self._flow or self._work
+        written = part.written if part is not None else {}
+        found = [topic for topic, count in written.items() if count > self._seen_written.get(topic, 0)]
+        self._seen_written = written
+        return found
 
     @property
     def task_configs(self) -> tuple[Mapping[str, str], ...]:
         """The config of each task, as Connect keeps them: the connector's and the task's share."""
-        if self._flow is not None:
-            return tuple(
-                {
-                    **self.config.raw,
-                    "task.assigned.partitions": ",".join(map(str, sorted(task.tps))),
-                    "task.index": str(task.number),
-                }
-                for task in self._flow.task_states
-            )
-        return ({**self.config.raw, "task.index": "0"},) if self._loop is not None else ()
+        return task_configs(self.config.kind, self.config.raw, self._flow or self._work)
 
-    def restart_task(self, number: int) -> None:
-        """Start one task again; the only task of a loop is the loop, which tries again by itself."""
-        if self._flow is not None:
+    def restart_tasks(self, numbers: Iterable[int]) -> bool:
+        """Start tasks again; False where that needs a new run."""
+        if self._flow is None:
+            return False
+        for number in numbers:
             self._flow.restart_task(number)
+        return True
+
+    def look_again(self) -> bool:
+        """Do what a connector does when it starts, without its tasks; False where that needs a new run."""
+        if self._flow is None:
+            return False
+        self._flow.look_again()
+        return True

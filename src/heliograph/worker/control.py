@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Flow
+    from heliograph.worker.control_loop import Work
 
 log = logging.getLogger(__name__)
 
@@ -26,25 +27,33 @@ class Control:
     """All loops of a file. Trouble is told in the log when it begins, and shown with its flow while it lasts."""
 
     def __init__(self, config: MirrorConfig, statuses: Mapping[Flow, FlowStatus]) -> None:
+        self.is_started = False
         self._statuses = dict(statuses)
-        self._checkpoints = [
-            ControlLoop(f"{flow} checkpoints", CheckpointSync(config, flow), self._teller(flow))
-            for flow in config.flows
-            if _has_checkpoints(config, flow)
-        ]
-        self._heartbeats = [
-            ControlLoop(f"{flow} heartbeats", HeartbeatSource(config, flow), self._teller(flow))
-            for flow in config.heartbeat_flows
-        ]
+        self.checkpoints = {
+            flow: CheckpointSync(config, flow) for flow in config.flows if _has_checkpoints(config, flow)
+        }
+        self.heartbeats = {flow: HeartbeatSource(config, flow) for flow in config.heartbeat_flows}
+        self._checkpoint_loops = self._loops("checkpoints", self.checkpoints)
+        self._heartbeat_loops = self._loops("heartbeats", self.heartbeats)
+
+    def _loops(self, what: str, works: Mapping[Flow, Work]) -> list[ControlLoop]:
+        return [ControlLoop(_loop_name(flow, what), work, self._teller(flow)) for flow, work in works.items()]
+
+    def troubles(self, flow: Flow, what: str) -> list[str]:
+        """What troubles the `checkpoints` or the `heartbeats` of a flow now."""
+        begin = f"{_loop_name(flow, what)}: "
+        told = self._statuses[flow].control_troubles if flow in self._statuses else {}
+        return [words for step, troubles in told.items() if step.startswith(begin) for words in troubles]
 
     def start(self) -> None:
         """Begin all of them, in the background."""
-        for loop in (*self._heartbeats, *self._checkpoints):
+        self.is_started = True
+        for loop in (*self._heartbeat_loops, *self._checkpoint_loops):
             loop.start()
 
     def stop(self) -> None:
         """End all of them."""
-        loops = (*self._heartbeats, *self._checkpoints)
+        loops = (*self._heartbeat_loops, *self._checkpoint_loops)
         for loop in loops:
             loop.stop()
         for loop in loops:
@@ -52,7 +61,7 @@ class Control:
 
     def run_once(self) -> None:
         """Instead of `start`: one round of checkpoints, for a copy that ends."""
-        for loop in self._checkpoints:
+        for loop in self._checkpoint_loops:
             loop.run_once()
 
     def _teller(self, flow: Flow) -> Callable[[str, tuple[str, ...]], None]:
@@ -65,6 +74,10 @@ class Control:
                     log.warning("%s: %s (will be tried again)", step, trouble.rstrip("."))
 
         return tell
+
+
+def _loop_name(flow: Flow, what: str) -> str:
+    return f"{flow} {what}"
 
 
 def _has_checkpoints(config: MirrorConfig, flow: Flow) -> bool:

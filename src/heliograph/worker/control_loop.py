@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LONGEST_WAIT_S = 3600.0
+_LONGEST_PAUSE_S = 30.0
 
 
 class Work(Protocol):
@@ -43,12 +44,18 @@ class Work(Protocol):
 class ControlLoop:
     """Does the steps of a work, each in its turn, until stopped."""
 
-    def __init__(self, name: str, work: Work, on_troubles: Callable[[str, tuple[str, ...]], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Work,
+        on_troubles: Callable[[str, tuple[str, ...]], None],
+        most_s: float = _LONGEST_PAUSE_S,
+    ) -> None:
         self.name = name
         self._work = work
         self._on_troubles = on_troubles
         self._schedule = Schedule()
-        self._backoffs: defaultdict[str, Backoff] = defaultdict(lambda: Backoff(first_s=0.5, most_s=30.0))
+        self._backoffs: defaultdict[str, Backoff] = defaultdict(lambda: Backoff(first_s=0.5, most_s=most_s))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -95,7 +102,7 @@ class ControlLoop:
             if self._do(name, step):
                 self._backoffs[name].reset()
             else:
-                self._schedule.retry(name, self._backoffs[name].next_pause_s())
+                self._schedule.hasten(name, self._backoffs[name].next_pause_s())
 
     def _do(self, name: str, step: Step) -> bool:
         """Whether a step did what it should."""

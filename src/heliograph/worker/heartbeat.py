@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HeartbeatSource:
-    """The heartbeats of one flow."""
+    """The heartbeats of one flow; `written` counts them by topic."""
 
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
@@ -35,6 +35,7 @@ class HeartbeatSource:
         self._written = Written(config, flow)
         self._topic = heartbeats_topic(self._settings)
         self._noted = NotedOffsets(config, flow, self._written, "heartbeat")
+        self.written: dict[str, int] = {}
 
     def close(self) -> None:
         """Leave the target."""
@@ -60,5 +61,6 @@ class HeartbeatSource:
         heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
         record = OwnRecord(*encode_heartbeat(heartbeat))
         write_records(self._written.records, TopicPartition(self._topic.name, 0), [record])
+        self.written = {self._topic.name: self.written.get(self._topic.name, 0) + 1}
         self._noted.note([{"sourceClusterAlias": self.flow.source, "targetClusterAlias": self.flow.target}])
         return ()

@@ -12,31 +12,36 @@ B. Whoever does not lead runs nothing: where the lead is lost, every run is aske
    guards the runs is never held while the cluster is asked.
 C. A connector that cannot start harms no other: each begins on threads of its own, and is tried again with back-off.
    All are started and stopped before anything is told.
+D. A change of a connector's config touches that connector alone; a config that is the same again touches nothing.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from heliograph.config import keys, worker_keys
 from heliograph.config.connector import kind_of
-from heliograph.errors import ClusterError, HeliographError
-from heliograph.kafka.backoff import Backoff
+from heliograph.errors import ClusterError, ConfigError, HeliographError
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
 from heliograph.worker.connector_run import ConnectorRun, RunState
+from heliograph.worker.restarts import RestartLimits, Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from heliograph.config.connector import ConnectorConfig
     from heliograph.config.worker_file import WorkerConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.worker.config_state import StoredConnector
     from heliograph.worker.connect_stores import ConfigStore, StatusStore
+    from heliograph.worker.connect_types import State
     from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
@@ -44,20 +49,24 @@ log = logging.getLogger(__name__)
 _TICK_S = 0.25
 _STOP_TIMEOUT_S = 45.0
 _STOP_PAUSE_S = 0.05
+_FIRST_PAUSE_S = 1.0
+_NOTHING_TOLD = RunState("UNASSIGNED", None, ())
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One connector's place: its run, those of before that have not ended yet, and when to try again."""
+    """One connector's place: its run, those of before that have not ended yet, and when to try again.
+
+    `config` is the one its run, or its last failure, is of.
+    """
 
     run: ConnectorRun | None = None
     ending: list[ConnectorRun] = field(default_factory=list)
     config: Mapping[str, str] | None = None
+    begun_at: float | None = None
     failure: str | None = None
-    is_hopeless: bool = False  # until its config changes or a person restarts it
-    started_at: float = 0.0
     retry_at: float = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=1.0, most_s=60.0))
+    restarts: Restarts | None = None
 
 
 class _News(NamedTuple):
@@ -83,9 +92,10 @@ class Reconciler:
         self._log_levels = log_levels
         self._engine = engine
         self._configs, self._statuses = stores
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self._slots: dict[str, _Slot] = {}
         self._leads_since: int | None = None
+        self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
         self._wake = threading.Event()
         self._lock = threading.RLock()
         self._stopping = threading.Event()
@@ -128,26 +138,35 @@ class Reconciler:
             slot = self._slots.get(name)
             return slot is not None and (slot.run is not None or bool(slot.ending))
 
-    def restart(self, name: str, *, only_failed: bool) -> bool:
-        """End a connector's run and start another; False where it runs well and only failed ones were meant."""
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> RunState | None:
+        """Start a connector again, its tasks too, or what has failed of both; as what it is told, None where it is not.
+
+        Without its tasks a source connector only looks at its clusters again: tasks that copy are left alone.
+        """
+        told = self._told(name)
         with self._lock:
             slot = self._slots.setdefault(name, _Slot())
-            state = RunState("FAILED", slot.failure, ()) if slot.run is None else slot.run.state
-            has_failed = state.state == "FAILED" or any(task == "FAILED" for task, _trace in state.tasks)
-            if only_failed and not has_failed:
-                return False
-            _retire(slot)
-            _forgive(slot)
-        self._tell(name, RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in state.tasks)))
-        self._wake.set()
-        return True
+            if slot.failure is not None or (include_tasks and not only_failed):
+                state: RunState | None = _restart_all(slot, told)
+            elif only_failed:
+                failed = [number for number, (word, _trace) in enumerate(told.tasks) if word == "FAILED"]
+                state = _restart_tasks(slot, told, failed) if include_tasks and failed else None
+            elif slot.run is not None and slot.run.look_again():
+                state = RunState("RESTARTING", None, told.tasks)
+            else:
+                state = _restart_all(slot, told)
+        if state is not None:
+            self._tell(name, state)
+            self._wake.set()
+        return state
 
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
+        told = self._told(name)
         with self._lock:
-            slot = self._slots.get(name)
-            if slot is not None and slot.run is not None:
-                slot.run.restart_task(task)
+            state = _restart_tasks(self._slots.setdefault(name, _Slot()), told, [task])
+        self._tell(name, state)
+        self._wake.set()
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -211,52 +230,88 @@ class Reconciler:
         if kind_of(stored.config.get("connector.class")) is None:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
             return _News(RunState("UNASSIGNED", words, ()))
-        if slot.config != stored.config:
-            _retire(slot)
-            _forgive(slot)
-            slot.config = dict(stored.config)
+        if slot.config is not None and slot.config != stored.config:
+            self._change(name, slot, stored.config)
         if stored.target_state != "STARTED":
             _retire(slot)
             _forgive(slot)
-            return None if slot.ending else _News(_resting(stored))  # until it has ended it still writes
-        self._give_up_failed(slot)
-        if slot.run is None and not slot.ending and not slot.is_hopeless and time.monotonic() >= slot.retry_at:
+            return None if slot.ending else _resting(stored)  # until it has ended it still writes
+        self._give_up_failed(name, slot)
+        if slot.run is None and not slot.ending and time.monotonic() >= slot.retry_at:
             self._start(name, slot, stored.config)
-        return _describe(slot)
+        return self._describe(slot, stored)
+
+    def _change(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
+        """Go on with another config: in the same run where no task must notice, else in the next one."""
+        try:
+            if slot.run is not None and slot.run.adopt(self._worker.connector(name, config)):
+                log.info("Connector %s goes on with its new config; no task is restarted", name)
+                slot.config = config
+                return
+        except ConfigError as error:
+            log.debug("%s cannot take its new config over: %s", name, error)  # the next run says it
+        _retire(slot)
+        _forgive(slot)
 
     def _start(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
-        slot.started_at = time.monotonic()
+        slot.config = config
+        slot.begun_at = None
+        connector = self._worker.connector(name, config)
+        if slot.restarts is None:
+            slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
         try:
-            slot.run = ConnectorRun(self._worker.connector(name, config), self._engine)
+            slot.run = ConnectorRun(connector, self._engine)
         except HeliographError as error:
-            slot.failure = str(error)
-        except Exception as error:  # noqa: BLE001  (a class of the user's may raise anything)
+            self._failed(name, slot, str(error))
+        except Exception as error:  # noqa: BLE001  (a class of the user's may raise what it likes; the others go on)
             log.debug("%s", traceback.format_exc())
-            slot.failure = f"unexpected {type(error).__name__}: {error}"
-        if slot.run is None:
-            slot.is_hopeless = True
-            log.error("Connector %s cannot start: %s", name, slot.failure)
-            return
-        slot.run.start()
+            self._failed(name, slot, f"unexpected {type(error).__name__}: {error}")
+        else:
+            slot.run.start()
 
-    def _give_up_failed(self, slot: _Slot) -> None:
-        if slot.run is None or slot.run.error is None:
-            return
-        if time.monotonic() - slot.started_at > slot.backoff.most_s:
-            slot.backoff.reset()
-        slot.failure = slot.run.error
-        slot.is_hopeless = slot.run.is_fenced  # another instance runs it: only a person can know which one shall
-        pause_s = slot.backoff.next_pause_s()
-        slot.retry_at = time.monotonic() + pause_s
-        log.error("Connector %s failed: %s Starting it again in %.0f s.", slot.run.config.name, slot.failure, pause_s)
-        _retire(slot)
+    def _restart_limits(self, connector: ConnectorConfig) -> RestartLimits:
+        try:
+            return RestartLimits.of(connector.settings(connector.flow))
+        except ConfigError:
+            return RestartLimits.of(self._worker.settings)
+
+    def _give_up_failed(self, name: str, slot: _Slot) -> None:
+        if slot.run is not None and slot.run.error is not None:
+            self._failed(name, slot, slot.run.error, is_fenced=slot.run.is_fenced)
+            _retire(slot)
+
+    def _failed(self, name: str, slot: _Slot, reason: str, *, is_fenced: bool = False) -> None:
+        assert slot.restarts is not None
+        pause_s = slot.restarts.pause_s(0.0 if slot.begun_at is None else time.monotonic() - slot.begun_at)
+        if is_fenced:  # another instance runs it: only a person can know which one shall
+            next_words, slot.retry_at = "Another instance runs it; restart it here if it shall run here.", math.inf
+        elif pause_s is None:
+            next_words, slot.retry_at = f"It is not started again, by {keys.RESTART_ATTEMPTS_MAX.name}.", math.inf
+        else:
+            next_words, slot.retry_at = f"Starting it again in {pause_s:.0f} s.", time.monotonic() + pause_s
+        is_news = slot.failure != reason or math.isinf(slot.retry_at)
+        log.log(logging.ERROR if is_news else logging.DEBUG, "Connector %s failed: %s %s", name, reason, next_words)
+        slot.failure = reason
+
+    def _describe(self, slot: _Slot, stored: StoredConnector) -> _News | None:
+        if slot.run is not None and slot.run.has_begun:
+            slot.failure = None
+            slot.begun_at = slot.begun_at or time.monotonic()
+            topics = slot.run.take_topics() if self._is_tracking_topics else ()
+            return _News(slot.run.state, [dict(config) for config in slot.run.task_configs], tuple(topics))
+        if slot.failure is not None:  # also while it is tried again: it has not come further yet
+            return _News(RunState("FAILED", slot.failure, ()))
+        if slot.run is None:
+            return None
+        return _News(RunState("UNASSIGNED", None, tuple(("UNASSIGNED", None) for _config in stored.task_configs)))
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
     def _publish(self, name: str, news: _News, stored: StoredConnector) -> None:
-        self._tell(name, news.state)
+        # Configs before states: whoever sees a task running finds its config.
         if news.task_configs is not None and [dict(config) for config in stored.task_configs] != news.task_configs:
             self._configs.put_tasks(name, news.task_configs)
+        self._tell(name, news.state)
         for topic in news.topics:
             self._statuses.put_topic(name, topic)
 
@@ -267,21 +322,35 @@ class Reconciler:
         if generation is None:
             return
         own, *tasks = (
-            Status(word, self._worker_id, generation, trace, CONNECT_VERSION)
+            Status(word, self.worker_id, generation, trace, CONNECT_VERSION)
             for word, trace in ((state.state, state.trace), *state.tasks)
         )
         numbered = dict(enumerate(tasks))
         if (self._statuses.connector(name), self._statuses.tasks(name)) != (own, numbered):
             self._statuses.put_all(name, own, numbered)
 
+    def _told(self, name: str) -> RunState:
+        """What the status topic says of a connector."""
+        own = self._statuses.connector(name)
+        if own is None:
+            return _NOTHING_TOLD
+        tasks = [task for _number, task in sorted(self._statuses.tasks(name).items())]
+        states = tuple((cast("State", task.state), task.trace) for task in tasks)
+        return RunState(cast("State", own.state), own.trace, states)
 
-def _describe(slot: _Slot) -> _News | None:
-    if slot.run is not None and slot.run.has_begun:
-        slot.failure = None
-        return _News(slot.run.state, [dict(config) for config in slot.run.task_configs], slot.run.topics)
-    if slot.failure is not None:  # also while it is tried again: it has not come further yet
-        return _News(RunState("FAILED", slot.failure, ()))
-    return None if slot.run is None else _News(slot.run.state)
+
+def _restart_all(slot: _Slot, told: RunState) -> RunState:
+    _retire(slot)
+    _forgive(slot)
+    return RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in told.tasks))
+
+
+def _restart_tasks(slot: _Slot, told: RunState, numbers: list[int]) -> RunState:
+    if slot.run is None or not slot.run.restart_tasks(numbers):
+        _retire(slot)
+        _forgive(slot)
+    tasks = tuple(("RESTARTING", None) if n in numbers else task for n, task in enumerate(told.tasks))
+    return RunState(told.state, told.trace, tasks)
 
 
 def _retire(slot: _Slot) -> None:
@@ -292,12 +361,13 @@ def _retire(slot: _Slot) -> None:
 
 
 def _forgive(slot: _Slot) -> None:
-    slot.failure, slot.is_hopeless, slot.retry_at = None, False, 0.0
-    slot.backoff.reset()
+    """What has failed counts no more, and what comes next is tried at once."""
+    slot.failure = slot.config = slot.restarts = None
+    slot.retry_at = 0.0
 
 
-def _resting(stored: StoredConnector) -> RunState:
+def _resting(stored: StoredConnector) -> _News:
     """A paused connector keeps its tasks, a stopped one has none."""
     if stored.target_state == "STOPPED":
-        return RunState("STOPPED", None, ())
-    return RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs))
+        return _News(RunState("STOPPED", None, ()), task_configs=[])
+    return _News(RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))

@@ -31,11 +31,14 @@ class Schedule:
         """Add a step, due at once unless `first_in_s` says later."""
         self._steps.append(_Repeated(name, step, interval_s, self._clock() + first_in_s))
 
-    def retry(self, name: str, in_s: float) -> None:
-        """Do a step again, sooner than its interval says."""
+    def clear(self) -> None:
+        """Forget all steps."""
+        self._steps.clear()
+
+    def hasten_all(self) -> None:
+        """Let every step be due now."""
         for repeated in self._steps:
-            if repeated.name == name:
-                repeated.due_at = min(repeated.due_at, self._clock() + in_s)
+            repeated.due_at = self._clock()
 
     @property
     def next_at(self) -> float | None:

@@ -2,6 +2,7 @@
 
 One thread per flow. Tasks run elsewhere and speak through a queue: an ended task is started again with back-off, from
 the offsets committed on the target. A new topic or partition is given to a running task; the others notice nothing.
+What others want of the flow while it runs comes through the same queue.
 
 Invariant: a partition is in at most one running task, and a task is started again only after its predecessor has ended.
 """
@@ -13,42 +14,39 @@ import queue
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from heliograph.config import client_keys, keys
+from heliograph.config import keys
+from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress, read_progress
-from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
+from heliograph.engine.spec import PartitionSpec
 from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
-from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
-from heliograph.mirror.internal_topics import offset_syncs_topic, transactional_prefix
+from heliograph.mirror.internal_topics import transactional_prefix
 from heliograph.model import TopicPartition
 from heliograph.worker.acl_sync import AclSync
-from heliograph.worker.clusters import (
-    Written,
-    cluster_spec,
-    fetch_limits,
-    make_admin,
-    produce_limits,
-    progress_spec,
-    records_spec,
-)
+from heliograph.worker.clusters import Written, fetch_limits, make_admin
 from heliograph.worker.config_sync import ConfigSync
+from heliograph.worker.flow_tasks import FlowTask, TaskState
 from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs_topic
+from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
+from heliograph.worker.task_spec import task_spec
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
-    from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+    from heliograph.engine.engine import SparkEngine
     from heliograph.engine.report import TaskReport
+    from heliograph.engine.spec import TaskSpec
     from heliograph.model import Flow
     from heliograph.worker.schedule import Step
 
@@ -57,30 +55,7 @@ log = logging.getLogger(__name__)
 TOPICS_STEP = "topics"
 _STOP_TIMEOUT_S = 40.0
 _TRY_AGAIN_S = 30.0
-
-
-class TaskState(NamedTuple):
-    """What a task is doing, in Connect's words, and why it does not run."""
-
-    number: int
-    state: str
-    trace: str | None
-    tps: frozenset[TopicPartition]
-
-
-@dataclass(slots=True)
-class _Task:
-    """One slot of the connector: what it copies, and what runs it."""
-
-    number: int
-    tps: frozenset[TopicPartition]
-    running: RunningTask | None = None
-    started_at: float = 0.0
-    restart_at: float | None = None
-    is_done: bool = False
-    is_asked_to_restart: bool = False
-    trace: str | None = None
-    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.5, most_s=30.0))
+_FAILED_PARTITIONS_S = 5.0
 
 
 class SourceFlow:
@@ -98,17 +73,29 @@ class SourceFlow:
         self.flow = flow
         self.status = FlowStatus(flow)
         self.error: HeliographError | None = None
-        self._config = config
-        self._settings = config.settings(flow)
-        self._consumer = config.client(flow.source, "consumer", flow)
-        self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
-        self._transactional_prefix = transactional_prefix(self._settings, config.source_connector)
         self._engine = engine
         self._flow_count = flow_count
         self._once = once
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
+        self._configure(config)
+        self._schedule = Schedule()
+        self._events: queue.SimpleQueue[TaskEnd | Callable[[], None] | None] = queue.SimpleQueue()
+        self._tasks: list[FlowTask] = []
+        self._replicated = Replicated((), {})
+        self._stop_offsets: dict[TopicPartition, int] = {}
+        self._stopping = threading.Event()
+        self._beginning = threading.Lock()
+        self._has_touched = False
+        self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
+
+    def _configure(self, config: MirrorConfig) -> None:
+        flow = self.flow
+        self._config = config
+        self._settings = config.settings(flow)
+        self._limits = RestartLimits.of(self._settings)
+        self._consumer = config.client(flow.source, "consumer", flow)
         self._rules = topic_rules(config, flow)
         self._topics = TopicSync(self._settings, self._rules, self._source, self._target)
         # A producer's cluster that is not the one we administer needs the remote topics too.
@@ -117,15 +104,6 @@ class SourceFlow:
             if self._written.records is self._target
             else TopicSync(self._settings, self._rules, self._source, self._written.records)
         )
-        self._schedule = Schedule()
-        self._events: queue.SimpleQueue[TaskEnd | None] = queue.SimpleQueue()
-        self._tasks: list[_Task] = []
-        self._replicated = Replicated((), {})
-        self._stop_offsets: dict[TopicPartition, int] = {}
-        self._stopping = threading.Event()
-        self._beginning = threading.Lock()
-        self._has_touched = False
-        self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -146,7 +124,8 @@ class SourceFlow:
         with self._beginning:
             if self._stopping.is_set() and not self._has_touched:
                 return True
-        self._thread.join(timeout_s)
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     @property
@@ -158,26 +137,44 @@ class SourceFlow:
     def task_states(self) -> tuple[TaskState, ...]:
         """The tasks there are, as of now; may be asked from any thread."""
         failures = self.status.failures_of
-        return tuple(self._state_of(task, failures(task.tps)) for task in list(self._tasks))
+        return tuple(task.state(failures(task.tps)) for task in list(self._tasks))
 
     @property
-    def remote_topics(self) -> tuple[str, ...]:
-        """The topics the flow writes to."""
-        return tuple(self._replicated.remote_topics.values())
+    def written(self) -> dict[str, int]:
+        """Records written since the start, by remote topic."""
+        remote = self._replicated.remote_topics
+        return {remote[topic]: count for topic, count in self.status.records_by_topic().items() if topic in remote}
 
     def restart_task(self, number: int) -> None:
         """End a task and start it again; what it has written is committed first."""
-        for task in list(self._tasks):
-            if task.number == number and task.running is not None:
-                task.is_asked_to_restart = True
-                self._engine.stop(task.running, "it is restarted")
+        self._events.put(lambda: self._restart_by_hand(number))
 
-    def _state_of(self, task: _Task, failures: list[str]) -> TaskState:
-        if task.running is None:
-            return TaskState(task.number, "RESTARTING" if task.restart_at else "UNASSIGNED", task.trace, task.tps)
-        if failures:
-            return TaskState(task.number, "FAILED", "\n".join(failures), task.tps)
-        return TaskState(task.number, "RUNNING", None, task.tps)
+    def look_again(self) -> None:
+        """Do every step of the flow now: look for topics, compare configs and ACLs. Tasks go on."""
+        self._events.put(self._schedule.hasten_all)
+
+    def adopt(self, config: MirrorConfig) -> None:
+        """Go on with another configuration; it may differ only in what no running task depends on (`live_keys`)."""
+        topic_rules(config, self.flow)  # what cannot be used is raised here, not in the loop
+        self._events.put(lambda: self._adopt(config))
+
+    def _adopt(self, config: MirrorConfig) -> None:
+        self._configure(config)
+        for task in self._tasks:
+            task.limit(self._limits)
+        self._schedule.clear()
+        self._plan_repeated_steps()
+        self._try_control(TOPICS_STEP, self._refresh)
+
+    def _restart_by_hand(self, number: int) -> None:
+        for task in self._tasks:
+            if task.number == number:
+                task.restart_by_hand()
+                self._stop_for_restart(task)
+
+    def _stop_for_restart(self, task: FlowTask) -> None:
+        if task.running is not None:
+            self._engine.stop(task.running, "it is restarted")
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -208,9 +205,12 @@ class SourceFlow:
 
     def _begin(self) -> None:
         self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
-        self._syncs = self._ensure_offset_syncs()
-        if self._is_exactly_once:
-            fence_producers(self._written.records, self._transactional_prefix)
+        if self._settings[
+            keys.EMIT_OFFSET_SYNCS_ENABLED
+        ]:  # copying goes on without; the tasks say what they cannot write
+            self._try_control("offset syncs", self._ensure_offset_syncs_topic)
+        if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
+            fence_producers(self._written.records, transactional_prefix(self._settings, self._config.source_connector))
         self._replicated = self._sync_topics()
         self._tell_troubles(TOPICS_STEP, self._replicated.troubles)
         if self._once:
@@ -221,6 +221,11 @@ class SourceFlow:
         self._assign()
         self.status.state = "RUNNING"
         self._plan_repeated_steps()
+
+    def _ensure_offset_syncs_topic(self) -> tuple[str, ...]:
+        is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+        ensure_offset_syncs_topic(self._source if is_at_source else self._target, self._settings)
+        return ()
 
     def _plan_repeated_steps(self) -> None:
         settings, clusters = self._settings, (self._source, self._target)
@@ -233,20 +238,8 @@ class SourceFlow:
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
             self._schedule.repeat(TOPICS_STEP, self._refresh, interval_s, first_in_s=interval_s)
-
-    def _ensure_offset_syncs(self) -> SyncsSpec | None:
-        """Where the tasks tell their offset syncs; None where none are wanted."""
-        settings = self._settings
-        if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            return None
-        is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
-        try:
-            ensure_offset_syncs_topic(self._source if is_at_source else self._target, settings)
-        except ClusterError as error:  # copying goes on; the tasks say so as long as they cannot write their syncs
-            self._tell_troubles("offset syncs", (str(error),))
-        holder = self.flow.source if is_at_source else self.flow.target
-        spec = cluster_spec(self._config, holder, "producer", self.flow)
-        return SyncsSpec(spec, offset_syncs_topic(settings).name, settings[keys.OFFSET_LAG_MAX])
+        if not self._once:
+            self._schedule.repeat("failed partitions", self._retry_failed_partitions, _FAILED_PARTITIONS_S)
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
@@ -256,16 +249,18 @@ class SourceFlow:
         if self._schedule.next_at is not None:
             due.append(self._schedule.next_at)
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
-        try:
-            end = self._events.get(timeout=timeout_s)
-        except queue.Empty:
-            end = None
-        if end is not None:
-            self._task_ended(end)
+        with suppress(queue.Empty):
+            self._serve(self._events.get(timeout=timeout_s))
         if not self._stopping.is_set():
             self._try_control("restarts", self._restart_due_tasks)
             for name, step in self._schedule.take_due():
                 self._try_control(name, step)
+
+    def _serve(self, event: TaskEnd | Callable[[], None] | None) -> None:
+        if isinstance(event, TaskEnd):
+            self._task_ended(event)
+        elif event is not None and not self._stopping.is_set():
+            event()
 
     def _try_control(self, name: str, step: Step) -> None:
         """Do a step; what troubles it is told, and the step comes again: copying goes on meanwhile."""
@@ -313,20 +308,21 @@ class SourceFlow:
         count = task_count(len(self._replicated.partitions), min(tasks_max, share) if tasks_max else 0, share)
         count = max(count, len(self._tasks))
         shares = assign(self._replicated.partitions, count, [task.tps for task in self._tasks])
-        self._tasks += [_Task(number, frozenset()) for number in range(len(self._tasks), count)]
+        self._tasks += [FlowTask.new(number, self._limits) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
         progress = self._progress() if changed else Progress({}, frozenset())
         for task in changed:
             task.tps = shares[task.number]
             if task.running is not None:
                 self._engine.assign(task.running, self._partition_specs(task, progress))
-            elif task.restart_at is None:
+            elif task.restart_at is None and not task.is_given_up:
                 self._start(task, progress)
 
-    def _start(self, task: _Task, progress: Progress) -> None:
-        task.restart_at = None
-        task.started_at = time.monotonic()
-        spec = self._task_spec(task, progress)
+    def _start(self, task: FlowTask, progress: Progress) -> None:
+        task.begin()
+        self.status.note_control(f"task {task.number}", ())
+        partitions = self._partition_specs(task, progress)
+        spec = task_spec(self._config, self.flow, task.number, partitions, self._offsets_topic, len(self._tasks))
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
@@ -339,8 +335,20 @@ class SourceFlow:
                 self._start(task, progress)
         return ()
 
+    def _retry_failed_partitions(self) -> tuple[str, ...]:
+        for task in self._tasks:
+            if task.is_due_for_failed_partitions(self.status.failures_of(task.tps)):
+                log.info("%s: task %d is restarted to try its failed partitions again", self.flow, task.number)
+                task.ask_to_restart()
+                self._stop_for_restart(task)
+        return ()
+
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
         self.status.take(spec.task_id, report)
+        for task in self._tasks:
+            running = task.running  # another thread may take it away
+            if running is not None and running.spec.attempt == spec.attempt:
+                task.reported()
         for event in report.events:
             log.error("%s", event)
 
@@ -358,24 +366,28 @@ class SourceFlow:
         if end.is_fenced:
             raise FencedError(f"task {task.number}: {end.error}")
         if task.is_asked_to_restart and end.error is None:
-            task.is_asked_to_restart, task.trace, task.restart_at = False, None, time.monotonic()
+            task.ended_as_asked()
             return
-        if time.monotonic() - task.started_at > task.backoff.most_s:
-            task.backoff.reset()
-        pause_s = task.backoff.next_pause_s()
-        task.restart_at = time.monotonic() + pause_s
-        reason = end.error or "it ended without being asked to"
-        task.trace = reason
         if end.trace:
             log.debug("%s", end.trace)
-        log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
+        self._failed(task, end.error or "it ended without being asked to.")
+
+    def _failed(self, task: FlowTask, reason: str) -> None:
+        pause_s = task.failed(reason)
+        if pause_s is not None:
+            log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
+            return
+        limit = f"{keys.RESTART_ATTEMPTS_MAX.name} is {self._limits.attempts_max}"
+        words = f"task {task.number} failed: {reason} It is not started again, {limit}."
+        log.error("%s: %s", self.flow, words)
+        self.status.note_control(f"task {task.number}", (words,))
 
     def _progress(self) -> Progress:
         return read_progress(
             self._written.progress, self._offsets_topic.name, self._config.source_connector, self.flow.source
         )
 
-    def _partition_specs(self, task: _Task, progress: Progress) -> tuple[PartitionSpec, ...]:
+    def _partition_specs(self, task: FlowTask, progress: Progress) -> tuple[PartitionSpec, ...]:
         return tuple(
             PartitionSpec(
                 tp,
@@ -385,34 +397,6 @@ class SourceFlow:
                 tp in progress.forgotten,
             )
             for tp in sorted(task.tps)
-        )
-
-    def _task_spec(self, task: _Task, progress: Progress) -> TaskSpec:
-        settings = self._settings
-        producer = self._config.records_client(self.flow)
-        rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
-        return TaskSpec(
-            task_id=f"{self._config.label(self.flow)}-{task.number}",
-            flow=self.flow,
-            source=cluster_spec(self._config, self.flow.source, "consumer", self.flow),
-            target=records_spec(self._config, self.flow),
-            partitions=self._partition_specs(task, progress),
-            connector=self._config.source_connector,
-            offsets_topic=self._offsets_topic.name,
-            offsets_partition_count=self._offsets_topic.partition_count,
-            commit_interval_ms=settings[keys.OFFSET_FLUSH_INTERVAL_MS],
-            buffer_bytes=settings[keys.TASK_BUFFER_BYTES],
-            offset_reset=self._consumer[client_keys.AUTO_OFFSET_RESET],
-            limits=fetch_limits(self._consumer, settings),
-            produce_limits=produce_limits(producer, settings),
-            transactional_id=f"{self._transactional_prefix}{task.number}" if self._is_exactly_once else None,
-            transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
-            bytes_per_s=max(1, rate // len(self._tasks)) if rate else 0,
-            tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
-            on_truncation=settings[keys.ON_TRUNCATION],
-            on_recreated=settings[keys.ON_RECREATED],
-            syncs=self._syncs,
-            progress=progress_spec(self._config, self.flow),
         )
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -443,5 +427,4 @@ class SourceFlow:
                     _STOP_TIMEOUT_S,
                 )
                 break
-            if end is not None:
-                self._task_ended(end)
+            self._serve(end)

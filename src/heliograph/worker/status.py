@@ -131,8 +131,8 @@ class FlowStatus:
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
         """The sentences of those of the partitions that have failed."""
         with self._lock:
-            rows = [self._reports[tp] for tp in sorted(tps) if tp in self._reports]
-            return [row.failure for row in rows if row.failure]
+            failed = {tp: row.failure for tp in tps if (row := self._reports.get(tp)) is not None and row.failure}
+        return [failed[tp] for tp in sorted(failed)]
 
     @property
     def lost_offsets(self) -> int:
@@ -152,6 +152,14 @@ class FlowStatus:
         with self._lock:
             counts = [self._counts(tp) for tp in self._reports]
         return sum(count.records for count in counts), sum(count.bytes for count in counts)
+
+    def records_by_topic(self) -> dict[str, int]:
+        """Records copied of each topic."""
+        counts: dict[str, int] = {}
+        with self._lock:
+            for tp in self._reports:
+                counts[tp.topic] = counts.get(tp.topic, 0) + self._counts(tp).records
+        return counts
 
     def rows(self) -> list[TopicRow]:
         """One row per topic."""

@@ -1,0 +1,91 @@
+"""REST for reading beside `heliograph run`: where the file has `listeners` or `rest.port`, or with `--rest`."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from heliograph.api.app import make_app
+from heliograph.api.exchange import Worker
+from heliograph.api.server import RestServer
+from heliograph.config.connect_validation import ConnectorPlugins
+from heliograph.config.listeners import file_listeners, parse_listener
+from heliograph.errors import ConfigError
+from heliograph.kafka.cluster_id import cluster_id
+from heliograph.worker.clusters import make_admin
+from heliograph.worker.file_herder import FileHerder
+from heliograph.worker.log_levels import LogLevels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from heliograph.config.listeners import Listener
+    from heliograph.config.mirror_maker import MirrorMakerConfig
+    from heliograph.worker.connect_types import Herder
+    from heliograph.worker.control import Control
+    from heliograph.worker.source_flow import SourceFlow
+
+log = logging.getLogger("heliograph")
+
+_OPTION = "--rest"
+_GIVEN = f"{__name__}.listener"
+
+
+def _remember(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.meta[_GIVEN] = parse_listener(_OPTION, value)
+
+
+rest_option = click.option(
+    _OPTION,
+    metavar="[HOST:]PORT",
+    expose_value=False,
+    callback=_remember,
+    help="Serve Connect's REST API there, for reading; wins over `listeners` and `rest.port` of the file.",
+)
+
+
+def wanted_listeners(config: MirrorMakerConfig) -> tuple[Listener, ...]:
+    """Where REST is wanted: by the option, else by the file; none where neither says so.
+
+    What the file says may be meant for Java's workers among themselves; where we cannot serve it, the flows still run.
+    """
+    given = click.get_current_context().meta.get(_GIVEN)
+    if given is not None:
+        return (given,)
+    try:
+        return file_listeners(config.raw, config.resolver)
+    except ConfigError as error:
+        log.warning("REST is not served: %s", error)
+        return ()
+
+
+@contextmanager
+def file_rest(
+    listeners: Sequence[Listener], config: MirrorMakerConfig, flows: Sequence[SourceFlow], control: Control
+) -> Iterator[None]:
+    """Serve as long as the flows run; nothing where nobody wants it."""
+    if not listeners:
+        yield
+        return
+
+    def first_targets_id() -> str:
+        flow = config.flows[0]
+        admin = make_admin(config, flow.target, flow)
+        try:
+            return cluster_id(admin)
+        finally:
+            admin.close()
+
+    levels = LogLevels()
+    herder = FileHerder(config, flows, control, levels, first_targets_id)
+    plugins = ConnectorPlugins({}, config.resolver)
+    # What changes something is refused before it reaches the herder.
+    app = make_app(Worker(cast("Herder", herder), plugins, levels), read_only=True)
+    with RestServer(app, listeners) as server:
+        herder.worker_id = server.url.partition("//")[2]
+        log.info("Connect's REST API is at %s, for reading", server.url)
+        yield

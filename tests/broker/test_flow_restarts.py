@@ -1,0 +1,136 @@
+"""A flow's tasks are started again when they fail, within the limits, and take what is new without a restart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import pytest
+
+from heliograph.cli.machine import MachineLookup
+from heliograph.config.dedicated import MirrorMakerConfig, load
+from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.engine.report import TaskReport
+from heliograph.engine.spec import TaskSpec
+from heliograph.kafka.config_admin import alter_topic_configs
+from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
+from heliograph.worker.source_flow import SourceFlow
+from tests.clients import admin_of, make_topic, read, write
+from tests.copying import wait_for
+from tests.thread_engine import ThreadEngine
+
+pytestmark = pytest.mark.broker
+
+
+class StumblingEngine(ThreadEngine):
+    """Its first tasks fall over at once."""
+
+    def __init__(self, falls: int = 0) -> None:
+        super().__init__()
+        self.falls = falls
+        self.starts = 0
+
+    def start(
+        self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], on_end: Callable[[TaskEnd], None]
+    ) -> RunningTask:
+        self.starts += 1
+        if self.starts > self.falls:
+            return super().start(spec, on_report, on_end)
+        task = RunningTask(spec, on_report)
+        threading.Timer(0.01, lambda: on_end(TaskEnd(spec, error="it fell over."))).start()
+        return task
+
+
+class Clusters:
+    """A flow between the two, with as many files as a test needs."""
+
+    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, alias: str) -> None:
+        self.source, self.target, self.alias = source, target, alias
+
+    def file(self, topics: str, *lines: str) -> MirrorMakerConfig:
+        base = (
+            f"clusters = {self.alias}, target",
+            f"{self.alias}.bootstrap.servers = {self.source.bootstrap}",
+            f"target.bootstrap.servers = {self.target.bootstrap}",
+            f"{self.alias}->target.enabled = true",
+            f"{self.alias}->target.topics = {topics}",
+            "heartbeats.replication.enabled = false",
+            "sync.topic.configs.enabled = false",
+            "sync.topic.acls.enabled = false",
+        )
+        return load("\n".join((*base, *lines)), MachineLookup())
+
+    @contextmanager
+    def running(self, config: MirrorMakerConfig, engine: ThreadEngine) -> Iterator[SourceFlow]:
+        flow = SourceFlow(config, config.flows[0], cast("SparkEngine", engine), flow_count=1)
+        flow.start()
+        try:
+            yield flow
+        finally:
+            flow.stop()
+            assert flow.join(60)
+
+    def is_copied(self, topic: str) -> bool:
+        remote = f"{self.alias}.{topic}"
+        admin = admin_of(self.target)
+        is_there = remote in admin.view([remote]).partition_counts
+        admin.close()
+        return is_there and read(self.target, remote, 2) == read(self.source, topic, 2)
+
+
+@pytest.fixture
+def clusters(source: EmbeddedCluster, target: EmbeddedCluster, alias: str) -> Clusters:
+    return Clusters(source, target, alias)
+
+
+def fill(clusters: Clusters, topic: str) -> None:
+    make_topic(clusters.source, topic)
+    write(clusters.source, topic, ({"value": b"x" * 100 * n, "partition": n % 2} for n in range(30)))
+
+
+def state_of(flow: SourceFlow) -> tuple[str, str | None] | None:
+    return next(((task.state, task.trace) for task in flow.task_states), None)
+
+
+def test_after_the_last_attempt_a_task_stays_failed_until_it_is_restarted(clusters: Clusters, topic: str) -> None:
+    fill(clusters, topic)
+    limits = ("tasks.max = 1", "heliograph.restart.backoff.max.ms = 10", "heliograph.restart.attempts.max = 1")
+    engine = StumblingEngine(falls=3)
+    with clusters.running(clusters.file(topic, *limits), engine) as flow:
+        wait_for(lambda: "is not started again" in (flow.status.trouble or ""))
+        assert (state_of(flow), engine.starts) == (("FAILED", "it fell over."), 2)
+        flow.restart_task(0)
+        wait_for(lambda: clusters.is_copied(topic))
+        wait_for(lambda: state_of(flow) == ("RUNNING", None))
+        assert (engine.starts, flow.status.trouble) == (4, None)
+
+
+def test_a_partition_that_failed_is_tried_again_until_the_target_takes_it(clusters: Clusters, topic: str) -> None:
+    remote = f"{clusters.alias}.{topic}"
+    make_topic(clusters.target, remote, max_message_bytes="2000")
+    fill(clusters, topic)
+    with clusters.running(clusters.file(topic, "heliograph.restart.backoff.max.ms = 10"), StumblingEngine()) as flow:
+        wait_for(lambda: state_of(flow) is not None and state_of(flow)[0] == "FAILED")  # type: ignore[index]
+        admin = admin_of(clusters.target)
+        alter_topic_configs(admin, [AlterConfigs(remote, (ConfigChange("max.message.bytes", None, "100000"),))])
+        admin.close()
+        wait_for(lambda: clusters.is_copied(topic))
+        wait_for(lambda: state_of(flow) == ("RUNNING", None))
+
+
+def test_another_choice_of_topics_restarts_no_task(clusters: Clusters, topic: str) -> None:
+    first, second = f"{topic}-a", f"{topic}-b"
+    fill(clusters, first)
+    fill(clusters, second)
+    engine = StumblingEngine()
+    never = "refresh.topics.enabled = false"
+    with clusters.running(clusters.file(first, "tasks.max = 1", never), engine) as flow:
+        wait_for(lambda: clusters.is_copied(first))
+        flow.adopt(clusters.file(f"{topic}.*", "tasks.max = 1", never))
+        wait_for(lambda: clusters.is_copied(second))
+        flow.adopt(clusters.file(second, "tasks.max = 1", never))
+        wait_for(lambda: {tp.topic for task in flow.task_states for tp in task.tps} == {second})
+        assert engine.starts == 1

@@ -1,0 +1,263 @@
+"""What a worker runs, of what its config topic wants: one change touches one connector, failures are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from heliograph.config.live_keys import is_live_change
+from heliograph.config.worker_file import load_worker
+from heliograph.errors import ConfigError
+from heliograph.wire.connect_configs import CommitRecord, ConnectorConfigRecord, TargetStateRecord, TaskConfigRecord
+from heliograph.worker import herder
+from heliograph.worker.config_state import ConfigChanges, ConfigState
+from heliograph.worker.connector_run import RunState
+from heliograph.worker.herder import Reconciler
+from heliograph.worker.log_levels import LogLevels
+from tests.copying import wait_for
+from tests.unit import test_herder
+from tests.unit.test_dedicated_file import FakeLookup
+
+MIRROR = {
+    "connector.class": "MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "source.cluster.bootstrap.servers": "a:9092",
+    "target.cluster.bootstrap.servers": "b:9092",
+    "heliograph.restart.backoff.max.ms": "1",
+}
+
+
+class FakeConfigs:
+    """The config topic as a list of records."""
+
+    def __init__(self) -> None:
+        self._state = ConfigState()
+
+    @property
+    def connectors(self) -> Any:
+        return self._state.connectors
+
+    def refresh(self) -> ConfigChanges:
+        return ConfigChanges()
+
+    def take(self, *records: Any) -> None:
+        for record in records:
+            self._state.take(record, ConfigChanges())
+
+    def put_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
+        tasks = [TaskConfigRecord(name, number, config) for number, config in enumerate(configs)]
+        self.take(*tasks, CommitRecord(name, len(configs)))
+
+
+class FakeStatuses(test_herder.FakeStatuses):
+    """The last word told of each connector, and its topics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topics: set[str] = set()
+
+    def put_topic(self, name: str, topic: str) -> None:
+        self.topics.add(f"{name}:{topic}")
+
+    def states(self, name: str) -> tuple[str, ...]:
+        """Of the connector and its tasks."""
+        if name not in self.told:
+            return ()
+        own, tasks = self.told[name]
+        return (own.state, *(task.state for task in tasks.values()))
+
+
+class FakeRun:
+    """A connector's run with one task; it does what the test says."""
+
+    made: list[FakeRun] = []  # noqa: RUF012  (cleared by the fixture)
+
+    def __init__(self, config: Any, _engine: Any) -> None:
+        if config.raw.get("topics") == "bad":
+            raise ConfigError("topics: it cannot be used.")
+        self.config = config
+        self.error: str | None = "the cluster is gone." if config.raw.get("topics") == "lost" else None
+        self.is_fenced = config.raw.get("topics") == "lost" and "fenced" in config.name
+        self.has_begun = self.error is None
+        self.task = "RUNNING"
+        self.calls: list[object] = []
+        FakeRun.made.append(self)
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def is_over(self) -> bool:
+        return "stop" in self.calls
+
+    def adopt(self, config: Any) -> bool:
+        if not is_live_change(self.config.raw, config.raw):
+            return False
+        self.config = config
+        self.calls.append("adopt")
+        return True
+
+    def restart_tasks(self, numbers: list[int]) -> bool:
+        self.calls.append(("restart", numbers))
+        return True
+
+    def look_again(self) -> bool:
+        self.calls.append("look again")
+        return True
+
+    def take_topics(self) -> list[str]:
+        return ["A.t"]
+
+    @property
+    def state(self) -> RunState:
+        return RunState("RUNNING", None, ((cast("Any", self.task), None),))
+
+    @property
+    def task_configs(self) -> tuple[Mapping[str, str], ...]:
+        return ({**self.config.raw, "task.index": "0"},)
+
+
+class World:
+    """A reconciler over fakes, leading."""
+
+    def __init__(self) -> None:
+        self.configs, self.statuses = FakeConfigs(), FakeStatuses()
+        stores = cast("Any", (self.configs, self.statuses))
+        engine = cast("Any", SimpleNamespace(slots=1))
+        self.reconciler = Reconciler(
+            load_worker(test_herder.WORKER_FILE, FakeLookup()), engine, stores, "w:1", LogLevels()
+        )
+
+    def put(self, name: str, **more: str) -> None:
+        changed = {key.replace("_", "."): value for key, value in more.items()}
+        self.configs.take(ConnectorConfigRecord(name, {**MIRROR, "name": name, **changed}))
+        self.reconciler.wake()
+
+    def want(self, name: str, state: Any) -> None:
+        self.configs.take(TargetStateRecord(name, state))
+        self.reconciler.wake()
+
+    def wait(self, name: str, state: str, *tasks: str) -> None:
+        wait_for(lambda: self.statuses.states(name) == (state, *tasks))
+
+    def runs(self, name: str) -> list[FakeRun]:
+        return [run for run in FakeRun.made if run.config.name == name]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(herder, "ConnectorRun", FakeRun)
+    FakeRun.made.clear()
+    world = World()
+    world.reconciler.start()
+    world.reconciler.lead(1)
+    yield world
+    world.reconciler.stop()
+
+
+def test_the_same_config_again_touches_nothing(world: World) -> None:
+    world.put("m")
+    world.put("other")
+    world.wait("m", "RUNNING", "RUNNING")
+    world.put("m")
+    world.put("late")
+    world.wait("late", "RUNNING", "RUNNING")  # the one before it was seen too
+    assert [run.calls for run in world.runs("m")] == [["start"]]
+
+
+def test_a_change_that_no_task_must_notice_is_taken_over(world: World) -> None:
+    world.put("m")
+    world.wait("m", "RUNNING", "RUNNING")
+    world.put("m", topics="more")
+    wait_for(lambda: world.configs.connectors["m"].task_configs[0].get("topics") == "more")
+    assert [run.calls for run in world.runs("m")] == [["start", "adopt"]]
+
+
+def test_any_other_change_needs_a_new_run_of_that_connector_alone(world: World) -> None:
+    world.put("m")
+    world.put("other")
+    world.wait("m", "RUNNING", "RUNNING")
+    world.wait("other", "RUNNING", "RUNNING")
+    world.put("m", tasks_max="5")
+    wait_for(lambda: len(world.runs("m")) == 2)
+    assert [run.calls for run in world.runs("m")] == [["start", "stop"], ["start"]]
+    assert [run.calls for run in world.runs("other")] == [["start"]]
+
+
+def test_a_connector_that_fails_is_started_again_and_again(world: World) -> None:
+    world.put("m", topics="lost")
+    wait_for(lambda: len(world.runs("m")) >= 4)
+    assert world.statuses.told["m"][0].trace == "the cluster is gone."
+
+
+def test_after_the_last_attempt_it_stays_failed_until_it_is_restarted(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.put("m", topics="lost", heliograph_restart_attempts_max="2")
+    wait_for(lambda: "It is not started again, by heliograph.restart.attempts.max." in caplog.text)
+    world.wait("m", "FAILED")
+    world.put("late")
+    world.wait("late", "RUNNING", "RUNNING")
+    assert len(world.runs("m")) == 3
+    assert world.reconciler.restart("m", include_tasks=False, only_failed=True) == ("RESTARTING", None, ())
+    wait_for(lambda: len(world.runs("m")) == 6)
+
+
+def test_a_changed_config_is_tried_at_once_after_the_last_attempt(world: World) -> None:
+    world.put("m", topics="bad", heliograph_restart_attempts_max="0")
+    world.wait("m", "FAILED")
+    assert world.statuses.told["m"][0].trace == "topics: it cannot be used."
+    world.put("m", topics="good")
+    world.wait("m", "RUNNING", "RUNNING")
+
+
+def test_a_fenced_connector_is_not_started_again(world: World) -> None:
+    world.put("fenced", topics="lost")
+    world.wait("fenced", "FAILED")
+    world.put("late")
+    world.wait("late", "RUNNING", "RUNNING")
+    assert len(world.runs("fenced")) == 1
+
+
+def test_restarts_touch_what_they_are_asked_for(world: World) -> None:
+    world.put("m")
+    world.wait("m", "RUNNING", "RUNNING")
+    restart = world.reconciler.restart
+    assert restart("m", include_tasks=True, only_failed=True) is None
+    assert restart("m", include_tasks=False, only_failed=True) is None
+    assert restart("m", include_tasks=False, only_failed=False) == ("RESTARTING", None, (("RUNNING", None),))
+    world.wait("m", "RUNNING", "RUNNING")
+    assert [run.calls for run in world.runs("m")] == [["start", "look again"]]
+    world.runs("m")[0].task = "FAILED"
+    world.wait("m", "RUNNING", "FAILED")
+    assert restart("m", include_tasks=True, only_failed=True) == ("RUNNING", None, (("RESTARTING", None),))
+    assert world.runs("m")[0].calls[2:] == [("restart", [0])]
+    world.wait("m", "RUNNING", "FAILED")
+    assert restart("m", include_tasks=True, only_failed=False) == ("RESTARTING", None, (("RESTARTING", None),))
+    wait_for(lambda: len(world.runs("m")) == 2)
+
+
+def test_a_paused_connector_keeps_its_tasks_and_a_stopped_one_has_none(world: World) -> None:
+    world.put("m")
+    world.wait("m", "RUNNING", "RUNNING")
+    assert world.statuses.topics == {"m:A.t"}
+    world.want("m", "PAUSED")
+    world.wait("m", "PAUSED", "PAUSED")
+    world.want("m", "STOPPED")
+    world.wait("m", "STOPPED")
+    assert world.configs.connectors["m"].task_configs == ()
+    world.want("m", "STARTED")
+    world.wait("m", "RUNNING", "RUNNING")
+
+
+def test_a_connector_that_has_not_begun_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeRun, "start", lambda run: setattr(run, "has_begun", False))
+    world.put("m")
+    world.wait("m", "UNASSIGNED")
+    world.runs("m")[0].has_begun = True
+    world.wait("m", "RUNNING", "RUNNING")
