@@ -101,9 +101,10 @@ class SourceFlow:
         self.error: HeliographError | None = None
         self._config = config
         self._settings = config.settings(flow)
+        self._connector = config.source_connector(flow)
         self._consumer = config.client(flow.source, "consumer", flow)
         self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
-        self._transactional_prefix = transactional_prefix(self._settings, config.source_connector)
+        self._transactional_prefix = transactional_prefix(self._settings, self._connector)
         self._engine = engine
         self._flow_count = flow_count
         self._once = once
@@ -358,9 +359,7 @@ class SourceFlow:
         log.error("%s: task %d failed: %s Starting it again in %.1f s.", self.flow, task.number, reason, pause_s)
 
     def _progress(self) -> Progress:
-        return read_progress(
-            self._written.progress, self._offsets_topic.name, self._config.source_connector, self.flow.source
-        )
+        return read_progress(self._written.progress, self._offsets_topic.name, self._connector, self.flow.source)
 
     def _partition_specs(self, task: _Task, progress: Progress) -> tuple[PartitionSpec, ...]:
         return tuple(
@@ -385,7 +384,7 @@ class SourceFlow:
             source=cluster_spec(self._config, self.flow.source, "consumer", self.flow),
             target=records_spec(self._config, self.flow),
             partitions=self._partition_specs(task, progress),
-            connector=self._config.source_connector,
+            connector=self._connector,
             offsets_topic=self._offsets_topic.name,
             offsets_partition_count=self._offsets_topic.partition_count,
             commit_interval_ms=settings[keys.OFFSET_FLUSH_INTERVAL_MS],
