@@ -107,8 +107,7 @@ def _with_providers(raw: dict[str, str]) -> dict[str, str]:
 
 def _names_of_progress(connectors: Mapping[Flow, str]) -> list[str]:
     return [
-        f"{flow}: progress is kept by the source connector's name, here '{name}'; under another name everything is"
-        " copied from the beginning."
+        f"{flow}: progress is kept by the source connector's name, here '{name}'; one of another name does not find it."
         for flow, name in connectors.items()
     ]
 
