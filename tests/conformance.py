@@ -440,7 +440,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
             f"{_MIRROR}test_cluster_with_a_hostile_alias_and_transactions_on_both_sides",
             "spark/test_kills.py"
             "::test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_nothing_is_double",
-            but="with its alias and exactly-once, but one node: processes that share a flow are workers of a Connect cluster",
+            but="with its alias and exactly-once, but one node: processes that share work are a Connect cluster's",
         ),
     },
 }

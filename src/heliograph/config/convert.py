@@ -1,7 +1,7 @@
 """Any form of a configuration into another: properties, connectors' JSON, KafkaMirrorMaker2.
 
-`Form` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the other
-form cannot say. Invariant: reading back what was written gives every flow the settings it had.
+A `Reading` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the
+other form cannot say. Invariant: reading back what was written gives every flow the settings it had.
 """
 
 from __future__ import annotations
