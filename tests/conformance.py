@@ -46,28 +46,30 @@ _POLICY = "unit/test_policy.py::"
 _CLIENT = "unit/test_mirror_client.py::"
 _WRITER = "unit/test_sync_writer.py::"
 _SUPPORT = "unit/test_exactly_once_support.py::"
+_OFFSETS = "unit/test_connector_offsets.py::"
 _GROUPS = "broker/test_checkpoints.py::"
 _TOPIC_CONFIGS = "broker/test_topic_configs.py::"
 _ACLS = "broker/test_acls.py::"
 _MIRROR = "spark/test_mirror_connectors.py::"
 
-_NO_REST = left_out("not built yet: offsets are altered over the REST interface of a Connect worker")
 _NO_METRICS = left_out("not built yet: MM2's metrics and their tags")
 _JAVA_CLASS = left_out(
     "`forwarding.admin.class` names a Java class and is refused with a sentence; that topics, partitions, configs and"
     " ACLs are made is tested without it"
 )
 _FROZEN = left_out("a rule for Java's shared, changeable ConfigDef; the rows of our table are frozen")
-_ALTER_OFFSETS = (
-    "testAlterOffsetsIncorrectPartitionKey",
-    "testAlterOffsetsMissingPartitionKey",
-    "testAlterOffsetsMultiplePartitions",
-    "testAlterOffsetsIncorrectOffsetKey",
-    "testAlterOffsetsOffsetValues",
-    "testAlterOffsetsTombstones",
-    "testSuccessfulAlterOffsets",
-)
-_NO_ALTER_OFFSETS = dict.fromkeys(_ALTER_OFFSETS, _NO_REST)
+_INVALID_PARTITION = ours(f"{_OFFSETS}test_alter_offsets_invalid_partition_partition")
+_ALTER_OFFSETS = {
+    "testAlterOffsetsIncorrectPartitionKey": ours(f"{_OFFSETS}test_alter_offsets_incorrect_partition_key"),
+    "testAlterOffsetsMissingPartitionKey": ours(f"{_OFFSETS}test_alter_offsets_missing_partition_key"),
+    "testAlterOffsetsMultiplePartitions": ours(f"{_OFFSETS}test_alter_offsets_multiple_partitions"),
+    "testAlterOffsetsIncorrectOffsetKey": ours(f"{_OFFSETS}test_alter_offsets_incorrect_offset_key"),
+    "testAlterOffsetsOffsetValues": ours(
+        f"{_OFFSETS}test_alter_offsets_offset_values_of_the_others", f"{_OFFSETS}test_an_offset_must_be_a_whole_number"
+    ),
+    "testAlterOffsetsTombstones": ours(f"{_OFFSETS}test_alter_offsets_tombstones"),
+    "testSuccessfulAlterOffsets": ours(f"{_OFFSETS}test_successful_alter_offsets"),
+}
 _BOTH_SIDES = ours(f"{_PREFIXES}test_a_role_of_the_flow_reaches_both_sides")
 _ONE_SIDE = ours(f"{_PREFIXES}test_a_role_of_one_side_wins_and_reaches_only_that_side")
 _SEPARATOR = ours(f"{_POLICY}test_separator_of_internal_topics")
@@ -179,8 +181,12 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
             f"{_SUPPORT}test_exactly_once_support", but="committed records are read by default, so it is supported"
         ),
         "testExactlyOnceSupportValidation": ours(f"{_SUPPORT}test_exactly_once_support_validation"),
-        "testAlterOffsetsInvalidPartitionPartition": _NO_REST,
-        **_NO_ALTER_OFFSETS,
+        "testAlterOffsetsInvalidPartitionPartition": _INVALID_PARTITION,
+        **_ALTER_OFFSETS,
+        "testAlterOffsetsOffsetValues": ours(
+            f"{_OFFSETS}test_alter_offsets_offset_values_of_a_source_connector",
+            f"{_OFFSETS}test_an_offset_must_be_a_whole_number",
+        ),
     },
     "MirrorSourceConfigTest": {
         "testTaskConfigTopicPartitions": ours(
@@ -233,8 +239,8 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testFindConsumerGroupsInCommonScenarios": ours(
             f"{_GROUPS}test_only_groups_that_the_filters_take_are_followed"
         ),
-        "testAlterOffsetsInvalidPartitionPartition": _NO_REST,
-        **_NO_ALTER_OFFSETS,
+        "testAlterOffsetsInvalidPartitionPartition": _INVALID_PARTITION,
+        **_ALTER_OFFSETS,
     },
     "MirrorCheckpointTaskTest": {
         "testDownstreamTopicRenaming": ours(f"{_CHECKPOINTS}test_downstream_topic_renaming"),
@@ -281,7 +287,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
     "MirrorHeartBeatConnectorTest": {
         "testMirrorHeartbeatConnectorDisabled": ours(f"{_CONTROL}test_mirror_heartbeat_connector_disabled"),
         "testReplicationDisabled": ours(f"{_CONTROL}test_replication_disabled"),
-        **_NO_ALTER_OFFSETS,
+        **_ALTER_OFFSETS,
     },
     "MirrorHeartbeatTaskTest": {"testPollCreatesRecords": ours("broker/test_heartbeats.py::test_poll_creates_records")},
     "MirrorMakerConfigTest": {
@@ -409,7 +415,9 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
             f"{_MIRROR}test_cluster_with_a_hostile_alias_and_transactions_on_both_sides",
             f"{_MIRROR}test_restart_replication",
             "broker/test_exactly_once.py::test_java_progress_without_our_notes_counts_as_it_is",
-            but="without its second half, which alters and resets offsets over REST: not built yet",
+            "broker/test_exactly_once.py::test_progress_that_was_forgotten_on_purpose_is_made_again",
+            "spark/test_worker.py::test_a_connector_lives_through_rest_and_a_restart_of_its_worker",
+            but="its second half, offsets altered and reset over REST, is tested without exactly-once",
         )
     },
     "MirrorConnectorsWithCustomForwardingAdminIntegrationTest": dict.fromkeys(
@@ -432,7 +440,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
             f"{_MIRROR}test_cluster_with_a_hostile_alias_and_transactions_on_both_sides",
             "spark/test_kills.py"
             "::test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_nothing_is_double",
-            but="with its alias and exactly-once, but one node: several processes that share a flow are not built yet",
+            but="with its alias and exactly-once, but one node: processes that share work are a Connect cluster's",
         ),
     },
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -196,11 +197,21 @@ def test_another_writer_on_the_target_costs_no_loss(
     assert ours == read(source, topic, 2)
 
 
+def test_progress_that_was_forgotten_on_purpose_is_made_again(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(source, topic)
+    write(source, topic, numbered(0, 1000))
+    copy = Copy(source, target, alias, topic)
+    copy.once()
+    first, second = copy.spec().partitions
+    copy.once(partitions=(replace(first, progress=None, is_forgotten=True), replace(second, progress=None)))
+    assert {p: len(records) for p, records in read(target, copy.remote, 2).items()} == {0: 1000, 1: 500}
+
+
 def test_java_progress_without_our_notes_counts_as_it_is(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
-    from dataclasses import replace
-
     make_topic(source, topic)
     write(source, topic, numbered(0, 1000))
     copy = Copy(source, target, alias, topic)

@@ -15,6 +15,7 @@ from heliograph.config.dedicated import examine
 from heliograph.config.forms import ConfigText, read_entries
 from heliograph.config.properties import as_map, parse_properties
 from heliograph.config.strimzi_fields import API_VERSIONS
+from heliograph.mirror.internal_topics import offsets_topic, transactional_prefix
 
 FOLDER = Path(__file__).parent / "resources"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.yaml"))
@@ -84,10 +85,13 @@ def test_the_password_of_a_secret_in_the_file_is_found_and_never_shown() -> None
     assert [str(flow) for flow in report.config.flows] == ["paris->oslo", "oslo->paris"]
 
 
-def test_connectors_keep_the_names_the_operator_gives_them() -> None:
-    report = examine(ConfigText(text_of("two-resources")), MachineLookup())
-    assert report.config is not None
-    assert set(report.config.connectors.values()) == {
+def test_progress_is_kept_under_the_names_the_operator_gives_its_connectors() -> None:
+    config = examine(ConfigText(text_of("two-resources")), MachineLookup()).config
+    assert config is not None
+    assert [config.source_connector(flow) for flow in config.flows] == [
         "paris->oslo.MirrorSourceConnector",
         "oslo->paris.MirrorSourceConnector",
-    }
+    ]
+    assert offsets_topic(config.settings(config.flows[0])).name == "mirrormaker2-cluster-offsets"
+    prefix = transactional_prefix(config.settings(config.flows[0]), config.source_connector(config.flows[0]))
+    assert prefix == "mirrormaker2-cluster-paris->oslo.MirrorSourceConnector-"

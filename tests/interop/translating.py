@@ -23,9 +23,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartit
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
+from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.engine.offset_store import read_offsets
-from heliograph.mirror.internal_topics import SOURCE_CONNECTOR_NAME
 from heliograph.model import Checkpoint, TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint
 from tests.clients import admin_of

@@ -145,7 +145,7 @@ def assert_same(one: MirrorMakerConfig, other: MirrorMakerConfig) -> None:
         assert not differences(before, after, *_SPELLED, *_CLIENTS)
         if len([each for each in one.flows if each.target == flow.target]) == 1:
             assert offsets_topic(after) == offsets_topic(before)
-            assert transactional_prefix(after) == transactional_prefix(before)
+            assert transactional_prefix(after, "c") == transactional_prefix(before, "c")
         for alias in flow:
             for role in ROLES:
                 assert not differences(one.client(alias, role, flow), other.client(alias, role, flow)), (alias, role)

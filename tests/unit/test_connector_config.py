@@ -195,8 +195,8 @@ def test_secrets_are_resolved_when_they_are_needed() -> None:
 
 def test_names_in_kafka_are_the_connectors_own() -> None:
     config = connector()
-    assert config.source_connector == config.label(FLOW) == "test_mirror"
-    assert transactional_prefix(config.settings(FLOW), config.source_connector) == "quickstart-test_mirror-"
+    assert config.source_connector(FLOW) == config.label(FLOW) == "test_mirror"
+    assert transactional_prefix(config.settings(FLOW), config.source_connector(FLOW)) == "quickstart-test_mirror-"
 
 
 def test_a_connector_without_a_source_is_refused_in_a_sentence() -> None:

@@ -156,6 +156,17 @@ def test_what_has_no_effect_is_told_and_left_out(tmp_path: Path) -> None:
     assert "note: C.bootstrap.servers: it has no effect" in result.stderr
 
 
+def test_a_name_of_progress_that_changes_is_told(tmp_path: Path, document_001: Path) -> None:
+    file = tmp_path / "mm2.yaml"
+    file.write_text(GOOD)
+    told = "note: us->eu: progress is kept by the source connector's name, here 'us->eu.MirrorSourceConnector'"
+    assert told in convert(file, "--to", "properties").stderr
+    assert "name, here 'mm2-msc-source-0'" in convert(document_001, "--to", "properties").stderr
+    properties = tmp_path / "mm2.properties"
+    properties.write_text(minimal())
+    assert "name, here 'MirrorSourceConnector'" in convert(properties, "--to", "strimzi").stderr
+
+
 def test_a_paused_flow_stays_paused(tmp_path: Path) -> None:
     file = tmp_path / "mm2.yaml"
     file.write_text(GOOD.replace("sourceConnector: {}", "sourceConnector: {pause: true, config: {offset.lag.max: 3}}"))

@@ -108,7 +108,8 @@ def test_worker_configs() -> None:
     assert config.settings(BA)[keys.OFFSET_STORAGE_REPLICATION_FACTOR] == 123
     assert config.settings(AB)[keys.TABLE["status.storage.replication.factor"]] == 456
     assert "status.storage.replication.factor" not in config.settings(BA).values
-    assert transactional_prefix(config.settings(AB)).startswith("a-mm2-")
+    assert config.source_connector(AB) == config.source_connector(BA) == "MirrorSourceConnector"
+    assert transactional_prefix(config.settings(AB), config.source_connector(AB)) == "a-mm2-MirrorSourceConnector-"
     producer = config.client("b", "producer", AB)
     assert producer[client_keys.MAX_REQUEST_SIZE] == 77
     assert producer[client_keys.SECURITY_PROTOCOL] == "SASL_SSL"

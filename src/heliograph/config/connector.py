@@ -88,14 +88,13 @@ class ConnectorConfig:
         return (self.flow,) if is_beating else ()
 
     @property
-    def source_connector(self) -> str:
-        """Progress is kept under the connector's name."""
-        return self.name
-
-    @property
     def notes_offsets(self) -> bool:
         """Connect lists them."""
         return True
+
+    def source_connector(self, flow: Flow) -> str:  # noqa: ARG002
+        """Progress is kept under the connector's name."""
+        return self.name
 
     def label(self, flow: Flow) -> str:  # noqa: ARG002
         """A connector is called by its name: many may have the same clusters."""

@@ -1,7 +1,7 @@
 """Any form of a configuration into another: properties, connectors' JSON, KafkaMirrorMaker2.
 
-`Form` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the other
-form cannot say. Invariant: reading back what was written gives every flow the settings it had.
+A `Reading` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the
+other form cannot say. Invariant: reading back what was written gives every flow the settings it had.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from heliograph.config.connector_json import read_connectors
 from heliograph.config.connector_writer import connector_files
 from heliograph.config.literal_secrets import has_literal_secret
+from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.config.parts import Parts, take_apart
 from heliograph.config.placeholders import Lookup, Resolver
 from heliograph.config.properties import as_map, parse_properties
@@ -27,7 +28,8 @@ from heliograph.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SOURCE_CONNECTOR = "MirrorSourceConnector"  # in a dedicated MM2
+    from heliograph.model import Flow
+
 _PROVIDER = re.compile(r"\$\{(env|file|dir):")
 _PROVIDER_CLASSES = {
     "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
@@ -73,15 +75,14 @@ def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Co
         if has_literal_secret(name, value)
     ]
     if form == "properties":
+        notes += _names_of_progress(reading.connectors)
         notes += [f"{flow} is {why}; it is written as not enabled." for flow, why in reading.paused.items()]
         return Converted({"mm2.properties": properties_text(raw.items(), _header(notes))}, notes)
     parts = take_apart(raw, reading.paused, Resolver(lookup, raw))
     notes += _unsaid(parts)
-    notes += [
-        f"{each.flow}: Connect keeps progress by the connector's name, here"
-        f" '{reading.connectors.get(each.flow, SOURCE_CONNECTOR)}'; under another name Java copies from the beginning."
-        for each in parts.flows
-    ]
+    notes += _names_of_progress(
+        {each.flow: reading.connectors.get(each.flow, SOURCE_CONNECTOR_NAME) for each in parts.flows}
+    )
     if form == "connectors":
         return Converted(connector_files(parts, notes), notes)
     text = resource_text(parts, api_version, notes)
@@ -102,6 +103,13 @@ def _with_providers(raw: dict[str, str]) -> dict[str, str]:
         return raw
     classes = {f"config.providers.{name}.class": _PROVIDER_CLASSES[name] for name in missing}
     return {**raw, "config.providers": ",".join((*declared, *missing)), **classes}
+
+
+def _names_of_progress(connectors: Mapping[Flow, str]) -> list[str]:
+    return [
+        f"{flow}: progress is kept by the source connector's name, here '{name}'; one of another name does not find it."
+        for flow, name in connectors.items()
+    ]
 
 
 def _unsaid(parts: Parts) -> list[str]:

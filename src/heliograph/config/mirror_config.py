@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from heliograph.config.types import Settings
     from heliograph.model import Flow
 
-SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"  # of every flow of a dedicated-mode file
+SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"  # of a flow in a dedicated-mode file
 
 
 class MirrorConfig(Protocol):
@@ -32,12 +32,11 @@ class MirrorConfig(Protocol):
         """Which flows heartbeats are written for."""
 
     @property
-    def source_connector(self) -> str:
-        """The name under which a source connector keeps its progress, and in its transactional ids."""
-
-    @property
     def notes_offsets(self) -> bool:
         """Whether checkpoints and heartbeats are noted as progress, as Connect does for whatever a connector writes."""
+
+    def source_connector(self, flow: Flow) -> str:
+        """The name under which the connector of a flow keeps its progress; also part of its transactional ids."""
 
     def label(self, flow: Flow) -> str:
         """What tasks and log lines call a flow; no two that run at once share it."""

@@ -59,14 +59,13 @@ class MirrorMakerConfig:
         return None
 
     @property
-    def source_connector(self) -> str:
-        """The source connector of every flow has Java MM2's name; the topic of progress tells the flows apart."""
-        return SOURCE_CONNECTOR_NAME
-
-    @property
     def notes_offsets(self) -> bool:
         """Nobody asks a file for its offsets."""
         return False
+
+    def source_connector(self, flow: Flow) -> str:
+        """As the flow's form names it, else as Java MM2 does: there the topic of progress tells the flows apart."""
+        return self.connectors.get(flow, SOURCE_CONNECTOR_NAME)
 
     def label(self, flow: Flow) -> str:
         """A flow is called by its clusters."""

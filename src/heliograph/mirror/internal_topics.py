@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys, store_keys
-from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.mirror.policy import make_policy
 from heliograph.mirror.topics import CreateTopic
 
@@ -72,7 +71,7 @@ def _compacted(name: str, replication_factor: int) -> CreateTopic:
     return CreateTopic(name, 1, replication_factor, (("cleanup.policy", "compact"),))
 
 
-def transactional_prefix(settings: Settings, connector: str = SOURCE_CONNECTOR_NAME) -> str:
+def transactional_prefix(settings: Settings, connector: str) -> str:
     """What the transactional ids of a source connector's tasks begin with, as Connect's: a task's number follows."""
     group_id = settings[keys.GROUP_ID] or f"{settings[keys.SOURCE_ALIAS]}-mm2"
     return f"{group_id}-{connector}-"

@@ -120,7 +120,7 @@ class FileHerder:
         kind, flow = self._part(name)
         if kind != "source":
             return []
-        with ConnectorOffsets(self._config, flow, self._config.source_connector, kind) as progress:
+        with ConnectorOffsets(self._config, flow, self._config.source_connector(flow), kind) as progress:
             # Flows into one cluster may share a topic of progress.
             return [entry for entry in progress.read() if entry[0].get("cluster") == flow.source]
 

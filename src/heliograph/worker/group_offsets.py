@@ -48,7 +48,7 @@ class FlowGroups:
 
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
-        self._connector = config.source_connector
+        self._connector = config.source_connector(flow)
         self.settings = config.settings(flow)
         self.rules = topic_rules(config, flow)
         self.names = group_filter(self.settings)

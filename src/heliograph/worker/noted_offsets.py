@@ -26,7 +26,7 @@ class NotedOffsets:
     """What one connector has noted since its start."""
 
     def __init__(self, config: MirrorConfig, flow: Flow, written: Written, kind: Kind) -> None:
-        self._connector = config.source_connector if config.notes_offsets else None
+        self._connector = config.source_connector(flow) if config.notes_offsets else None
         self._settings = config.settings(flow)
         self._holder = written.progress
         self._kind = kind

@@ -93,6 +93,7 @@ class SourceFlow:
     def _configure(self, config: MirrorConfig) -> None:
         flow = self.flow
         self._config = config
+        self._connector = config.source_connector(flow)
         self._settings = config.settings(flow)
         self._limits = RestartLimits.of(self._settings)
         self._consumer = config.client(flow.source, "consumer", flow)
@@ -210,7 +211,7 @@ class SourceFlow:
         ]:  # copying goes on without; the tasks say what they cannot write
             self._try_control("offset syncs", self._ensure_offset_syncs_topic)
         if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
-            fence_producers(self._written.records, transactional_prefix(self._settings, self._config.source_connector))
+            fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self._replicated = self._sync_topics()
         self._tell_troubles(TOPICS_STEP, self._replicated.troubles)
         if self._once:
@@ -383,9 +384,7 @@ class SourceFlow:
         self.status.note_control(f"task {task.number}", (words,))
 
     def _progress(self) -> Progress:
-        return read_progress(
-            self._written.progress, self._offsets_topic.name, self._config.source_connector, self.flow.source
-        )
+        return read_progress(self._written.progress, self._offsets_topic.name, self._connector, self.flow.source)
 
     def _partition_specs(self, task: FlowTask, progress: Progress) -> tuple[PartitionSpec, ...]:
         return tuple(

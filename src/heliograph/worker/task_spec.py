@@ -29,6 +29,7 @@ def task_spec(
     """Task `number` of `task_count`; `offsets_topic` is where it tells its progress, as it really is."""
     settings = config.settings(flow)
     consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
+    connector = config.source_connector(flow)
     is_exactly_once = settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
     rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
     return TaskSpec(
@@ -37,7 +38,7 @@ def task_spec(
         source=cluster_spec(config, flow.source, "consumer", flow),
         target=records_spec(config, flow),
         partitions=partitions,
-        connector=config.source_connector,
+        connector=connector,
         offsets_topic=offsets_topic.name,
         offsets_partition_count=offsets_topic.partition_count,
         commit_interval_ms=settings[keys.OFFSET_FLUSH_INTERVAL_MS],
@@ -45,9 +46,7 @@ def task_spec(
         offset_reset=consumer[client_keys.AUTO_OFFSET_RESET],
         limits=fetch_limits(consumer, settings),
         produce_limits=produce_limits(producer, settings),
-        transactional_id=transactional_prefix(settings, config.source_connector) + str(number)
-        if is_exactly_once
-        else None,
+        transactional_id=f"{transactional_prefix(settings, connector)}{number}" if is_exactly_once else None,
         transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
         bytes_per_s=max(1, rate // task_count) if rate else 0,
         tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
