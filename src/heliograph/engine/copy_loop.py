@@ -78,11 +78,8 @@ class CopyLoop:
             transaction_timeout_ms=spec.transaction_timeout_ms,
         )
         self._producer = self._make_producer(self._target, self._session)
-        self._clusters, self._sessions, self._producers = (
-            [self._source, self._target],
-            [self._session],
-            [self._producer],
-        )
+        self._clusters = [self._source, self._target]
+        self._sessions, self._producers = [self._session], [self._producer]
         if spec.progress is not None:
             holder = self._cluster(spec.progress)
             self._clusters.append(holder)
