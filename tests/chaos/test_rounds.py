@@ -1,4 +1,4 @@
-"""One short round of faults in each mode; `make chaos` plays longer ones, as many as asked for. One is in `make slow`."""
+"""A short round of faults in each mode, one of them in `make slow`; `make chaos` plays longer ones, as many as told."""
 
 from __future__ import annotations
 
