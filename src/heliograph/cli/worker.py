@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from heliograph.api.app import make_app
+from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
 from heliograph.cli.machine import MachineLookup, read_config_file
@@ -89,9 +90,11 @@ def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopp
     herder = _Herder()
     settings = config.settings
     levels = LogLevels()
-    app = make_app(Worker(cast("Herder", herder), config.plugins, levels))
-    with RestServer(app, rest_listeners(settings)) as server:
-        url = advertised_listener(settings, server.listeners[0], socket.gethostname()).url
+    listeners = rest_listeners(settings)
+    door = Door(config.rest, config.raw, config.resolver, listeners)
+    app = make_app(Worker(cast("Herder", herder), config.plugins, levels), door)
+    with RestServer(app, listeners, door.listener_tls) as server:
+        url = advertised_listener(settings, server.listeners, socket.gethostname()).url
         connect = ConnectWorker(config, engine, url, levels)
         try:
             connect.start()

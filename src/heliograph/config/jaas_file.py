@@ -1,7 +1,7 @@
 """A JAAS file, of which Connect's REST login needs one section: `KafkaConnect { Module required file="..."; };`.
 
-Read as Java reads it: `//`, `/* */` and `#` are comments, a value may be quoted with escapes, a section may have several
-modules. Invariant: a message names the file and what is missing, never a value.
+Read as Java reads it: `//`, `/* */` and `#` are comments, a value may be quoted with escapes, a section may have
+several modules. Invariant: a message names the file and what is missing, never a value.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ An extension that is not there is refused: it may be the one that was to keep st
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from heliograph.config import worker_keys as keys
@@ -40,9 +40,8 @@ _JAAS_OPTION = re.compile(r"""-Djava\.security\.auth\.login\.config==?("[^"]*"|'
 
 @dataclass(frozen=True, slots=True)
 class RestAccess:
-    """What is asked of callers. `tls` are the `ssl.*` of `https` listeners, None where there is no such listener."""
+    """What is asked of callers."""
 
-    tls: Settings | None = field(default=None, repr=False)
     client_auth: ClientAuth = "none"
     jaas_file: str = ""
     rules_file: str = ""
@@ -58,10 +57,10 @@ def rest_access(
 ) -> RestAccess:
     """What a file asks of those who call REST; raises ConfigError with what cannot be meant."""
     settings = Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in _OWN_KEYS if row.name in raw})
-    tls = https_settings(raw, resolver) if any(listener.is_https for listener in listeners) else None
-    client_auth = _client_auth(tls)
+    has_https = any(listener.is_https for listener in listeners)
+    client_auth = _client_auth(https_settings(raw, resolver)) if has_https else "none"
     jaas_file = _jaas_file(settings, lookup) if _has_login(settings) else ""
-    access = RestAccess(tls, client_auth, jaas_file, settings[keys.REST_RULES_FILE])
+    access = RestAccess(client_auth, jaas_file, settings[keys.REST_RULES_FILE])
     if access.rules_file and not access.knows_callers:
         raise ConfigError(
             f"{settings.written_as(keys.REST_RULES_FILE)}: rules need callers with names; add"
@@ -80,9 +79,7 @@ def https_settings(raw: Mapping[str, str], resolver: Resolver) -> Settings:
     return Settings({**values, "security.protocol": "SSL"}, prefix)
 
 
-def _client_auth(tls: Settings | None) -> ClientAuth:
-    if tls is None:
-        return "none"
+def _client_auth(tls: Settings) -> ClientAuth:
     found = tls[keys.SSL_CLIENT_AUTH]
     return "required" if found == "required" else "requested" if found == "requested" else "none"
 

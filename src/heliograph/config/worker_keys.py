@@ -88,9 +88,9 @@ LISTENERS = define(
     ("http://:8083",),
     FILE | WORKER,
     "Addresses on which the REST server listens, each `http://HOST:PORT` or `https://HOST:PORT`. Where the host is left"
-    " out, only this machine reaches it; `0.0.0.0` is every network. `https` takes its key from `listeners.https.ssl.*`,"
-    " or from `ssl.*` where none of those is set. In a dedicated-mode file it, or `rest.port`, makes `run` serve REST"
-    " for reading.",
+    " out, only this machine reaches it; `0.0.0.0` is every network. `https` takes its key from"
+    " `listeners.https.ssl.*`, or from `ssl.*` where none of those is set. In a dedicated-mode file it, or `rest.port`,"
+    " makes `run` serve REST for reading.",
 )
 REST_PORT = define(
     "rest.port",

@@ -32,6 +32,7 @@ from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
 from heliograph.worker.connector_run import ConnectorRun, RunState
 from heliograph.worker.restarts import RestartLimits, Restarts
+from heliograph.worker.session_keys import SessionKeys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +97,7 @@ class Reconciler:
         self._slots: dict[str, _Slot] = {}
         self._leads_since: int | None = None
         self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
+        self._session_keys = SessionKeys(self._configs, worker)
         self._wake = threading.Event()
         self._lock = threading.RLock()
         self._stopping = threading.Event()
@@ -205,6 +207,7 @@ class Reconciler:
                 return
             news = self._advance(stored)
             gone = [name for name in self._statuses.names() if name not in stored and name not in self._slots]
+        self._session_keys.keep_fresh()
         for name, told in news.items():
             self._publish(name, told, stored[name])
         for name in gone:
