@@ -120,9 +120,9 @@ def login_lines(folder: Path, *users: str) -> dict[str, str]:
 @contextmanager
 def guarded_worker(raw: Mapping[str, str], herder: FakeHerder | None = None, **more: Any) -> Iterator[RestWorker]:
     """The API as a worker's file secures it; its listeners are `listeners`, with port 0."""
-    plugins, log_levels = real_plugins(), LogLevels()
-    herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
     resolver = Resolver(MachineLookup(), raw)
+    plugins, log_levels = ConnectorPlugins({}, resolver), LogLevels()
+    herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
     listeners = rest_listeners(Settings({name: raw[name] for name in ("listeners",)}))
     door = Door(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)
     app = make_app(Worker(herder, plugins, log_levels), door, **more)

@@ -298,17 +298,22 @@ def test_where_a_login_is_asked_for_a_certificate_does_not_replace_it(tmp_path: 
         ("users: x", "it must be a list of rules"),
         ("- users: [a", "line .*cannot be read"),
         ("- see: .*", "line 1: the rule is for nobody"),
-        ("- users: a\n  sees: x", "'sees' is no part of a rule"),
+        ("- users: a\n  sees: x", "line 1: 'sees' is no part of a rule"),
         ("- a", "line 1: this is no part of a rule"),
         ("- users: a\n  see: '('", r"line 2: see: '\(' is not a pattern"),
         ("- users: a\n  see: [{x: y}]", "line 2: see: it must be a text or a list of texts"),
         ("- users: a\n  worker: all", "line 2: worker: it must be see or change"),
-        ("- certificates: payments", "'payments' is not the subject of a certificate"),
+        ("- certificates: payments", "line 1: 'payments' is not the subject of a certificate"),
     ],
 )
 def test_a_file_that_is_none_of_rules_is_told_with_its_line(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"rules.yaml: {words}"):
         parse_rules(text, "rules.yaml")
+
+
+@pytest.mark.parametrize("text", ["CN=a,O=b c", " CN=a , O=b c", "CN=a,  O=b c "])
+def test_a_subject_may_be_written_with_blanks(text: str) -> None:
+    assert subject_written(text) == ("certificate", "CN=a,O=b c")
 
 
 def test_all_problems_are_told_at_once() -> None:

@@ -10,7 +10,7 @@ and gets its config with secrets hidden.
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from heliograph.api.errors import MAY_NOT, NOT_LET_IN
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class Access(Enum):
-    """What a caller must be allowed to do."""
+    """What a caller must be allowed to do; the value is how the reference page tells it."""
 
-    NOTHING = auto()  # open also without a login, as in Connect: the endpoint refuses every call
-    BE_KNOWN = auto()  # any caller that has a name and a rule; lists are cut to what it may see
-    SEE_CONNECTOR = auto()
-    CHANGE_CONNECTOR = auto()
-    CREATE_CONNECTOR = auto()  # its name is in the body
-    WRITE_CONFIGS = auto()
-    SEE_WORKER = auto()
-    CHANGE_WORKER = auto()
+    NOTHING = "-"  # open also without a login, as in Connect: the endpoint refuses every call
+    BE_KNOWN = "any rule"  # lists are cut to what the caller may see
+    SEE_CONNECTOR = "`see`"
+    CHANGE_CONNECTOR = "`change`"
+    CREATE_CONNECTOR = "`change`, of the name in the body"
+    WRITE_CONFIGS = "`change`, of any connector"
+    SEE_WORKER = "`worker: see`"
+    CHANGE_WORKER = "`worker: change`"
 
 
 class Caller:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+import re
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -26,6 +27,7 @@ from heliograph.errors import ConfigError
 _SECTION = "KafkaConnect"
 _MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 _FILE = "file"
+_BLANKS = re.compile(r"\s*(?<!\\),\s*")
 
 
 class Principal(NamedTuple):
@@ -61,7 +63,8 @@ def subject_of(certificate: bytes) -> Principal:
 
 def subject_written(text: str) -> Principal:
     """The subject that a text names, however its blanks are written; raises ValueError for what is none."""
-    return Principal("certificate", x509.Name.from_rfc4514_string(text).rfc4514_string())
+    name = x509.Name.from_rfc4514_string(_BLANKS.sub(",", text.strip()))
+    return Principal("certificate", name.rfc4514_string())
 
 
 def _passwords(jaas_file: str) -> Renewed[dict[str, str]]:

@@ -55,7 +55,7 @@ def forwarding_context(settings: Callable[[], Settings]) -> Renewed[ssl.SSLConte
 
 def _listener_context(tls: Settings, client_auth: ClientAuth) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _allow_versions(context, tls)
+    _set_up(context, tls)
     context.verify_mode = _VERIFY[client_auth]
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
@@ -66,7 +66,7 @@ def _listener_context(tls: Settings, client_auth: ClientAuth) -> ssl.SSLContext:
 def _forwarding_context(tls: Settings) -> ssl.SSLContext:
     stores = _stores(tls)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _allow_versions(context, tls)
+    _set_up(context, tls)
     context.check_hostname = tls[client_keys.SSL_ENDPOINT_ALGORITHM].lower() == "https"
     if not stores.has_trusted:
         context.load_default_certs()
@@ -74,7 +74,7 @@ def _forwarding_context(tls: Settings) -> ssl.SSLContext:
     return context
 
 
-def _allow_versions(context: ssl.SSLContext, tls: Settings) -> None:
+def _set_up(context: ssl.SSLContext, tls: Settings) -> None:
     newest = tls[client_keys.SSL_PROTOCOL]
     enabled = tls[client_keys.SSL_ENABLED_PROTOCOLS]
     allowed = [name for name in _VERSIONS if name in enabled and name <= newest]
@@ -84,6 +84,7 @@ def _allow_versions(context: ssl.SSLContext, tls: Settings) -> None:
             " ssl.protocol allows; use TLSv1.2, TLSv1.3 or both."
         )
     context.minimum_version, context.maximum_version = _VERSIONS[allowed[0]], _VERSIONS[allowed[-1]]
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java whatever a truststore holds is an anchor
 
 
 def _stores(tls: Settings) -> Stores:

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -30,6 +31,8 @@ from heliograph.worker.connect_worker import ConnectWorker
 from heliograph.worker.log_levels import LogLevels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from heliograph.worker.connect_types import Herder
 
 log = logging.getLogger("heliograph")
@@ -60,7 +63,12 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     driver = SparkDriver(spark)
     engine = SparkEngine(driver, lease_timeout_ms=config.settings[keys.LEASE_TIMEOUT_MS])
     try:
-        _serve(config, engine, driver, stopping)
+        with serving(config, engine) as url:
+            log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)
+            while not stopping.wait(_POLL_S):
+                if driver.error is not None:
+                    raise EngineError(str(driver.error))
+            log.info("Stopping: flushing and committing progress ...")
     finally:
         engine.close()
     spark.remove_files()
@@ -86,7 +94,9 @@ class _Herder:
         raise NO_LEADER.error()
 
 
-def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopping: threading.Event) -> None:
+@contextmanager
+def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
+    """A worker of its group with REST, from the inside of the block on; gives REST's address."""
     herder = _Herder()
     settings = config.settings
     levels = LogLevels()
@@ -99,10 +109,6 @@ def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopp
         try:
             connect.start()
             herder.begun = connect.herder
-            log.info("Connect's REST API is at %s, group '%s'", server.url, config.group_id)
-            while not stopping.wait(_POLL_S):
-                if driver.error is not None:
-                    raise EngineError(str(driver.error))
-            log.info("Stopping: flushing and committing progress ...")
+            yield server.url
         finally:
             connect.stop()
