@@ -235,7 +235,10 @@ def test_a_config_may_take_what_a_rule_names(worker: RestWorker, monkeypatch: py
     assert worker.log_in("payments").ask("PUT", VALIDATE, HEARTBEAT).status == 200
     patched = worker.ask("PATCH", f"/connectors/{PAYMENTS}/config", config)
     assert patched.status == 200, patched.body
-    assert worker.ask("PATCH", f"/connectors/{PAYMENTS}/config", {"url": "https://${env:PAYMENTS_H}/a/b"}).status == 200
+    assert (
+        worker.ask("PATCH", f"/connectors/{PAYMENTS}/config", {"url": "https://${env:PAYMENTS_ALIAS}/a/b"}).status
+        == 200
+    )
 
 
 @given(st.text("ab/:.${}envfild", max_size=40))
