@@ -8,17 +8,24 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import trustme
+from click.testing import CliRunner
 
 from heliograph.api import body_reader
 from heliograph.api.protocol import RestProtocol
 from heliograph.api.routes import ROUTES
+from heliograph.cli.file_rest import WantedRest, rest_option, wanted_rest
+from heliograph.cli.machine import MachineLookup
+from heliograph.cli.main import cli
+from heliograph.config import dedicated
 from heliograph.config.jaas_file import login_modules
+from heliograph.config.mirror_maker import MirrorMakerConfig
 from heliograph.errors import ConfigError, KeyStoreError
 from tests.certificates import Authority
 from tests.interop.rest_story import ask
-from tests.rest_worker import RestWorker, guarded_worker, login_lines
+from tests.rest_worker import PASSWORD, RestWorker, guarded_worker, login_lines
 
 INTERNAL = [("POST", "/connectors/x/tasks"), ("PUT", "/connectors/x/fence")]
 
@@ -328,3 +335,62 @@ def test_headers_beyond_all_reason_are_refused() -> None:
     with guarded_worker(OPEN) as running, connected(running) as client:
         client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
         assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+# --- the REST of a file ---------------------------------------------------------------------------
+def wanted(text: str, *arguments: str) -> WantedRest | None:
+    """What `run FILE ARGUMENTS` would serve."""
+    config = load(f"clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n{text}")
+    found: list[WantedRest | None] = []
+
+    @click.command()
+    @rest_option
+    def command() -> None:
+        found.append(wanted_rest(config))
+
+    command(list(arguments), standalone_mode=False)
+    return found[0]
+
+
+def load(text: str) -> MirrorMakerConfig:
+    return dedicated.load(text, MachineLookup())
+
+
+def test_the_rest_of_a_file_has_the_same_door(authority: Authority, tmp_path: Path) -> None:
+    keys = {**login_lines(tmp_path, "ann"), **authority.lines("required")}
+    text = "\n".join(f"{key} = {value}" for key, value in keys.items())
+    for rest in (wanted(text), wanted(text.replace("listeners =", "x.y ="), "--rest", "https://127.0.0.1:0")):
+        assert rest is not None
+        assert [listener.url for listener in rest.listeners] == ["https://127.0.0.1:0"]
+        assert rest.door.listener_tls is not None
+        assert rest.door.challenge is not None
+    plain = wanted(text, "--rest", "0")
+    assert plain is not None
+    assert plain.door.challenge is not None, "a login is asked for also where there is no TLS"
+    assert plain.door.listener_tls is None
+
+
+def test_a_file_whose_door_cannot_be_made_serves_no_rest_at_all(caplog: pytest.LogCaptureFixture) -> None:
+    assert wanted("listeners = https://127.0.0.1:0") is None
+    assert "REST is not served: ssl.keystore.location: an https listener needs a key" in caplog.text
+    assert wanted("listeners = http://127.0.0.1:0\nrest.extension.classes = a.B") is None
+    with pytest.raises(ConfigError, match="needs a key"):
+        wanted("", "--rest", "https://127.0.0.1:0")
+
+
+# --- the commands ---------------------------------------------------------------------------------
+def test_the_commands_log_in_and_trust_whom_they_are_told_to(authority: Authority, tmp_path: Path) -> None:
+    def connectors(*options: object) -> object:
+        result = CliRunner().invoke(cli, ["connectors", "--url", running.url, "--json", *map(str, options)])
+        return result.output if result.exception is None else str(result.exception)
+
+    (tmp_path / "password").write_text(f"{PASSWORD}\n")
+    client = authority.issue("client")
+    login = ("--user", "ann", "--password-file", tmp_path / "password")
+    with guarded_worker({**login_lines(tmp_path, "ann"), **authority.lines("required")}) as running:
+        assert connectors("--ca-file", authority.file, "--cert-file", client, *login) == "[]\n"
+        refused = connectors("--ca-file", authority.file, "--cert-file", client)
+        assert refused == "User cannot access the resource. (HTTP 401)"
+        assert "cannot be trusted" in str(connectors(*login))
+        assert "--ca-file" in str(connectors(*login))
+        assert "broke off" in str(connectors("--ca-file", authority.file, *login))
