@@ -107,14 +107,15 @@ def test_a_stranger_is_refused_before_his_body_is_read(worker: RestWorker) -> No
         ("", "there is no section KafkaConnect"),
         ("KafkaClient { a.B required; };", "there is no section KafkaConnect"),
         ("KafkaConnect { a.B required; };", "must have one login module, .*PropertyFileLoginModule, not a.B"),
-        ("KafkaConnect { };", "must have one login module"),
+        ("KafkaConnect { };", "there is no section KafkaConnect"),
+        ("KafkaConnect { MODULE required file=a; MODULE required file=b; };", "must have one login module"),
         ("KafkaConnect { MODULE required; };", "lacks the option file"),
         ('KafkaConnect { MODULE required file="/none/x"; };', "/none/x: REST's login needs this file"),
-        ("KafkaConnect { MODULE required file=x }", "does not end with ';'"),
-        ("KafkaConnect { MODULE required file x; };", "is not of the form"),
-        ("KafkaConnect { MODULE required", "is not closed"),
-        ("KafkaConnect MODULE", "'{' is missing"),
-        ('KafkaConnect { MODULE required file="x; };', "a quote is not closed"),
+        ("KafkaConnect { MODULE required file=x }", "a semicolon is missing"),
+        ("KafkaConnect { MODULE required file x; };", "'=' is expected"),
+        ("KafkaConnect { MODULE required file=a;", "there is no section KafkaConnect"),
+        ("KafkaConnect MODULE", "there is no section KafkaConnect"),
+        ('KafkaConnect { MODULE required file="x; };', "a quote is opened and not closed"),
     ],
 )
 def test_a_jaas_file_that_names_no_users_is_a_sentence(tmp_path: Path, jaas: str, words: str) -> None:
@@ -138,7 +139,7 @@ def test_a_jaas_file_is_read_as_java_reads_it() -> None:
     };
     """
     found = login_modules(text, "KafkaConnect", "jaas.conf")
-    assert [tuple(module) for module in found] == [
+    assert [(module.class_name, module.options) for module in found] == [
         ("a.B", {"file": '/with "quotes"/x', "other": "plain"}),
         ("c.D", {}),
     ]

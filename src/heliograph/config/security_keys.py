@@ -55,8 +55,8 @@ SSL_CIPHER_SUITES = define(
 )
 
 # --- logins ---------------------------------------------------------------------------------------
-_SHARE = Check[float](lambda value: 0.5 <= value <= 1.0, "between 0.5 and 1.0")
-_JITTER = Check[float](lambda value: 0.0 <= value <= 0.25, "between 0 and 0.25")
+_SHARE: Check[float] = Check(lambda value: 0.5 <= value <= 1.0, "between 0.5 and 1.0")
+_JITTER: Check[float] = Check(lambda value: 0.0 <= value <= 0.25, "between 0 and 0.25")
 SASL_KERBEROS_SERVICE_NAME = define(
     "sasl.kerberos.service.name",
     STRING,

@@ -16,7 +16,6 @@ from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
     LoggerRecord,
-    RestartRecord,
     SessionKeyRecord,
     TargetStateRecord,
     TaskConfigRecord,
@@ -46,7 +45,6 @@ class ConfigChanges:
     configs: set[str] = field(default_factory=set)
     target_states: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
-    restarts: list[RestartRecord] = field(default_factory=list)
     log_levels: list[LoggerRecord] = field(default_factory=list)
 
 
@@ -92,8 +90,6 @@ class ConfigState:
                 changes.tasks.add(name)
             case TaskCountRecord(name, count):
                 _note(self._counts, name, count)
-            case RestartRecord():
-                changes.restarts.append(record)
             case LoggerRecord():
                 changes.log_levels.append(record)
             case SessionKeyRecord():
