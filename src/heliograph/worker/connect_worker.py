@@ -79,7 +79,8 @@ class ConnectWorker:
 
     def _admin(self, timeout_s: float) -> Admin:
         client = self._config.client
-        bootstrap = parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], client_keys.BOOTSTRAP_SERVERS.name)
+        key = client_keys.BOOTSTRAP_SERVERS
+        bootstrap = parse_bootstrap(client[key], key.name, client.raw.get(key.name))
         return Admin(_ALIAS, bootstrap, make_security(client, _ALIAS), "heliograph-worker", timeout_s=timeout_s)
 
     def _cluster_id(self) -> str:
