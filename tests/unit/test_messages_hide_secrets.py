@@ -16,6 +16,7 @@ from heliograph.config.redaction import redact_text, shown_name
 from heliograph.config.types import HIDDEN
 from heliograph.config.worker_file import examine_worker
 from heliograph.engine.crash_report import trace_of, unexpected
+from heliograph.errors import ClusterError
 from heliograph.worker.checks import examine_all
 
 CANARY = "c4nary-5f0e"
@@ -48,7 +49,6 @@ class Machine:
         "A->B.topics=(${PW}",
         "A->B.topic.filter.class=${PW}",
         "A->B.replication.policy.class=com.${PW}",
-        "A.bootstrap.servers=${PW}",
         "emit.heartbeats.enabled=${PW}",
     ],
 )
@@ -57,6 +57,12 @@ def test_a_wrong_value_is_told_as_it_was_written(line: str) -> None:
     told = "\n".join((*report.problems, *report.warnings, *report.notes))
     assert "${PW}" in "\n".join(report.problems)
     assert CANARY not in told
+
+
+def test_a_wrong_address_is_told_as_it_was_written() -> None:
+    with pytest.raises(ClusterError) as told:
+        examine_all(FILE + "A.bootstrap.servers=${PW}", Machine())
+    assert str(told.value) == "A.bootstrap.servers: '${PW}' is not host:port."
 
 
 @pytest.mark.parametrize(

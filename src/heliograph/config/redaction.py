@@ -27,7 +27,7 @@ _SECRET_OPTION = re.compile(
     rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*)["']?\s*[=:]\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;,&]+)""",
     re.IGNORECASE,
 )
-_URL_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
+_URL_CREDENTIALS = re.compile(r"(\w+://)[^\s@]+@")  # a password may have a slash, although it ought not to
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"""["';+=(){}]|PRIVATE KEY""")
 _LONGEST_PLAIN_NAME = 32  # a line of PEM has 64 letters and no dot
