@@ -295,12 +295,11 @@ def test_what_a_run_shows_while_it_copies_and_when_it_crashes(world: World) -> N
         kinds = ("Source", "Checkpoint", "Heartbeat")
         world.ask_everything(f"http://127.0.0.1:{rest}", [f"A->B.Mirror{kind}Connector" for kind in kinds])
         assert list(events.rglob("*")), "Spark has written no event log"
-        # The JVM writes a report of its crash, and our own process would leave a core dump.
         jvm = next(child for child in psutil.Process(process.pid).children() if "java" in child.name())
-        jvm.send_signal(signal.SIGSEGV)
+        for pid in (process.pid, jvm.pid, *(each.pid for each in python_workers(process.pid))):
+            assert psutil.Process(pid).rlimit(psutil.RLIMIT_CORE)[0] == 0
+        jvm.send_signal(signal.SIGSEGV)  # the JVM writes a report of its crash
         wait_for(lambda: list(world.current.glob("hs_err*")), 30)
-        process.send_signal(signal.SIGABRT)
-        process.wait(30)
     finally:
         end(process)
 

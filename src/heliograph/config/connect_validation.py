@@ -164,10 +164,13 @@ class _Validation:
             resolved = self._resolver.resolve(row.name, text)
         except ConfigError as error:
             return Validated(entry, redact_value(row.name, text), error.problems)
-        value, errors = _parsed(row, resolved, text)
+        value, errors = _parsed(row, resolved)
+        if errors and resolved != text:  # what a config provider holds is not ours to show
+            unfit = f"Invalid value {text} for configuration {row.name}: What the placeholder stands for does not fit"
+            return Validated(entry, text, (unfit,))
         if value is None:
             return Validated(entry, None, errors)
-        is_placeholder = resolved != text  # what a config provider holds is not ours to show
+        is_placeholder = resolved != text
         return Validated(entry, text if is_placeholder and row.type is not PASSWORD else shown(row, value), errors)
 
     def _contradictions(self) -> Iterator[tuple[str, str]]:
@@ -197,9 +200,9 @@ class _Validation:
             yield _NOT_EXACTLY_ONCE
 
 
-def _parsed(row: Key[Any], text: str, written: str) -> tuple[Any, tuple[str, ...]]:
-    """The value and what is wrong with it, as Kafka's ConfigDef says it, with the value as it was written."""
-    invalid = f"Invalid value {HIDDEN if row.type is PASSWORD else written} for configuration {row.name}"
+def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[str, ...]]:
+    """The value and what is wrong with it, as Kafka's ConfigDef says it."""
+    invalid = f"Invalid value {HIDDEN if row.type is PASSWORD else text} for configuration {row.name}"
     try:
         value = row.type.parse(text)
     except ValueError:
@@ -216,7 +219,7 @@ def _parsed(row: Key[Any], text: str, written: str) -> tuple[Any, tuple[str, ...
     if check is not None and not check.holds(value):
         return value, (f"{invalid}: {_in_javas_words(check)}",)
     try:
-        row.parse(text, shown_as=written)
+        row.parse(text)
     except ConfigError as error:
         return value, (f"{invalid}: {str(error).partition(': ')[2]}",)
     return value, ()
