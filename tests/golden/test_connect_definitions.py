@@ -37,6 +37,12 @@ MEMBERS = [
 OTHER_DEFAULTS = {"refresh.topics.interval.seconds", "refresh.groups.interval.seconds"}
 
 
+ENV_PROVIDER = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
+
+
 class NoLookup:
     def variable(self, name: str) -> str | None:
         return {"ALIAS": "A", "SECRET": "s"}.get(name)
@@ -97,7 +103,7 @@ GOOD = {"name": "c", "connector.class": "MirrorSource", "source.cluster.alias": 
 
 def errors(kind: Kind = "source", worker: dict[str, str] | None = None, **changes: str | None) -> dict[str, list[str]]:
     config: dict[str, str | None] = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
-    catalogue = ConnectorPlugins(worker or {}, Resolver(NoLookup(), {}))
+    catalogue = ConnectorPlugins(worker or {}, Resolver(NoLookup(), worker or {}))
     told = catalogue.validate(CLASSES[kind], config)
     found = {each["value"]["name"]: each["value"]["errors"] for each in told["configs"] if each["value"]["errors"]}
     assert told["error_count"] == sum(map(len, found.values())) == len(catalogue.errors(CLASSES[kind], config))
@@ -212,7 +218,7 @@ def test_a_refused_override_is_told_with_its_key() -> None:
 
 
 def test_a_secret_is_never_shown() -> None:
-    catalogue = plugins()
+    catalogue = ConnectorPlugins(ENV_PROVIDER, Resolver(NoLookup(), ENV_PROVIDER))
     config = GOOD | {"sasl.jaas.config": "module required password=p;", "source.cluster.alias": "${env:ALIAS}"}
     told = {each["value"]["name"]: each["value"] for each in catalogue.validate(CLASSES["source"], config)["configs"]}
     assert told["sasl.jaas.config"]["value"] == "[hidden]"
@@ -220,7 +226,9 @@ def test_a_secret_is_never_shown() -> None:
 
 
 def test_a_placeholder_that_nobody_fills_is_told() -> None:
-    assert errors(topics="${env:NOBODY}") == {"topics": ["topics: the environment variable NOBODY is not set."]}
+    why = {"topics": ["topics: the environment variable NOBODY is not set."]}
+    assert errors(worker=ENV_PROVIDER, topics="${env:NOBODY}") == why
+    assert "add 'config.providers = env'" in str(errors(topics="${env:NOBODY}"))
 
 
 def test_names_and_aliases_of_the_plugins() -> None:

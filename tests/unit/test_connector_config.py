@@ -188,9 +188,22 @@ def test_an_unknown_policy_is_named() -> None:
 
 
 def test_secrets_are_resolved_when_they_are_needed() -> None:
-    config = connector(source__cluster__sasl__jaas__config="${env:SECRET}")
+    provider = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    config = connector(provider, source__cluster__sasl__jaas__config="${env:SECRET}")
     assert config.raw["source.cluster.sasl.jaas.config"] == "${env:SECRET}"
     assert config.client("source", "consumer", FLOW)[client_keys.SASL_JAAS_CONFIG] == "from the environment"
+
+
+def test_a_connector_cannot_reach_for_what_its_worker_does_not_declare() -> None:
+    config = connector(
+        {"producer.sasl.jaas.config": "${env:SECRET}"}, source__cluster__sasl__jaas__config="${env:SECRET}"
+    )
+    with pytest.raises(ConfigError, match=r"source.cluster.sasl.jaas.config: .*add 'config.providers = env'"):
+        config.client("source", "consumer", FLOW)
+    assert config.records_client(FLOW)[client_keys.SASL_JAAS_CONFIG] == "from the environment"
 
 
 def test_names_in_kafka_are_the_connectors_own() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +14,7 @@ from uuid import UUID
 import pytest
 
 from heliograph.engine.lease import LeaseClient, LeaseServer, encode_assignment
+from heliograph.engine.lease_channel import Channel, NotOurPeerError, introduce, welcome
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
@@ -110,6 +114,107 @@ def test_a_wrong_token_gets_no_answer(driver: Driver) -> None:
     client.report(TaskReport())
     assert "silent" in eventually(lambda: lost(client))
     assert driver.reports == []
+
+
+class Wire:
+    """Passes bytes on between a task and its driver and keeps them."""
+
+    def __init__(self, driver: Address) -> None:
+        self.seen = bytearray()
+        self._driver = driver
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = Address("127.0.0.1", self._listener.getsockname()[1])
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            task, _peer = self._listener.accept()
+            driver = socket.create_connection(self._driver)
+            threading.Thread(target=self._pass_on, args=(driver, task), daemon=True).start()
+            self._pass_on(task, driver)
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                self.seen += data
+                other.sendall(data)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def test_the_token_never_crosses_the_wire(driver: Driver) -> None:
+    wire = Wire(driver.server.address)
+    client = LeaseClient(LeaseSpec(wire.address, driver.server.token, 5000), "task-0", 2)
+    client.report(TaskReport())
+    eventually(lambda: driver.reports)
+    assert b"task-0" in wire.seen
+    assert driver.server.token.encode() not in wire.seen
+    client.close()
+    wire.close()
+
+
+def test_a_task_does_not_listen_to_a_driver_that_cannot_prove_itself() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = LeaseClient(LeaseSpec(Address("127.0.0.1", listener.getsockname()[1]), "x", 60_000), "task-0", 1)
+        client.report(TaskReport())
+        impostor, _peer = listener.accept()
+        impostor.sendall(b"00" * 32 + b"\n" + b"00" * 32 + b' {"stop": "enough"}\n')
+        assert "somebody else answers" in eventually(lambda: lost(client))
+        assert client.stop_reason is None
+
+
+def connected(driver: Driver) -> socket.socket:
+    return socket.create_connection(driver.server.address, timeout=10)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(b'{"token": "x", "task": "task-0", "attempt": 2}\n', id="no code"),
+        pytest.param(b"00" * 32 + b"\n" + b"00" * 32 + b' {"task": "task-0", "attempt": 2}\n', id="a wrong code"),
+        pytest.param(b"x" * 100_000, id="a line without an end"),
+        pytest.param(b"\xff\n\xff\n", id="no text"),
+    ],
+)
+def test_a_stranger_is_left_without_a_word(driver: Driver, words: bytes) -> None:
+    with connected(driver) as stranger:
+        assert len(stranger.recv(100)) == 65  # the number that is to be answered
+        with contextlib.suppress(OSError):
+            stranger.sendall(words)
+            stranger.shutdown(socket.SHUT_WR)
+            assert stranger.recv(100) == b""
+    assert driver.reports == []
+
+
+def test_a_stranger_who_says_nothing_is_sent_away() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(TimeoutError):
+        welcome(ours, "token", within_s=0.05)
+
+
+def both_ends(token: str) -> tuple[Channel, Channel, socket.socket, socket.socket]:
+    """A driver's channel and a task's, each over a socket of its own."""
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(10)
+    met: queue.Queue[Channel] = queue.Queue()
+    threading.Thread(target=lambda: met.put(welcome(ours, token, 10)[0]), daemon=True).start()
+    task = introduce(theirs, token, {"task": "t"})
+    return met.get(timeout=10), task, ours, theirs
+
+
+def test_a_line_that_is_sent_again_or_changed_is_refused() -> None:
+    for tamper in (lambda line: line * 2, lambda line: line.replace(b"1", b"2")):
+        driver, task, ours, theirs = both_ends("token")
+        taken = bytearray()
+        driver._lines.write = lambda line, taken=taken: taken.extend(line + b"\n")  # type: ignore[method-assign]
+        driver.send({"stop": "1"})
+        ours.sendall(tamper(bytes(taken)))
+        with pytest.raises(NotOurPeerError):
+            task.receive()
+            task.receive()
+        ours.close()
+        theirs.close()
 
 
 def test_the_token_does_not_show(driver: Driver) -> None:

@@ -29,6 +29,7 @@ PEM = "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----"
         ("A.x", "a=1;client.secret = 'canary'"),
         ("A.x", '{"user": "u", "password": "canary"}'),
         ("A.x", "https://user:canary@host/path"),
+        ("A.x", "https://user:a/canary@host/path"),
         ("A.x", PEM),
         ("A.x", PEM.removesuffix("-----END PRIVATE KEY-----")),
     ],

@@ -233,7 +233,9 @@ def test_secrets_of_kubernetes_own_config_provider_are_read_from_the_folder(tmp_
     )
     result = call(tmp_path, "explain", text, "client.rack", "--secrets", str(tmp_path / "secrets"))
     assert result.exit_code == 0, result.output
-    assert "us->eu, consumer of us: r1" in result.output
+    assert f"us->eu, consumer of us: ${{dir:{tmp_path}/secrets/login:rack}}" in result.output
+    assert "error" not in result.output  # it was found
+    assert "r1" not in result.output
 
 
 def test_a_value_is_explained_by_its_path(tmp_path: Path) -> None:

@@ -20,8 +20,10 @@ from heliograph.cli.run import run
 from heliograph.cli.translate import translate
 from heliograph.cli.validate import validate
 from heliograph.cli.worker import worker
+from heliograph.engine.crash_report import trace_of
 from heliograph.errors import ConfigError, HeliographError
 
+EXIT_FAULT = 1
 EXIT_CONFIG = 2  # what the user wrote
 EXIT_START = 3  # what the world did not let us begin, as in connect-mirror-maker.sh
 
@@ -60,3 +62,6 @@ def main() -> None:
         for problem in problems:
             click.echo(f"error: {problem}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_START)
+    except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
+        click.echo(trace_of(error), err=True)
+        sys.exit(EXIT_FAULT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import threading
 import time
@@ -33,6 +34,7 @@ log = logging.getLogger("heliograph")
 EXIT_PARTITIONS_FAILED = 1
 EXIT_START = 3
 _POLL_S = 0.5
+_SECRET_CONF = re.compile(r"(?i)(password|secret|token|(access|secret)[._]?key)$")
 
 
 @click.command()
@@ -119,12 +121,18 @@ def spark_pairs(confs: Sequence[str]) -> dict[str, str]:
         name, equals, value = conf.partition("=")
         if not equals or not name.startswith("spark."):
             raise ConfigError(f"--conf {name}: write it as spark.name=value.")
+        if _SECRET_CONF.search(name):
+            raise ConfigError(
+                f"--conf {name}: everyone on this machine can read a command line; write it into spark-defaults.conf"
+                " in the folder that SPARK_CONF_DIR names."
+            )
         pairs[name] = value
     return pairs
 
 
 def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
-    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs))
+    is_allowed = config.settings(config.flows[0])[keys.UNENCRYPTED_SECRETS_ALLOWED]
+    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs), is_allowed)
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:

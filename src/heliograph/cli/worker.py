@@ -53,7 +53,8 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     Without FILE the worker is configured by CONNECT_* variables, as in Connect's containers.
     """
     config = _load(file)
-    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
+    is_allowed = config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED]
+    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), is_allowed)
     make_screen(verbose=verbose).close()
     for warning in config.warnings:
         log.warning("%s", warning)

@@ -19,7 +19,8 @@ from heliograph.config.connect_definitions import (
     shown,
 )
 from heliograph.config.connector import CLASSES, ConnectorConfig, kind_of
-from heliograph.config.types import BOOLEAN, DOUBLE, INT, LONG, PASSWORD, SHORT, at_least
+from heliograph.config.redaction import redact_value
+from heliograph.config.types import BOOLEAN, DOUBLE, HIDDEN, INT, LONG, PASSWORD, SHORT, at_least
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class _Validation:
         self._kind = kind
         self._config = config
         self._given = {name: value for name, value in config.items() if value is not None}
-        self._resolver = resolver
+        self._resolver = resolver.declared_only()
         name = self._given.get("name", "")
         self._connector = ConnectorConfig(name, self._given, worker, resolver)
 
@@ -133,7 +134,8 @@ class _Validation:
         found |= {row.name: self._validated(row) for row in self._known_beyond(found)}
         contradictions = () if any(each.errors for each in found.values()) else tuple(self._contradictions())
         for name, why in (*self._refused(), *contradictions):
-            before = found.get(name, Validated(own_definition(name), self._given.get(name)))
+            given = redact_value(name, self._given[name]) if name in self._given else None
+            before = found.get(name, Validated(own_definition(name), given))
             found[name] = before._replace(errors=(*before.errors, why))
         for name, value in self._config.items():
             if value is None:
@@ -161,15 +163,15 @@ class _Validation:
         try:
             resolved = self._resolver.resolve(row.name, text)
         except ConfigError as error:
-            return Validated(entry, text, error.problems)
+            return Validated(entry, redact_value(row.name, text), error.problems)
         value, errors = _parsed(row, resolved)
         if errors and resolved != text:  # what a config provider holds is not ours to show
             unfit = f"Invalid value {text} for configuration {row.name}: What the placeholder stands for does not fit"
             return Validated(entry, text, (unfit,))
-        if errors:
-            return Validated(entry, None if value is None else shown(row, value), errors)
+        if value is None:
+            return Validated(entry, None, errors)
         is_placeholder = resolved != text
-        return Validated(entry, text if is_placeholder and row.type is not PASSWORD else shown(row, value))
+        return Validated(entry, text if is_placeholder and row.type is not PASSWORD else shown(row, value), errors)
 
     def _contradictions(self) -> Iterator[tuple[str, str]]:
         flow = self._connector.flow
@@ -200,7 +202,7 @@ class _Validation:
 
 def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[str, ...]]:
     """The value and what is wrong with it, as Kafka's ConfigDef says it."""
-    invalid = f"Invalid value {text} for configuration {row.name}"
+    invalid = f"Invalid value {HIDDEN if row.type is PASSWORD else text} for configuration {row.name}"
     try:
         value = row.type.parse(text)
     except ValueError:

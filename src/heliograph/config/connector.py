@@ -13,13 +13,14 @@ keep their placeholders until they are needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from heliograph.config import client_keys, keys
 from heliograph.config.names import ROLES
-from heliograph.config.overlays import Layer, is_every_clients, is_own_client_key, origins
+from heliograph.config.overlays import Layer, is_every_clients, is_own_client_key
+from heliograph.config.resolved import resolved_view
 from heliograph.config.types import Scope, Settings, split_list
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
@@ -50,8 +51,8 @@ class ConnectorConfig:
     """A connector and the worker it runs in; both maps as they were written."""
 
     name: str
-    raw: Mapping[str, str]
-    worker: Mapping[str, str]
+    raw: Mapping[str, str] = field(repr=False)
+    worker: Mapping[str, str] = field(repr=False)
     resolver: Resolver
 
     @property
@@ -105,7 +106,8 @@ class ConnectorConfig:
         of_worker = self._view(self.worker, [_own("", _is_workers)])
         own = self._view(self.raw, [_own("", _is_connectors)])
         aliases = {keys.SOURCE_ALIAS.name: flow.source, keys.TARGET_ALIAS.name: flow.target}
-        return Settings({**_DEFAULTS, **of_worker.values, **own.values, **aliases})
+        values = {**_DEFAULTS, **of_worker.values, **own.values, **aliases}
+        return Settings(values, raw=_raw_of(of_worker, own))
 
     def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
         """A client of the source's or the target's cluster, as the connector's own clients are made."""
@@ -128,7 +130,10 @@ class ConnectorConfig:
         own = self._view(self.raw, [_own("producer.override.", allowed)])
         names = {key: f"producer.override.{key}" for key in own.values}
         return Settings(
-            {**of_worker.values, **own.values}, "producer.", {"bootstrap.servers": "bootstrap.servers"} | names
+            {**of_worker.values, **own.values},
+            "producer.",
+            {"bootstrap.servers": "bootstrap.servers"} | names,
+            _raw_of(of_worker, own),
         )
 
     def progress_client(self, flow: Flow) -> Settings | None:
@@ -149,19 +154,14 @@ class ConnectorConfig:
                     yield prefix + key, f"{words} in the connector configuration."
 
     def _view(self, raw: Mapping[str, str], layers: Iterable[Layer], prefix: str = "") -> Settings:
-        return resolved_view(raw, layers, self.resolver, prefix)
+        # The worker's file is its operator's; a connector comes from whoever reaches the REST API.
+        resolver = self.resolver if raw is self.worker else self.resolver.declared_only()
+        return resolved_view(raw, layers, resolver, prefix)
 
 
 def worker_client(worker: Mapping[str, str], resolver: Resolver) -> Settings:
     """How a worker reaches its own cluster, where its three topics are."""
     return resolved_view(worker, [_own("", is_every_clients), _own("", _is_connection)], resolver)
-
-
-def resolved_view(raw: Mapping[str, str], layers: Iterable[Layer], resolver: Resolver, prefix: str = "") -> Settings:
-    """What the layers take of a map, the last one winning, placeholders resolved."""
-    written_as = {key: places[-1].name for key, places in origins(raw, layers).items()}
-    values = {key: resolver.resolve(name, raw[name]) for key, name in written_as.items()}
-    return Settings(values, prefix, written_as)
 
 
 def policy_name(worker: Mapping[str, str]) -> str:
@@ -186,6 +186,11 @@ def _connection(client: Settings) -> tuple[frozenset[str], dict[str, str]]:
     servers = frozenset(split_list(client.values.get(client_keys.BOOTSTRAP_SERVERS.name, "")))
     others = {key: value for key, value in client.values.items() if _is_connection(key) and key != "bootstrap.servers"}
     return servers, others
+
+
+def _raw_of(below: Settings, above: Settings) -> dict[str, str]:
+    """Values as they were written, where one view lies over the other."""
+    return {key: text for key, text in below.raw.items() if key not in above.values} | above.raw
 
 
 def _own(prefix: str, takes: Callable[[str], bool]) -> Layer:

@@ -187,7 +187,7 @@ class _Examination:
             if name not in self._raw:
                 continue
             try:
-                if keys.ENABLED.parse(self._resolver.resolve(name, self._raw[name]), written_as=name):
+                if keys.ENABLED.parse(self._resolver.resolve(name, self._raw[name]), name, self._raw[name]):
                     flows.append(flow)
             except ConfigError as error:
                 self._add(error.problems)

@@ -1,6 +1,6 @@
 """Why a key has its value: for each flow or client, the value, the line it stands on and the rule by which it won.
 
-Values are shown without secrets. A value that holds a placeholder is shown resolved only where the table knows its key.
+Values are shown without secrets, and a placeholder as it is written: what it holds is not for a screen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.config.keys import TABLE
 from heliograph.config.names import parse_name
 from heliograph.config.places import shown
-from heliograph.config.redaction import is_secret, redact_value
+from heliograph.config.redaction import redact_value
 from heliograph.config.reference import shown_value
 from heliograph.config.suggest import did_you_mean
 from heliograph.config.types import HIDDEN, PASSWORD, Key, Scope
@@ -83,7 +83,7 @@ def _clients(row: Key[object], flow: Flow) -> Iterator[tuple[str, str]]:
 def _of_file(config: MirrorMakerConfig, row: Key[object]) -> Explanation:
     if row.name not in config.raw:
         return Explanation("file", shown_value(row, row.default), "default")
-    return Explanation("file", _shown(config, row, row.name), _place(config, row.name))
+    return Explanation("file", redact_value(row.name, config.raw[row.name]), _place(config, row.name))
 
 
 def _made(
@@ -94,15 +94,9 @@ def _made(
         default = HIDDEN if row.type is PASSWORD and row.default else shown_value(row, row.default)
         return Explanation(where, default, "default" + (" of Heliograph" if row.mm2_default is not None else ""))
     told = [_place(config, place.name) + (f" ({place.rule})" if not config.paths else "") for place in places]
-    return Explanation(where, _shown(config, row, places[-1].name), told[-1], tuple(reversed(told[:-1])))
+    value = redact_value(places[-1].name, config.raw[places[-1].name])
+    return Explanation(where, value, told[-1], tuple(reversed(told[:-1])))
 
 
 def _place(config: MirrorMakerConfig, name: str) -> str:
     return f"line {config.lines[name]}: {shown(name, config.paths)}"
-
-
-def _shown(config: MirrorMakerConfig, row: Key[object], name: str) -> str:
-    raw = config.raw[name]
-    if is_secret(name) or row.type is PASSWORD:
-        return redact_value(name, raw)
-    return redact_value(name, config.resolver.resolve(name, raw))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.config.properties import parse_properties
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ConfigText:
     """A file's text, its name, and the folder of the secrets it may refer to."""
 
-    text: str
+    text: str = field(repr=False)
     name: str = ""
     secrets: SecretsFolder | None = None
 

@@ -375,6 +375,14 @@ LEASE_TIMEOUT_MS = define(
     at_least(1_000),
     ours=True,
 )
+UNENCRYPTED_SECRETS_ALLOWED = define(
+    "heliograph.spark.unencrypted.secrets.allowed",
+    BOOLEAN,
+    default=False,
+    scope=SOURCE,
+    doc="Whether passwords and keys may travel to executors of another machine where Spark does not encrypt that way.",
+    ours=True,
+)
 THROTTLE_BYTES_PER_SECOND = define(
     "heliograph.throttle.bytes.per.second",
     LONG,

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from heliograph.config import client_keys, keys
 from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.config.overlays import Layer, Origin, client_layers, origins, settings_layers
-from heliograph.config.types import Settings
+from heliograph.config.resolved import resolved_view
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from heliograph.config.placeholders import Resolver
+    from heliograph.config.types import Settings
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class MirrorMakerConfig:
     `connectors`, the names of its source connectors, by which Connect keeps progress.
     """
 
-    raw: Mapping[str, str]
+    raw: Mapping[str, str] = field(repr=False)
     clusters: tuple[str, ...]
     flows: tuple[Flow, ...]
     warnings: tuple[str, ...]
@@ -87,7 +88,8 @@ class MirrorMakerConfig:
         return tuple(
             pair
             for pair, name in names.items()
-            if name in self.raw and keys.ENABLED.parse(self.resolver.resolve(name, self.raw[name]), written_as=name)
+            if name in self.raw
+            and keys.ENABLED.parse(self.resolver.resolve(name, self.raw[name]), name, self.raw[name])
         )
 
     @property
@@ -110,6 +112,6 @@ class MirrorMakerConfig:
         return tuple(dict.fromkeys((*self.flows, *self.heartbeat_flows)))
 
     def _view(self, layers: tuple[Layer, ...], prefix: str, fixed: Mapping[str, str] | None = None) -> Settings:
-        written_as = {key: places[-1].name for key, places in origins(self.raw, layers).items()}
-        values = {key: self.resolver.resolve(name, self.raw[name]) for key, name in written_as.items()}
-        return Settings({**values, **(fixed or {})}, prefix, written_as)
+        view = resolved_view(self.raw, layers, self.resolver, prefix)
+        view.values |= fixed or {}
+        return view

@@ -4,8 +4,12 @@ Two forms meet in users' files. `${NAME}` is what container images substitute be
 `${provider:key}` and `${provider:path:key}` are Kafka's own (KIP-297, KIP-421). Both are resolved late, by
 `Resolver.resolve`, so that a secret never has to be stored. The outside world comes in through `Lookup`.
 
+The author of a file may name any variable and file: who can write the one can read the other. A connector comes from
+whoever reaches the REST API, so it gets `declared_only`: what the worker's file declares, within its `allowed.paths`
+and `allowlist.pattern`.
+
 Invariants: a value without `${` is returned as it is; an unknown variable or provider is an error, never the text
-itself.
+itself; no message holds what a placeholder stands for.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PACKAGE = "org.apache.kafka.common.config.provider."
 _KINDS_BY_CLASS = {
     "FileConfigProvider": "file",
     "DirectoryConfigProvider": "dir",
@@ -45,12 +50,26 @@ class _Provider:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-class Resolver:
-    """Replaces placeholders by what the machine says at the time of the call."""
+_FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
 
-    def __init__(self, lookup: Lookup, properties: Mapping[str, str]) -> None:
+
+class Resolver:
+    """Replaces placeholders by what the machine says at the time of the call.
+
+    Kafka wants providers declared; env, file and dir also work here without a declaration.
+    """
+
+    def __init__(self, lookup: Lookup, properties: Mapping[str, str], *, declared_only: bool = False) -> None:
         self._lookup = lookup
-        self._providers = _declared_providers(properties)
+        self._properties = properties
+        declared = _declared_providers(properties)
+        self._providers = declared if declared_only else _FREE | declared
+        variables = declared.values() if declared_only else (_FREE["env"],)
+        self._variables = next((each for each in variables if each.kind == "env"), None)
+
+    def declared_only(self) -> Resolver:
+        """The same for somebody who may use no more than the declared providers."""
+        return Resolver(self._lookup, self._properties, declared_only=True)
 
     def resolve(self, key: str, value: str) -> str:
         """The value of `key` with every placeholder replaced."""
@@ -74,10 +93,14 @@ class Resolver:
         if not colon:
             if not _VARIABLE.fullmatch(name):
                 raise ConfigError(f"{key}: ${{{body}}} is not a variable name.")
-            return self._variable(key, name, _Provider("env"))
+            if self._variables is None:
+                raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration('env')}.")
+            return self._variable(key, name, self._variables)
         provider = self._providers.get(name)
+        if provider is None and name in _FREE:
+            raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration(name)}.")
         if provider is None:
-            known = ", ".join(sorted(self._providers))
+            known = ", ".join(sorted(self._providers)) or "declared"
             raise ConfigError(f"{key}: ${{{body}}} names the config provider '{name}', which is not one of {known}.")
         if provider.kind == "env":
             return self._variable(key, rest.rpartition(":")[2], provider)
@@ -94,6 +117,8 @@ class Resolver:
     def _from_path(self, key: str, provider: _Provider, path: str, entry: str) -> str:
         _check_allowed(key, provider, path)
         if provider.kind == "dir":
+            if "/" in entry:
+                raise ConfigError(f"{key}: '{entry}' is not the name of a file in the folder {path}.")
             text = self._lookup.read_text(f"{path.rstrip('/')}/{entry}")
             if text is None:
                 raise ConfigError(f"{key}: there is no readable file '{entry}' in the folder {path}.")
@@ -117,9 +142,16 @@ def _check_allowed(key: str, provider: _Provider, path: str) -> None:
         raise ConfigError(f"{key}: {path} is outside of the provider's allowed.paths.")
 
 
+def _declaration(kind: str) -> str:
+    class_name = next(name for name, each in _KINDS_BY_CLASS.items() if each == kind)
+    return (
+        f"a connector may use what its worker declares; add 'config.providers = {kind}' and"
+        f" 'config.providers.{kind}.class = {_PACKAGE}{class_name}' to the worker's file"
+    )
+
+
 def _declared_providers(properties: Mapping[str, str]) -> dict[str, _Provider]:
-    """Kafka wants providers declared; env, file and dir also work here without a declaration."""
-    providers = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
+    providers: dict[str, _Provider] = {}
     for name in re.split(r"\s*,\s*", properties.get("config.providers", "").strip()):
         if not name:
             continue

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from heliograph.config.redaction import shown_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -17,15 +19,15 @@ _NAME = re.compile(r"[^\s',;()]+(?:->[^\s',;()]+)?")
 
 def located(sentence: str, lines: Mapping[str, int], paths: Mapping[str, str]) -> str:
     """The sentence with every name as the user wrote it, behind the line of the name it begins with, if it has one."""
-    name = sentence.partition(": ")[0]
+    name, colon, rest = sentence.partition(": ")
     line = lines.get(name, 0)
-    told = _in_users_words(sentence, paths) if paths else sentence
+    told = _in_users_words(sentence, paths) if paths else f"{shown_name(name) if line else name}{colon}{rest}"
     return f"line {line}: {told}" if line else told
 
 
 def shown(name: str, paths: Mapping[str, str]) -> str:
     """One name as the user wrote it."""
-    return paths.get(name, name)
+    return paths.get(name) or shown_name(name)
 
 
 def _in_users_words(sentence: str, paths: Mapping[str, str]) -> str:

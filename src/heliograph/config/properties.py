@@ -8,7 +8,7 @@ in `as_map`; `line` is where the logical line begins.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.errors import ConfigError
@@ -26,7 +26,7 @@ class Entry:
     """One `key=value` and the line it begins on; `place` is what a message calls it where that is not the key."""
 
     key: str
-    value: str
+    value: str = field(repr=False)
     line: int
     place: str = ""
 

@@ -1,7 +1,8 @@
 """Shows a configuration without its secrets: `redact`. Everything that prints or serves configuration goes through it.
 
 Hidden are values of the table's PASSWORD keys wherever they stand, of keys whose name sounds secret, and the secret
-parts of other values: `password=...` as in a JAAS line, the credentials in a URL, private keys in PEM text.
+parts of other values: `password=...` as in a JAAS line, the credentials in a URL, private keys in PEM text. A name can
+be a secret too: a JAAS line or a key in PEM whose line breaks lack their backslash becomes "keys" of the file.
 Invariant: when in doubt, hidden. A placeholder such as `${file:...}` names a secret without being one and is shown.
 """
 
@@ -26,8 +27,10 @@ _SECRET_OPTION = re.compile(
     rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*)["']?\s*[=:]\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;,&]+)""",
     re.IGNORECASE,
 )
-_URL_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
+_URL_CREDENTIALS = re.compile(r"(\w+://)[^\s@]+@")  # a password may have a slash, although it ought not to
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_NOT_IN_NAMES = re.compile(r"""["';+=(){}]|PRIVATE KEY""")
+_LONGEST_PLAIN_NAME = 32  # a line of PEM has 64 letters and no dot
 _ONLY_PLACEHOLDERS = re.compile(r"(?:\s*\$\{[^}]*\}\s*)+")
 
 
@@ -42,9 +45,20 @@ def redact_value(name: str, value: str) -> str:
         return value
     if is_secret(name):
         return HIDDEN
-    shown = _PRIVATE_KEY.sub(HIDDEN, value)
+    return redact_text(value)
+
+
+def redact_text(text: str) -> str:
+    """A text of any origin, such as a stack trace, without what looks like a secret in it."""
+    shown = _PRIVATE_KEY.sub(HIDDEN, text)
     shown = _URL_CREDENTIALS.sub(rf"\1{HIDDEN}@", shown)
     return _SECRET_OPTION.sub(lambda found: found[0] if _is_placeholder(found[2]) else f"{found[1]}{HIDDEN}", shown)
+
+
+def shown_name(name: str) -> str:
+    """A name of the file, unless it is rather a part of a value that a line break has made a name of."""
+    is_torn_off = _NOT_IN_NAMES.search(name) is not None or ("." not in name and len(name) > _LONGEST_PLAIN_NAME)
+    return HIDDEN if is_torn_off else name
 
 
 def is_secret(name: str) -> bool:

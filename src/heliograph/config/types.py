@@ -158,10 +158,10 @@ class Key(Generic[T]):
     support: Support = FULL
     mm2_default: T | None = None
 
-    def parse(self, text: str, written_as: str | None = None) -> T:
-        """The typed value, or a ConfigError that names the key as the user wrote it."""
+    def parse(self, text: str, written_as: str | None = None, shown_as: str | None = None) -> T:
+        """The typed value, or a ConfigError with the name and the value (`shown_as`) that the user wrote."""
         name = written_as or self.name
-        shown = HIDDEN if self.type is PASSWORD else f"'{text}'"
+        shown = HIDDEN if self.type is PASSWORD else f"'{shown_as or text}'"
         try:
             value = self.type.parse(text)
         except ValueError:
@@ -177,18 +177,24 @@ class Settings:
     """A typed view of a string map: `settings[KEY]` parses, checks and falls back to the key's default.
 
     `written_as` maps a key to the name it has in the user's file, for messages; `prefix` is used where it has none.
+    `raw` has the values that came out of placeholders as they were before: only those are fit for a message.
     """
 
     def __init__(
-        self, values: Mapping[str, str], prefix: str = "", written_as: Mapping[str, str] | None = None
+        self,
+        values: Mapping[str, str],
+        prefix: str = "",
+        written_as: Mapping[str, str] | None = None,
+        raw: Mapping[str, str] | None = None,
     ) -> None:
         self.values = dict(values)
+        self.raw = dict(raw or {})
         self._prefix = prefix
         self._written_as = written_as or {}
 
     def __getitem__(self, key: Key[T]) -> T:
         text = self.values.get(key.name)
-        return key.default if text is None else key.parse(text, self.written_as(key))
+        return key.default if text is None else key.parse(text, self.written_as(key), self.raw.get(key.name))
 
     def __contains__(self, key: Key[T]) -> bool:
         return key.name in self.values

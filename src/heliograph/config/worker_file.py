@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
 from heliograph.config.connect_validation import ConnectorPlugins
-from heliograph.config.connector import ConnectorConfig, policy_name, resolved_view, worker_client
+from heliograph.config.connector import ConnectorConfig, policy_name, worker_client
 from heliograph.config.listeners import rest_listeners
 from heliograph.config.names import ROLES
 from heliograph.config.overlays import Layer, role_scope
 from heliograph.config.placeholders import Resolver
+from heliograph.config.places import located
 from heliograph.config.properties import Entry, as_map, parse_properties
+from heliograph.config.resolved import resolved_view
 from heliograph.config.rest_access import RestAccess, rest_access
 from heliograph.config.suggest import did_you_mean
 from heliograph.config.types import Scope, Settings
@@ -68,7 +70,7 @@ _ACTED_ON = frozenset(
 class WorkerConfig:
     """A worker, understood. `raw` keeps its placeholders; `lines` says where each key stands."""
 
-    raw: Mapping[str, str]
+    raw: Mapping[str, str] = field(repr=False)
     resolver: Resolver
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -174,7 +176,7 @@ def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, .
     """Each sentence once, with the line of the key it begins with, in the order of the file."""
     found = {sentence: lines.get(sentence.partition(": ")[0], 0) for sentence in sentences}
     ordered = sorted(found.items(), key=lambda item: item[1])
-    return tuple(f"line {line}: {sentence}" if line else sentence for sentence, line in ordered)
+    return tuple(located(sentence, lines, {}) for sentence, _line in ordered)
 
 
 def _problems(worker: WorkerConfig) -> Iterator[str]:
@@ -202,7 +204,7 @@ def _check_value(resolver: Resolver, name: str, value: str) -> None:
     row = keys.TABLE.get(key)
     wanted = _OWN if role is None else role_scope(role) | Scope.CLIENT
     if row is not None and row.scope & wanted and key not in _CONVERTERS:
-        row.parse(resolved, written_as=name)
+        row.parse(resolved, name, value)
 
 
 _OWN = Scope.WORKER | Scope.CLIENT | Scope.FILE

@@ -6,11 +6,11 @@ Errors come back as values: a Spark stack trace helps nobody. Only a worker that
 from __future__ import annotations
 
 import json
-import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
 from heliograph.engine.copy_loop import run_copy
+from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.engine.lease import LeaseClient
 from heliograph.errors import FencedError, HeliographError
 
@@ -38,6 +38,6 @@ def _outcome(spec: TaskSpec) -> dict[str, object]:
     except HeliographError as error:
         return {"error": str(error), "fenced": isinstance(error, FencedError)}
     except Exception as error:  # noqa: BLE001  (the boundary of a task: whatever it is, the driver must be told)
-        return {"error": f"unexpected {type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        return {"error": unexpected(error), "trace": trace_of(error)}
     finally:
         lease.close()

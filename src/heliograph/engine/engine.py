@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 from heliograph.engine.copy_task import task_function
 from heliograph.engine.lease import LeaseServer, encode_assignment
 from heliograph.engine.report import TaskReport
+from heliograph.engine.secret_transport import REFUSAL, carries_secrets
 from heliograph.engine.spec import LeaseSpec, PartitionSpec, TaskSpec
+from heliograph.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +74,12 @@ class SparkEngine:
         on_report: Callable[[TaskSpec, TaskReport], None],
         on_end: Callable[[TaskEnd], None],
     ) -> RunningTask:
-        """Start a task in the background; `on_end` is called once, from another thread."""
+        """Start a task in the background; `on_end` is called once, from another thread.
+
+        Raises EngineError where the task's secrets would travel unencrypted.
+        """
+        if carries_secrets(spec) and not self._driver.may_ship_secrets:
+            raise EngineError(REFUSAL)
         leases = self._lease_server()
         lease = LeaseSpec(leases.address, leases.token, self._lease_timeout_ms)
         leased = replace(spec, attempt=next(self._attempts), lease=lease)

@@ -3,31 +3,34 @@
 A task says where it stands; the answer says go on, go on with these partitions, or stop. A task that hears nothing
 for the lease's time ends itself, so a partition never has two writers for longer than that. Where the driver's port
 refuses the connection the driver is gone, and the task ends at once: a restarted process must not meet the tasks of
-its predecessor.
-
-The first line carries a token that only the driver and the task's payload know.
+its predecessor. The same holds where somebody answers at that port who is not the driver: `lease_channel` has each
+end prove to the other that it knows the token that only the driver and the task's payload have.
 """
 
 from __future__ import annotations
 
-import hmac
-import json
 import queue
 import secrets
 import socket
 import socketserver
 import threading
 import time
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from heliograph.engine.lease_channel import NotOurPeerError, introduce, welcome
 from heliograph.engine.report import TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
 from heliograph.model import Address, SourceOffset, TopicPartition
 
-_MAX_LINE_BYTES = 64 << 20
+if TYPE_CHECKING:
+    from heliograph.engine.lease_channel import Channel
+
 _RECONNECT_PAUSE_S = 0.2
+_PROOF_S = 5.0
+_MOST_STRANGERS = 256  # connections that have not proved anything yet
 
 
 class Answer(Protocol):
@@ -66,34 +69,44 @@ def _decode_partition(
 
 
 class LeaseServer:
-    """The driver's end: listens, checks tokens, asks `answer` what to say."""
+    """The driver's end: listens, hears only those who know the token, asks `answer` what to say."""
 
     def __init__(self, host: str, answer: Answer) -> None:
         self.token = secrets.token_hex(32)
         outer = self
 
-        class Handler(socketserver.StreamRequestHandler):
+        class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                outer._serve(self.rfile, self.wfile)
+                outer._serve(self.request)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
             allow_reuse_address = True
 
         self._answer = answer
+        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
         self._server = Server((host, 0), Handler)
         self.address = Address(host, int(self._server.server_address[1]))
         self._thread = threading.Thread(target=self._server.serve_forever, name="leases", daemon=True)
         self._thread.start()
 
-    def _serve(self, lines: Any, out: Any) -> None:
-        hello = _read_line(lines)
-        if hello is None or not hmac.compare_digest(str(hello.get("token", "")), self.token):
-            return
-        task_id, attempt = str(hello["task"]), int(hello["attempt"])
-        while (line := _read_line(lines)) is not None:
-            answer = self._answer(task_id, attempt, TaskReport.from_json(line))
-            out.write(json.dumps(answer).encode() + b"\n")
+    def _serve(self, sock: socket.socket) -> None:
+        # Whoever cannot prove itself is left without a word, and so is a task whose connection breaks: it comes again.
+        with suppress(OSError, NotOurPeerError):
+            channel, hello = self._meet(sock)
+            task_id, attempt = str(hello["task"]), int(hello["attempt"])
+            while True:
+                report = TaskReport.from_json(channel.receive())
+                channel.send(self._answer(task_id, attempt, report))
+
+    def _meet(self, sock: socket.socket) -> tuple[Channel, dict[str, Any]]:
+        if not self._strangers.acquire(blocking=False):
+            raise NotOurPeerError
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return welcome(sock, self.token, _PROOF_S)
+        finally:
+            self._strangers.release()
 
     def close(self) -> None:
         """Stop listening; tasks that are still there end themselves."""
@@ -101,20 +114,12 @@ class LeaseServer:
         self._server.server_close()
 
 
-def _read_line(lines: Any) -> dict[str, Any] | None:
-    try:
-        line = lines.readline(_MAX_LINE_BYTES)
-    except OSError:
-        return None
-    return dict(json.loads(line)) if line.endswith(b"\n") else None
-
-
 class LeaseClient:
     """The task's end: a thread that reports and listens, so that the copy loop never waits for the driver."""
 
     def __init__(self, spec: LeaseSpec, task_id: str, attempt: int) -> None:
         self._spec = spec
-        self._hello = {"token": spec.token, "task": task_id, "attempt": attempt}
+        self._hello = {"task": task_id, "attempt": attempt}
         self._reports: queue.SimpleQueue[TaskReport | None] = queue.SimpleQueue()
         self._assignments: queue.SimpleQueue[tuple[PartitionSpec, ...]] = queue.SimpleQueue()
         self._unsent: TaskReport | None = None
@@ -162,21 +167,20 @@ class LeaseClient:
                     return
             except ConnectionRefusedError:
                 self._lost = "the driver is gone; the task ends itself."
+            except NotOurPeerError:
+                self._lost = "somebody else answers in the driver's place; the task ends itself."
             except OSError:
                 time.sleep(_RECONNECT_PAUSE_S)
 
     def _talk(self, sock: socket.socket) -> None:
         """Report and listen until `close`; raises OSError where the connection breaks; keeps what was not answered."""
-        sock.sendall(json.dumps(self._hello).encode() + b"\n")
-        with sock.makefile("rb") as lines:
-            while (report := self._unsent or self._reports.get()) is not None:
-                self._unsent = report
-                sock.sendall(json.dumps(report.to_json()).encode() + b"\n")
-                answer = _read_line(lines)
-                if answer is None:
-                    raise ConnectionResetError
-                self._unsent = None
-                self._hear(answer)
+        channel = introduce(sock, self._spec.token, self._hello)
+        while (report := self._unsent or self._reports.get()) is not None:
+            self._unsent = report
+            channel.send(report.to_json())
+            answer = channel.receive()
+            self._unsent = None
+            self._hear(answer)
 
     def _hear(self, answer: dict[str, Any]) -> None:
         self._heard_at = time.monotonic()

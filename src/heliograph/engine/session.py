@@ -3,11 +3,18 @@
 The JVM only schedules; data never passes through it. So it gets a small heap, the first-tier compiler and no web page
 unless asked for, and everything it writes goes to a file. Only the classic RDD API is used: it needs neither pandas
 nor Arrow on the executors.
+
+Secrets pass through the JVM in the payloads of tasks. So what Spark puts on a disk is encrypted, our own files are in a
+folder that only we can enter, and neither we nor what we start leaves a core dump.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import resource
+import secrets
+import shutil
 import sys
 import tempfile
 import threading
@@ -16,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heliograph.embedded.java import java_home
+from heliograph.engine.secret_transport import encrypts
 from heliograph.errors import EngineError
 
 if TYPE_CHECKING:
@@ -39,33 +47,46 @@ _DEFAULTS = {
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "1",  # a lost task is started again by us, from its newest committed offsets
     "spark.scheduler.mode": "FAIR",
+    "spark.io.encryption.enabled": "true",  # a payload that is large, or finds no memory, passes through a file
     "spark.hadoop.hadoop.security.groups.cache.background.reload": "false",
 }
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:-UsePerfData"
 
 
+def _own_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"heliograph-spark-{os.getpid()}-{secrets.token_hex(4)}"
+
+
 @dataclass(slots=True)
 class SparkSettings:
-    """How Spark is started: its master, and the user's `--conf` pairs, which win over ours."""
+    """How Spark is started: its master, and the user's `--conf` pairs, which win over ours.
+
+    `folder` is made when Spark starts. `allows_unencrypted_secrets` is the user's word that the network is safe.
+    """
 
     master: str
     conf: Mapping[str, str] = field(default_factory=dict)
-    log_file: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / f"heliograph-spark-{os.getpid()}.log")
+    allows_unencrypted_secrets: bool = False
+    folder: Path = field(default_factory=_own_folder)
+
+    @property
+    def log_file(self) -> Path:
+        """What the JVM writes."""
+        return self.folder / "spark.log"
 
     @property
     def log_config_file(self) -> Path:
         """Where the JVM reads how to log."""
-        return self.log_file.with_suffix(".log4j2.properties")
+        return self.folder / "log4j2.properties"
 
     def remove_files(self) -> None:
         """Delete the log of a run that went well."""
-        self.log_file.unlink(missing_ok=True)
-        self.log_config_file.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def is_local(self) -> bool:
         """Whether executors are on this machine, inside the driver's JVM."""
-        return self.master.startswith("local")
+        return re.fullmatch(r"local(\[.*\])?", self.master) is not None
 
 
 class SparkDriver:
@@ -100,6 +121,13 @@ class SparkDriver:
         """How many tasks can run at the same time."""
         return int(self.context().defaultParallelism)
 
+    @property
+    def may_ship_secrets(self) -> bool:
+        """Whether a task's payload may hold what its clients log in with."""
+        if self.settings.is_local or self.settings.allows_unencrypted_secrets:
+            return True
+        return encrypts(self.context().getConf().get)
+
     def stop(self) -> None:
         """Stop Spark."""
         self._thread.join()
@@ -123,6 +151,8 @@ def _start_context(settings: SparkSettings) -> Any:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if settings.is_local else "")
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
+    _forbid_core_dumps()
+    settings.folder.mkdir(mode=0o700)
     settings.log_config_file.write_text(_LOG_CONFIG.format(log=settings.log_file))
     conf = SparkConf().setMaster(settings.master)
     java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{settings.log_config_file}"
@@ -132,14 +162,16 @@ def _start_context(settings: SparkSettings) -> Any:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
     context = SparkContext(conf=conf, gateway=gateway)
     if not settings.is_local:
-        context.addPyFile(_package_archive())
+        context.addPyFile(_package_archive(settings.folder))
     return context
 
 
-def _package_archive() -> str:
-    """This package as a zip, for executors that do not have it installed (its dependencies they must have)."""
-    import shutil  # noqa: PLC0415
+def _forbid_core_dumps() -> None:
+    """A dump of memory holds every secret in plain text; the processes we start inherit this."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
+
+def _package_archive(folder: Path) -> str:
+    """This package as a zip, for executors that do not have it installed (its dependencies they must have)."""
     package = Path(__file__).resolve().parent.parent
-    folder = tempfile.mkdtemp(prefix="heliograph-")
-    return shutil.make_archive(f"{folder}/heliograph", "zip", package.parent, package.name)
+    return shutil.make_archive(str(folder / "heliograph"), "zip", package.parent, package.name)

@@ -227,13 +227,13 @@ class Cluster:
                 self._network.drop(link.connection, why)
 
 
-def parse_bootstrap(servers: tuple[str, ...], key: str) -> tuple[Address, ...]:
-    """`host:port` entries to addresses; raises a ClusterError that names the entry."""
+def parse_bootstrap(servers: tuple[str, ...], key: str, shown_as: str | None = None) -> tuple[Address, ...]:
+    """`host:port` entries to addresses; raises a ClusterError that names the entry, or what the user wrote for it."""
     addresses = []
     for server in servers:
         host, colon, port = server.rpartition(":")
         host = host.rpartition("//")[2].strip("[]")
         if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ClusterError(f"{key}: '{server}' is not host:port.")
+            raise ClusterError(f"{key}: '{shown_as or server}' is not host:port.")
         addresses.append(Address(host, int(port)))
     return tuple(addresses)

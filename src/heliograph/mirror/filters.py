@@ -112,6 +112,9 @@ def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> re.Pattern[str] |
     try:
         return compile_java(joined)
     except JavaRegexError as error:
+        if key.name in settings.raw:  # what a placeholder holds is not for a message
+            words = f"{key.name}: '{settings.raw[key.name]}' cannot be read as Java regular expressions."
+            raise ConfigError(words) from None
         raise ConfigError(_refusals(key.name, patterns) or f"{key.name}: '{joined}' cannot be read: {error}.") from None
 
 

@@ -34,13 +34,14 @@ def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: S
     choices = tuple(known)
     if name in choices:
         return name
+    shown = settings.raw.get(key.name, written)
     if "." in written:
         raise ConfigError(
-            f"{key.name}: '{written}' is a Java class, which Heliograph cannot load; write it in Python and name it"
+            f"{key.name}: '{shown}' is a Java class, which Heliograph cannot load; write it in Python and name it"
             f" as package.module:Class ({_GUIDE})."
         )
     hint = did_you_mean(name, choices) or f" There is {' and '.join(choices)}; your own is named package.module:Class."
-    raise ConfigError(f"{key.name}: there is no '{written}'.{hint}")
+    raise ConfigError(f"{key.name}: there is no '{shown}'.{hint}")
 
 
 def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> Any:

@@ -44,7 +44,7 @@ def _spec(client: Settings, alias: str) -> ClusterSpec:
         raise ConfigError(f"{name}: the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.")
     return ClusterSpec(
         alias,
-        parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name),
+        parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name, client.raw.get("bootstrap.servers")),
         make_security(client, alias),
         client[client_keys.REQUEST_TIMEOUT_MS],
     )

@@ -7,9 +7,10 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
-from heliograph.config import worker_keys
+from heliograph.config import store_keys, worker_keys
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import CLASSES, kind_of
+from heliograph.config.literal_secrets import has_literal_secret
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
@@ -243,6 +244,14 @@ class ConnectHerder:
         errors = self._plugins.errors(class_name, config)
         if errors:
             raise connect_errors.invalid(errors)
+        literal = [key for key, value in config.items() if has_literal_secret(key, value)]
+        if literal:
+            log.warning(
+                "Connector %s: everyone who may read the topic %s can read %s; name a secret with ${file:...} instead",
+                name,
+                self._settings[store_keys.CONFIG_STORAGE_TOPIC],
+                " and ".join(literal),
+            )
 
 
 def _task_status(number: int, status: Status) -> TaskStatus:

@@ -80,7 +80,8 @@ class ConnectWorker:
 
     def _admin(self, timeout_s: float) -> Admin:
         client = self._config.client
-        bootstrap = parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], client_keys.BOOTSTRAP_SERVERS.name)
+        key = client_keys.BOOTSTRAP_SERVERS
+        bootstrap = parse_bootstrap(client[key], key.name, client.raw.get(key.name))
         make_security(client, _ALIAS)  # what cannot be meant is told now
         return Admin(_ALIAS, bootstrap, self._newest_security, "heliograph-worker", timeout_s=timeout_s)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import traceback
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
+from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.errors import HeliographError
 from heliograph.kafka.backoff import Backoff
 from heliograph.worker.schedule import Schedule
@@ -111,7 +111,7 @@ class ControlLoop:
         except HeliographError as error:
             troubles = (str(error),)
         except Exception as error:  # noqa: BLE001  (the boundary of a step: it must not end the loop in silence)
-            log.debug("%s", traceback.format_exc())
-            troubles = (f"unexpected {type(error).__name__}: {error}",)
+            log.debug("%s", trace_of(error))
+            troubles = (unexpected(error),)
         self._on_troubles(f"{self.name}: {name}", troubles)
         return not troubles

@@ -21,12 +21,12 @@ import logging
 import math
 import threading
 import time
-import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from heliograph.config import keys, worker_keys
 from heliograph.config.connector import kind_of
+from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.errors import ClusterError, ConfigError, HeliographError
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
@@ -195,8 +195,8 @@ class Reconciler:
             except ClusterError as error:
                 self._note_trouble(str(error))
             except Exception as error:  # noqa: BLE001  (the worker must not go on as if it had a herder)
-                log.debug("%s", traceback.format_exc())
-                self._note_trouble(f"unexpected {type(error).__name__}: {error}")
+                log.debug("%s", trace_of(error))
+                self._note_trouble(unexpected(error))
 
     def _note_trouble(self, words: str) -> None:
         if self.trouble != words and not self._stopping.is_set():
@@ -286,8 +286,8 @@ class Reconciler:
         except HeliographError as error:
             self._failed(name, slot, str(error))
         except Exception as error:  # noqa: BLE001  (a class of the user's may raise what it likes; the others go on)
-            log.debug("%s", traceback.format_exc())
-            self._failed(name, slot, f"unexpected {type(error).__name__}: {error}")
+            log.debug("%s", trace_of(error))
+            self._failed(name, slot, unexpected(error))
         else:
             slot.run.start()
 

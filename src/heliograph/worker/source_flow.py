@@ -13,12 +13,12 @@ import logging
 import queue
 import threading
 import time
-import traceback
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.engine.spec import PartitionSpec
@@ -196,8 +196,8 @@ class SourceFlow:
         except HeliographError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001  (the boundary of a flow: it must not vanish without a word)
-            log.debug("%s", traceback.format_exc())
-            self._fail(EngineError(f"unexpected {type(error).__name__}: {error}"))
+            log.debug("%s", trace_of(error))
+            self._fail(EngineError(unexpected(error)))
         finally:
             self._source.close()
             self._written.close()

@@ -1,0 +1,25 @@
+"""A view of a configuration with its placeholders resolved, made at the moment somebody needs it and not kept.
+
+Invariant: what came out of a placeholder can be used and not shown: the view keeps the text it came from for messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heliograph.config.overlays import origins
+from heliograph.config.types import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from heliograph.config.overlays import Layer
+    from heliograph.config.placeholders import Resolver
+
+
+def resolved_view(raw: Mapping[str, str], layers: Iterable[Layer], resolver: Resolver, prefix: str = "") -> Settings:
+    """What the layers take of a map, the last one winning, placeholders resolved."""
+    written_as = {key: places[-1].name for key, places in origins(raw, layers).items()}
+    values = {key: resolver.resolve(name, raw[name]) for key, name in written_as.items()}
+    before = {key: raw[name] for key, name in written_as.items() if raw[name] != values[key]}
+    return Settings(values, prefix, written_as, before)

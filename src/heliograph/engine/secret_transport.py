@@ -1,0 +1,40 @@
+"""Whether secrets may travel to Spark's executors: where Spark encrypts that way, or the user says that it need not.
+
+A task's payload holds what its clients log in with. On a local master it never leaves the machine. Elsewhere Spark
+sends it over the network, in plain text unless told otherwise, to whoever takes part. So both are asked for: that Spark
+knows its own (`spark.authenticate`) and that it encrypts (`spark.network.crypto.enabled` or `spark.ssl.rpc.enabled`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ENCRYPTIONS = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+REFUSAL = (
+    "This Spark would send passwords and keys to its executors in plain text. Set spark.authenticate=true and"
+    " spark.network.crypto.enabled=true (or spark.ssl.rpc.enabled=true) with --conf or in spark-defaults.conf; where"
+    " the network is safe without, say heliograph.spark.unencrypted.secrets.allowed=true in the file."
+)
+
+
+def encrypts(conf: Callable[[str, str], str]) -> bool:
+    """Whether Spark, by its settings as they count, sends payloads encrypted and to its own executors alone."""
+    return _is_true(conf, "spark.authenticate") and any(_is_true(conf, name) for name in _ENCRYPTIONS)
+
+
+def _is_true(conf: Callable[[str, str], str], name: str) -> bool:
+    return conf(name, "false").strip().lower() == "true"
+
+
+def carries_secrets(value: object) -> bool:
+    """Whether a value, or one inside of it, has a secret: a field of a dataclass that does not show in its repr."""
+    if isinstance(value, tuple):
+        return any(carries_secrets(each) for each in value)
+    if not is_dataclass(value):
+        return False
+    parts = [(field.repr, getattr(value, field.name)) for field in fields(value)]
+    return any(carries_secrets(part) if is_shown else bool(part) for is_shown, part in parts)

@@ -1,0 +1,71 @@
+"""Who may have which placeholder resolved, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.config.placeholders import Resolver
+from heliograph.errors import ConfigError
+
+PROVIDER = "org.apache.kafka.common.config.provider."
+FILES = {"/run/a.properties": "password=canary\n", "/run/d/token": "canary", "/etc/secret": "stolen"}
+DECLARED = {
+    "config.providers": "file,d,env",
+    "config.providers.file.class": f"{PROVIDER}FileConfigProvider",
+    "config.providers.file.param.allowed.paths": "/run",
+    "config.providers.d.class": f"{PROVIDER}DirectoryConfigProvider",
+    "config.providers.d.param.allowed.paths": "/run/d",
+    "config.providers.env.class": f"{PROVIDER}EnvVarConfigProvider",
+    "config.providers.env.param.allowlist.pattern": "LOB_.*",
+}
+
+
+class Machine:
+    """Some variables and files."""
+
+    def variable(self, name: str) -> str | None:
+        return {"LOB_PW": "canary", "OTHER": "stolen"}.get(name)
+
+    def read_text(self, path: str) -> str | None:
+        return FILES.get(path.replace("/run/d/../../", "/"))
+
+
+@pytest.mark.parametrize(
+    "text", ["${env:LOB_PW}", "${LOB_PW}", "${file:/run/a.properties:password}", "${dir:/run/d:token}"]
+)
+def test_the_author_of_a_file_may_name_anything(text: str) -> None:
+    assert Resolver(Machine(), {}).resolve("k", text) == "canary"
+
+
+@pytest.mark.parametrize(
+    "text", ["${env:LOB_PW}", "${LOB_PW}", "${file:/run/a.properties:password}", "${dir:/run/d:token}"]
+)
+def test_a_connector_may_not_where_its_worker_declares_nothing(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^k: .*add 'config.providers = (env|file|dir)'") as refused:
+        Resolver(Machine(), {}).declared_only().resolve("k", text)
+    assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["${env:LOB_PW}", "${LOB_PW}", "${file:/run/a.properties:password}", "${d:/run/d:token}"]
+)
+def test_a_connector_may_use_what_is_declared(text: str) -> None:
+    assert Resolver(Machine(), DECLARED).declared_only().resolve("k", text) == "canary"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("${env:OTHER}", "the environment variable OTHER is not set"),
+        ("${OTHER}", "the environment variable OTHER is not set"),
+        ("${file:/etc/secret:x}", "outside of the provider's allowed.paths"),
+        ("${file:/run/../etc/secret:x}", "outside of the provider's allowed.paths"),
+        ("${d:/run/d:../../etc/secret}", "is not the name of a file in the folder /run/d"),
+        ("${d:/etc:secret}", "outside of the provider's allowed.paths"),
+        ("${vault:a:b}", "config provider 'vault'"),
+    ],
+)
+def test_what_is_not_allowed_is_not_read(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as refused:
+        Resolver(Machine(), DECLARED).declared_only().resolve("k", text)
+    assert "stolen" not in str(refused.value)
