@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,6 +93,7 @@ class GuardedFlow:
 
     # --- ACLs ---------------------------------------------------------------------------------------------------------
 
+    @cached_property
     def printed(self) -> list[Grant]:
         """What the command prints for the file."""
         ended = CliRunner().invoke(cli, ["acls", str(self.file), "--format", "json"])

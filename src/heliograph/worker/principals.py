@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys
 from heliograph.errors import ConfigError
-from heliograph.kafka.security import parse_jaas
+from heliograph.kafka.security import make_security
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,9 +42,7 @@ def principal_of(client: Settings, alias: str, role: str, given: Mapping[str, st
     if protocol == "PLAINTEXT":
         return ANONYMOUS
     if protocol.startswith("SASL_") and mechanism.startswith(_USER_NAMES):
-        user = parse_jaas(client[client_keys.SASL_JAAS_CONFIG]).get("username")
-        if user:
-            return f"User:{user}"
+        return f"User:{make_security(client, alias).username}"
     way = mechanism if protocol.startswith("SASL_") else "a client certificate"
     raise ConfigError(
         f"{client.written_as(client_keys.SECURITY_PROTOCOL)}: whom the brokers of '{alias}' take us for with {way} is"
