@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from kafka.protocol.admin import (
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ACLResourceType,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
 
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.kafka.acl_admin import add_acls
@@ -46,14 +59,66 @@ class Guarded:
         assert add_acls(admin, acls) == {}
         admin.close()
 
+    def grant_printed(self, principal: str, acls: Iterable[dict[str, Any]]) -> None:
+        """Give a principal ACLs as `heliograph acls --format json` prints them, and wait until they count."""
+        wanted = [_creation(principal, acl) for acl in acls]
+        admin = self.admin()
+        answer = admin.ask_any(
+            CreateAclsRequest,
+            CreateAclsResponse,
+            lambda version: CreateAclsRequest(version=version, creations=wanted),
+            newest=3,
+        )
+        assert [result.error_code for result in answer.results] == [0] * len(wanted), answer
+        deadline = time.monotonic() + 20
+        while _acl_count(admin, principal) < len(wanted):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        admin.close()
+
     def client_lines(self, alias: str, user: str) -> list[str]:
         """What a file needs to come in as a user."""
         return [
             f"{alias}.bootstrap.servers={self.address}",
             f"{alias}.security.protocol=SASL_PLAINTEXT",
             f"{alias}.sasl.mechanism=PLAIN",
-            f'{alias}.sasl.jaas.config={_PLAIN} username="{user}" password="{PASSWORD}";',
+            f"{alias}.sasl.jaas.config={jaas(user)}",
         ]
+
+
+def jaas(user: str) -> str:
+    return f'{_PLAIN} username="{user}" password="{PASSWORD}";'
+
+
+def _creation(principal: str, acl: dict[str, Any]) -> Any:
+    return CreateAclsRequest.AclCreation(
+        resource_type=ACLResourceType[acl["resource_type"]],
+        resource_name=acl["resource_name"],
+        resource_pattern_type=ACLResourcePatternType[acl["pattern_type"]],
+        principal=principal,
+        host="*",
+        operation=ACLOperation[acl["operation"]],
+        permission_type=ACLPermissionType.ALLOW,
+    )
+
+
+def _acl_count(admin: Admin, principal: str) -> int:
+    answer = admin.ask_any(
+        DescribeAclsRequest,
+        DescribeAclsResponse,
+        lambda version: DescribeAclsRequest(
+            version=version,
+            resource_type_filter=ACLResourceType.ANY,
+            resource_name_filter=None,
+            pattern_type_filter=ACLResourcePatternType.ANY,
+            principal_filter=principal,
+            host_filter=None,
+            operation=ACLOperation.ANY,
+            permission_type=ACLPermissionType.ANY,
+        ),
+        newest=3,
+    )
+    return sum(len(resource.acls) for resource in answer.resources)
 
 
 @contextmanager

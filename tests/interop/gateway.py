@@ -73,6 +73,13 @@ class Java:
             record.headers().add(name, packed)
         return record
 
+    def main(self, name: str, *words: str) -> None:
+        """Run a tool of Kafka's as its script does."""
+        array = self._gateway.new_array(self.jvm.java.lang.String, len(words))
+        for at, word in enumerate(words):
+            array[at] = word
+        self.call(name, "main", array)
+
     def seconds(self, seconds: int) -> Any:
         """A `Duration`."""
         return self.jvm.java.time.Duration.ofSeconds(seconds)

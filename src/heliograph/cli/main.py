@@ -7,6 +7,7 @@ import sys
 import click
 
 from heliograph import __version__
+from heliograph.cli.acls import acls
 from heliograph.cli.connectors import connectors
 from heliograph.cli.convert import convert_command
 from heliograph.cli.demo import demo
@@ -43,6 +44,7 @@ cli.add_command(failback)
 cli.add_command(plan)
 cli.add_command(validate)
 cli.add_command(explain)
+cli.add_command(acls)
 cli.add_command(deploy)
 cli.add_command(undeploy)
 cli.add_command(redeploy)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from heliograph.cli.acl_texts import acl_data
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.config.dedicated import load
 from heliograph.worker.flow_plan import FlowPlan, plan_flow
@@ -56,7 +57,11 @@ def plan(
             click.echo("\n".join(as_lines(flow_plan)))
         for flow, why in config.paused.items():
             click.echo(f"{flow}\n  nothing is done: {why}")
-    context.exit(EXIT_TROUBLES if any(flow_plan.troubles for flow_plan in plans) else 0)
+    context.exit(EXIT_TROUBLES if any(map(_is_in_the_way, plans)) else 0)
+
+
+def _is_in_the_way(plan: FlowPlan) -> bool:
+    return bool(plan.troubles) or any(not missing.is_for_later for missing in plan.missing_acls)
 
 
 def as_lines(plan: FlowPlan) -> list[str]:
@@ -68,6 +73,7 @@ def as_lines(plan: FlowPlan) -> list[str]:
         ("add ACL", map(str, plan.adds_acls)),
         ("copy", (f"{each.topic} -> {each.remote_topic} ({each.partitions} partitions)" for each in plan.copies)),
         ("skip", (f"{topic}: {reason}" for topic, reason in plan.skips)),
+        ("missing", (f"ACL: {missing}" for missing in plan.missing_acls)),
         ("note", plan.notes),
         ("trouble", plan.troubles),
     ]
@@ -99,6 +105,10 @@ def as_data(plan: FlowPlan) -> dict[str, Any]:
         "add_acls": [acl._asdict() for acl in plan.adds_acls],
         "copy": [copied._asdict() for copied in plan.copies],
         "skip": [skipped._asdict() for skipped in plan.skips],
+        "missing_acls": [
+            {"cluster": missing.cluster, **acl_data(missing.acl), "is_for_later": missing.is_for_later}
+            for missing in plan.missing_acls
+        ],
         "notes": plan.notes,
         "troubles": plan.troubles,
     }

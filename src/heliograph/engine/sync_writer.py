@@ -115,8 +115,11 @@ class SyncWriter:
         if not is_known:
             self._cluster.want_metadata()
         if now - self._waits_since > _PATIENCE_S:
-            why = self._cluster.trouble or f"{self._tp.topic} on '{self._cluster.alias}' is not there or has no leader"
-            self.trouble = f"offset syncs wait: {why}"
+            where = f"{self._tp.topic} on '{self._cluster.alias}'"
+            why = f"{where} is not there or has no leader"
+            if self._tp.topic in self._cluster.hidden:
+                why = f"{where} is not shown to us; the principal needs WRITE on the topic"
+            self.trouble = f"offset syncs wait: {self._cluster.trouble or why}"
 
     def _take_records(self) -> list[tuple[TopicPartition, OwnRecord]]:
         """Records to write, each with the partition whose telling it ends or only helps."""

@@ -29,11 +29,14 @@ _TOPIC_RESOURCE, _ANY = 2, 1
 _ACLS_PER_REQUEST = 500
 
 
-def topic_acls(admin: Admin) -> tuple[AclBinding, ...]:
-    """Every ACL of every topic pattern; raises BrokerError with SECURITY_DISABLED where there is no authorizer."""
+def topic_acls(admin: Admin, needs: str = "DESCRIBE on the cluster") -> tuple[AclBinding, ...]:
+    """Every ACL of every topic pattern; raises BrokerError with SECURITY_DISABLED where there is no authorizer.
+
+    `needs` is the permission to name where it lacks.
+    """
     answer = admin.ask_any(DescribeAclsRequest, DescribeAclsResponse, _all_of_topics, newest=3)
     if answer.error_code:
-        refusal = refusal_of(answer, "DESCRIBE on the cluster")
+        refusal = refusal_of(answer, needs)
         raise BrokerError(f"The cluster '{admin.alias}' refused to list its ACLs: {refusal}.", refusal.code)
     return tuple(
         AclBinding(

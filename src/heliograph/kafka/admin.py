@@ -32,7 +32,7 @@ from heliograph.errors import (
     UnreachableError,
 )
 from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
-from heliograph.kafka.refusals import Refusal, refusal_of
+from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED, Refusal, refusal_of
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ class Admin:
             )
         return found
 
-    def described_configs(self, topics: Iterable[str]) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refusal]]:
+    def described_configs(
+        self, topics: Iterable[str], needs: str = "DESCRIBE_CONFIGS on the topic"
+    ) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refusal]]:
         """Every config of every topic, defaults included, and the reason for each topic that was refused."""
         names = list(topics)
         found: dict[str, tuple[ConfigEntry, ...]] = {}
@@ -156,7 +158,7 @@ class Admin:
             answer = self.ask_any(DescribeConfigsRequest, DescribeConfigsResponse, build, newest=4, oldest=1)
             for described in answer.results:
                 if described.error_code:
-                    refused[described.resource_name] = refusal_of(described, "DESCRIBE_CONFIGS on the topic")
+                    refused[described.resource_name] = refusal_of(described, needs)
                 else:
                     found[described.resource_name] = tuple(_config_entry(config) for config in described.configs)
         return found, refused
@@ -175,6 +177,7 @@ class Admin:
             if not missing:
                 return found
             view = self.view({tp.topic for tp in missing})
+            self._refuse_hidden(view)
             by_leader: dict[int, list[TopicPartition]] = {}
             for tp in missing:
                 by_leader.setdefault(view.leaders.get(tp, -1), []).append(tp)
@@ -185,6 +188,13 @@ class Admin:
                 time.sleep(_RETRY_PAUSE_S)
         lost = ", ".join(str(tp) for tp in tps if tp not in found)
         raise ClusterError(f"The cluster '{self.alias}' does not tell the end offsets of {lost}: no leader answered.")
+
+    def _refuse_hidden(self, view: ClusterView) -> None:
+        """A topic that may not be seen must not look like one whose leader is on its way."""
+        hidden = [topic for topic, code in view.error_codes.items() if code == TOPIC_AUTHORIZATION_FAILED]
+        if hidden:
+            sentence = f"'{self.alias}' does not show us {hidden[0]}; the principal needs DESCRIBE on the topic."
+            raise BrokerError(sentence, TOPIC_AUTHORIZATION_FAILED)
 
     def known_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """As `list_offsets`, at the first try: partitions without a leader that answers are left out."""
@@ -304,6 +314,7 @@ class Admin:
         deadline = time.monotonic() + self.timeout_s
         while True:
             view = self.view(partition_counts)
+            self._refuse_hidden(view)
             lacking = [
                 TopicPartition(topic, number)
                 for topic, count in partition_counts.items()

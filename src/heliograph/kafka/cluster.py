@@ -18,6 +18,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from heliograph.errors import AuthenticationError, ClusterError
 from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Cluster:
         self.alias = alias
         self.leaders: dict[TopicPartition, int] = {}
         self.topic_ids: dict[str, UUID] = {}
+        self.hidden: set[str] = set()  # topics that we may not see
         self.version = 0
         self.trouble: str | None = None
         self.refusal: AuthenticationError | None = None
@@ -191,6 +193,7 @@ class Cluster:
         self.version += 1
         self._learn_brokers({broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers})
         complete = True
+        self.hidden = {topic.name for topic in answer.topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
         for topic in answer.topics:
             if topic.error_code or not topic.partitions:
                 complete = False

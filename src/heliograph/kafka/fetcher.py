@@ -19,6 +19,7 @@ from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
 from heliograph.kafka.fetch_lane import FetchLane, LaneRequest
 from heliograph.kafka.log_ends import LogEnds
+from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import TopicPartition
 from heliograph.wire.fetch_response import MAX_VERSION, MIN_VERSION, FetchAnswer, PartitionData, decode_fetch_response
 
@@ -337,7 +338,9 @@ class Fetcher:
             partition.needs_ends = True
             self._ends.want(partition.tp)
         elif verdict is Verdict.FAIL_PARTITION:
-            self._listener.on_source_failed(partition.tp, f"the source broker refused to read it: {describe(code)}")
+            needs = "; the principal needs READ on the topic" if code == TOPIC_AUTHORIZATION_FAILED else ""
+            why = f"the source broker refused to read it: {describe(code)}{needs}"
+            self._listener.on_source_failed(partition.tp, why)
         else:
             self.retry([partition.tp], describe(code))
 

@@ -58,8 +58,10 @@ _HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
 class GroupAdmin:
     """Asks about, and moves, the consumer groups of one cluster."""
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin, needs: str = "DESCRIBE") -> None:
+        """`needs` is the permission to name where a group may not be looked at; who also moves groups needs READ."""
         self._admin = admin
+        self._needs = needs
         self._coordinators = Coordinators(admin)
 
     def list_groups(self) -> dict[str, str]:
@@ -100,7 +102,7 @@ class GroupAdmin:
         if code:
             raise BrokerError(
                 f"The cluster '{self._admin.alias}' does not list its consumer groups: {describe(code)}."
-                " The principal needs DESCRIBE on the groups or on the cluster.",
+                f" The principal needs {self._needs} on the groups, or DESCRIBE on the cluster.",
                 code,
             )
         return {
@@ -116,7 +118,7 @@ class GroupAdmin:
         listed = self.list_groups()
         known = {group: listed[group] for group in groups if listed.get(group)}
         others = [group for group in groups if group not in known]
-        return known | self._coordinators.ask_about(others, self._describe_at, needs="DESCRIBE")
+        return known | self._coordinators.ask_about(others, self._describe_at, needs=self._needs)
 
     def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         answer = self._admin.ask_at(
@@ -138,7 +140,7 @@ class GroupAdmin:
 
         Partitions without a committed offset are left out, and so are, by the broker, topics we may not describe.
         """
-        return self._coordinators.ask_about(groups, self._committed_at, needs="DESCRIBE")
+        return self._coordinators.ask_about(groups, self._committed_at, needs=self._needs)
 
     def _committed_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         words: dict[str, Word] = {}

@@ -182,7 +182,11 @@ class BatchProducer:
                 partition.trouble = None
             else:
                 self._cluster.want_metadata()
-                partition.trouble = "the target has no leader for it"
+                partition.trouble = (
+                    f"the target does not show us {tp.topic}; the principal needs WRITE on the topic"
+                    if tp.topic in self._cluster.hidden
+                    else "the target has no leader for it"
+                )
                 self._park(partition)
 
     def _may_leave(self, partition: TargetPartition) -> bool:

@@ -13,6 +13,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
 from heliograph.kafka.own_records import build_batches
+from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
 
 _RETRY_PAUSE_S = 0.2
-_TOPIC_AUTHORIZATION_FAILED = 29
 _RETRIED = (Verdict.RETRY, Verdict.RETRY_SOON, Verdict.RETRY_WITH_METADATA)
 
 
@@ -39,7 +39,7 @@ def _write_batch(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> None:
         if code == 0:
             return
         if verdict_of(code) not in _RETRIED or time.monotonic() > deadline:
-            needs = " The principal needs WRITE on it." if code == _TOPIC_AUTHORIZATION_FAILED else ""
+            needs = " The principal needs WRITE on it." if code == TOPIC_AUTHORIZATION_FAILED else ""
             raise BrokerError(f"'{admin.alias}' does not take our records for {tp.topic}: {words}.{needs}", code)
         time.sleep(_RETRY_PAUSE_S)
 
@@ -48,6 +48,8 @@ def _try_once(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> tuple[int, s
     """The broker's error code and its meaning; a broker that is not there counts as one to be tried again."""
     try:
         view = admin.view([tp.topic])
+        if view.error_codes.get(tp.topic) == TOPIC_AUTHORIZATION_FAILED:
+            return TOPIC_AUTHORIZATION_FAILED, describe(TOPIC_AUTHORIZATION_FAILED)
         leader = view.leaders.get(tp, -1)
         if leader not in view.brokers:
             return -1, "the partition has no leader"

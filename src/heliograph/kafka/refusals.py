@@ -17,7 +17,7 @@ UNSUPPORTED_VERSION = 35
 INVALID_REPLICATION_FACTOR = 38
 POLICY_VIOLATION = 44
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-_AUTHORIZATION = frozenset(
+AUTHORIZATION_FAILED = frozenset(
     {
         TOPIC_AUTHORIZATION_FAILED,
         GROUP_AUTHORIZATION_FAILED,
@@ -43,7 +43,7 @@ def refusal_of(answer: Any, needs: str = "") -> Refusal:
     code = answer.error_code
     words = (getattr(answer, "error_message", None) or "").rstrip(".")
     reason = describe(code)
-    if code in _AUTHORIZATION and needs:
+    if code in AUTHORIZATION_FAILED and needs:
         reason += f"; the principal needs {needs}"
     elif words:
         reason += f" ({words})"

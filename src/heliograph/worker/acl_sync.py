@@ -63,16 +63,16 @@ class AclSync:
         notes = [f"The ACL {each.acl} is left out: {each.reason}" for each in left_out if each.acl.topic == EVERY_TOPIC]
         if not wanted:
             return GatheredAcls(AclPlan(left_out=left_out), tuple(notes))
-        target = _acls_of(self._target)
+        target = _acls_of(self._target, "ALTER on the cluster, which includes DESCRIBE")
         if target is None:
             return GatheredAcls(AclPlan(left_out=left_out), (*notes, _without_authorizer(self._target)))
         return GatheredAcls(plan_acls(self._rules, source, target), tuple(notes))
 
 
-def _acls_of(admin: Admin) -> tuple[AclBinding, ...] | None:
+def _acls_of(admin: Admin, needs: str = "DESCRIBE on the cluster") -> tuple[AclBinding, ...] | None:
     """The cluster's topic ACLs; None where it has no authorizer."""
     try:
-        return topic_acls(admin)
+        return topic_acls(admin, needs)
     except BrokerError as error:
         if error.code == CLUSTER_AUTHORIZATION_FAILED:
             words = str(error).rstrip(".")

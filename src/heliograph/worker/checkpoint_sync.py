@@ -24,11 +24,13 @@ from heliograph.kafka.record_writer import write_records
 from heliograph.kafka.topic_log import LogTail, read_topic
 from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
 from heliograph.mirror.filters import group_filter
+from heliograph.mirror.flow_permissions import wanted_groups
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.model import TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import Written, make_admin
+from heliograph.worker.hidden import hidden_groups
 from heliograph.worker.internal_topics import ensure_internal_topic, ensure_offset_syncs_topic
 from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
@@ -61,7 +63,7 @@ class CheckpointSync:
         self._target = self._written.target
         self._noted = NotedOffsets(config, flow, self._written, "checkpoint")
         self._source_groups = GroupAdmin(self._source)
-        self._target_groups = GroupAdmin(self._target)
+        self._target_groups = GroupAdmin(self._target, "READ")
         self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
         is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
         syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
@@ -110,13 +112,14 @@ class CheckpointSync:
     def refresh_groups(self) -> Iterable[str]:
         """Which groups to follow: those the filter takes that have read a topic the filter takes."""
         listed = [group for group in self._source_groups.list_groups() if self._names.accepts(group)]
+        hidden = hidden_groups(self._source, wanted_groups(self._settings), listed)
         committed, troubles = self._committed(listed)
         found = tuple(sorted(group for group, offsets in committed.items() if offsets))
         new = sorted(set(found) - set(self.groups))
         if new:
             log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
         self.groups = found
-        return troubles
+        return (*hidden, *troubles)
 
     def _committed(self, groups: list[str]) -> tuple[_Committed, tuple[str, ...]]:
         """Committed offsets of topics that count, and why those of a group are not known."""

@@ -24,21 +24,22 @@ if TYPE_CHECKING:
 
 def cluster_spec(config: MirrorConfig, alias: str, role: str, flow: Flow) -> ClusterSpec:
     """How a task reaches a cluster in a role (consumer or producer)."""
-    return _spec(config.client(alias, role, flow), alias)
+    return spec_of(config.client(alias, role, flow), alias)
 
 
 def records_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec:
     """How a task reaches the cluster it writes records to."""
-    return _spec(config.records_client(flow), flow.target)
+    return spec_of(config.records_client(flow), flow.target)
 
 
 def progress_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
     """How a task reaches the cluster that keeps progress; None where that is the one of the records."""
     client = config.progress_client(flow)
-    return None if client is None else _spec(client, "worker")
+    return None if client is None else spec_of(client, "worker")
 
 
-def _spec(client: Settings, alias: str) -> ClusterSpec:
+def spec_of(client: Settings, alias: str) -> ClusterSpec:
+    """How a client with these settings reaches its cluster."""
     name = client.written_as(client_keys.BOOTSTRAP_SERVERS)
     if not client[client_keys.BOOTSTRAP_SERVERS]:
         raise ConfigError(f"{name}: the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.")

@@ -61,7 +61,9 @@ class ConfigSync:
         remote = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
         both = [topic for topic in seen.chosen if remote[topic] in seen.remote_counts]
         source, source_refused = self._source.described_configs(both)
-        target, target_refused = self._target.described_configs(remote[topic] for topic in both)
+        target, target_refused = self._target.described_configs(
+            (remote[topic] for topic in both), "ALTER_CONFIGS on the topic, which includes DESCRIBE_CONFIGS"
+        )
         troubles = (
             *_unreadable(self._source.alias, source_refused),
             *_unreadable(self._target.alias, target_refused),

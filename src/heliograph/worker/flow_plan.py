@@ -23,6 +23,7 @@ from heliograph.mirror.topics import AddPartitions, CreateTopic
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.config_sync import ConfigSync, unknown_sentence
+from heliograph.worker.missing_acls import MissingAcl, missing_acls
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.topic_sync import SeenTopics, TopicSync, see_topics
 
@@ -68,6 +69,7 @@ class FlowPlan:
     adds_acls: list[AclBinding] = field(default_factory=list)
     copies: list[CopiedTopic] = field(default_factory=list)
     skips: list[SkippedTopic] = field(default_factory=list)
+    missing_acls: list[MissingAcl] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
 
@@ -90,6 +92,7 @@ class _Planner:
     """Fills one plan, part by part."""
 
     def __init__(self, config: MirrorConfig, flow: Flow, source: Admin, target: Admin, only: str | None) -> None:
+        self._config = config
         self._settings = config.settings(flow)
         self._source, self._target = source, target
         self._rules = topic_rules(config, flow)
@@ -101,6 +104,7 @@ class _Planner:
         self._plan_topics(seen)
         if self._only_topic is None:
             self._plan_internal_topics(seen.broker_count)
+            self._look_for_missing_acls(seen)
         if self._settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             self._plan_configs(seen)
         else:
@@ -177,6 +181,14 @@ class _Planner:
         factor = max((topic.replication_factor for topic in creates), default=0)
         if factor > broker_count:
             self._plan.troubles.append(too_large_sentence(self._target.alias, key, factor, broker_count))
+
+    def _look_for_missing_acls(self, seen: SeenTopics) -> None:
+        flow, remote = self._plan.flow, self._rules.remote_topic
+        topics = {flow.source: seen.chosen, flow.target: tuple(remote(topic) for topic in seen.chosen)}
+        try:
+            self._plan.missing_acls += missing_acls(self._config, flow, topics)
+        except ClusterError as error:
+            self._plan.notes.append(f"it is not known whether ACLs are missing: {str(error).rstrip('.')}")
 
     def _plan_configs(self, seen: SeenTopics) -> None:
         configs, troubles = ConfigSync(self._rules, self._source, self._target).plan(seen)

@@ -375,6 +375,8 @@ class SourceFlow:
         if end.report is not None:
             self._on_report(end.spec, end.report)
         self.status.task_ended(end.spec.task_id, tuple(task.tps))
+        if self._once and end.report is not None:  # nobody looks at what still troubles it later
+            self._tell_troubles(f"task {task.number}", end.report.trouble)
         if self._stopping.is_set() or (self._once and end.error is None):
             task.is_done = True
             if end.error is not None:

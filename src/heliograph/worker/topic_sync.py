@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from heliograph.config import keys
 from heliograph.kafka.config_admin import INVALID_CONFIG
 from heliograph.kafka.refusals import INVALID_REPLICATION_FACTOR, Refusal
+from heliograph.mirror.flow_permissions import wanted_topics
 from heliograph.mirror.internal_topics import offsets_topic
+from heliograph.mirror.name_starts import Names
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
 from heliograph.model import TopicPartition, TopicState
+from heliograph.worker.hidden import hidden_topics
 from heliograph.worker.troubles import ToldOnce, by_reason
 
 if TYPE_CHECKING:
@@ -72,8 +75,9 @@ class TopicSync:
         """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
         seen = see_topics(self._rules, self._source, self._target)
         plan = self.plan(seen)
-        for note in plan.notes:
+        for note in (*plan.notes, *self._hidden_heartbeats(seen)):
             self._told.tell(logging.WARNING, note)
+        hidden = hidden_topics(self._source, wanted_topics(self._settings, self._rules), seen.counts)
         made, troubles = self._apply(plan.actions, seen.broker_count)
         remote_counts = seen.remote_counts | made
         remote_topics = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
@@ -82,7 +86,17 @@ class TopicSync:
             for topic in seen.chosen
             for number in range(min(seen.counts[topic], remote_counts.get(remote_topics[topic], 0)))
         ]
-        return Replicated(tuple(partitions), remote_topics, (*plan.troubles, *troubles))
+        return Replicated(tuple(partitions), remote_topics, (*hidden, *plan.troubles, *troubles))
+
+    def _hidden_heartbeats(self, seen: SeenTopics) -> tuple[str, ...]:
+        """Told, but no trouble: nobody's records are missing."""
+        if not self._rules.replicate_heartbeats:
+            return ()
+        heartbeats = Names(self._rules.policy.heartbeats_topic(), is_whole=True)
+        return tuple(
+            f"{words}, or set heartbeats.replication.enabled to false"
+            for words in hidden_topics(self._source, [heartbeats], seen.counts)
+        )
 
     def plan(self, seen: SeenTopics) -> TopicPlan:
         """What must be created or grown; changes nothing."""

@@ -1,0 +1,166 @@
+"""The ACLs that `heliograph acls` prints, on real authorizers: they are enough, and none of them is too many."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
+
+from heliograph.cli.main import cli
+from heliograph.kafka.acl_admin import topic_acls
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.model import TopicPartition
+from heliograph.worker.flow_plan import plan_flow
+from tests.clients import read
+from tests.copying import wait_for
+from tests.guarded import Guarded, guarded_cluster
+from tests.least_privilege import OTHERS, RECORDS, ROLES, GuardedFlow, words_for
+
+pytestmark = pytest.mark.broker
+
+MOST_FLOWS = 45
+EXACTLY_ONCE = ("{target}.exactly.once.source.support=enabled", "{flow}.offset-syncs.topic.location=target")
+_numbers = itertools.count()
+
+
+def users(letter: str) -> tuple[str, ...]:
+    return (*(f"{letter}{number}" for number in range(MOST_FLOWS)), *(f"{letter}-{role}" for role in ROLES))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded_cluster("least-here", tmp_path_factory.mktemp("least-here"), users("r")) as guarded:
+        yield guarded
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded_cluster("least-there", tmp_path_factory.mktemp("least-there"), users("w")) as guarded:
+        yield guarded
+
+
+def new_flow(here: Guarded, there: Guarded, tmp_path: Path, *lines: str) -> GuardedFlow:
+    flow = GuardedFlow(next(_numbers), here, there, tmp_path)
+    flow.add_lines(*(line.format(flow=flow.flow, target=flow.target) for line in lines))
+    return flow
+
+
+def without(flow: GuardedFlow, number: int) -> list[str]:
+    """What is told where one ACL of those printed is missing, in two passes at most."""
+    removed = flow.printed[number]
+    flow.prepare()
+    flow.grant([grant for grant in flow.printed if grant != removed])
+    wanted = words_for(removed)
+    missing = [str(each.acl) for each in plan_flow(flow.config, flow.flow).missing_acls]
+    assert len(missing) == 1, f"without {removed} the plan says {missing}"
+    assert missing[0].startswith(f"{removed.fields['operation']} on "), f"without {removed} the plan says {missing}"
+    told = flow.run_once(wanted)
+    if not any(map(wanted.search, told)):
+        flow.change()
+        told += flow.run_once(wanted)
+    return [words for words in told if wanted.search(words)] or [f"not named: {removed}: {told}"]
+
+
+def test_any_acl_that_is_missing_is_named(here: Guarded, there: Guarded, tmp_path: Path) -> None:
+    """Each ACL is taken away once, each time from another flow."""
+    count = len(new_flow(here, there, tmp_path).printed)
+    cases = [(flow, number) for number in range(count) if (flow := new_flow(here, there, tmp_path)).printed]
+    # Whoever is first makes the topic of heartbeats for all: to be without CREATE, it must not be there yet.
+    makes = [case for case in cases if _makes_heartbeats(*case)]
+    others = [case for case in cases if not _makes_heartbeats(*case)]
+    assert len(makes) == 2
+    told = []
+    for case in makes:
+        told.append(without(*case))
+        forget_heartbeats(here, there)
+    with ThreadPoolExecutor(4) as pool:
+        told += pool.map(lambda case: without(*case), others)
+    assert len(told) == count >= 30
+    assert [words for words in told if words[0].startswith("not named")] == []
+
+
+def forget_heartbeats(*clusters: Guarded) -> None:
+    for guarded in clusters:
+        admin = guarded.admin()
+        if "heartbeats" in admin.view().partition_counts:
+            AdminClient({"bootstrap.servers": guarded.cluster.bootstrap}).delete_topics(["heartbeats"])
+        wait_for(lambda admin=admin: "heartbeats" not in admin.view().partition_counts)
+        admin.close()
+
+
+def _makes_heartbeats(flow: GuardedFlow, number: int) -> bool:
+    fields = flow.printed[number].fields
+    return (fields["operation"], fields["resource_name"]) == ("CREATE", "heartbeats")
+
+
+@pytest.mark.parametrize("lines", [(), EXACTLY_ONCE], ids=["at least once", "exactly once"])
+def test_the_printed_acls_are_enough(here: Guarded, there: Guarded, tmp_path: Path, lines: tuple[str, ...]) -> None:
+    flow = new_flow(here, there, tmp_path, *lines)
+    flow.prepare()
+    flow.grant(flow.printed)
+    assert_all_works(flow)
+
+
+def test_they_are_enough_for_a_login_per_role(here: Guarded, there: Guarded, tmp_path: Path) -> None:
+    flow = new_flow(here, there, tmp_path)
+    flow.users = ("r", "w")
+    flow.use_a_login_per_role()
+    grants = flow.printed
+    assert {grant.principal for grant in grants} == {
+        "User:r-admin",
+        "User:r-consumer",
+        "User:r-producer",
+        "User:w-admin",
+        "User:w-producer",
+    }
+    flow.prepare()
+    flow.grant(grants)
+    assert_all_works(flow)
+
+
+def assert_all_works(flow: GuardedFlow) -> None:
+    """Two passes without a word about permissions, and everything a flow does is done."""
+    assert plan_flow(flow.config, flow.flow).missing_acls == []
+    assert _about_permissions(flow.run_once()) == []
+    flow.change()
+    assert _about_permissions(flow.run_once()) == []
+    copied = read(flow.there.cluster, flow.remote, 3, **{"isolation.level": "read_committed"})
+    assert sum(record.value != OTHERS for records in copied.values() for record in records) == 2 * RECORDS
+    there = flow.there.admin()
+    configs = {entry.name: entry.value for entry in there.topic_configs([flow.remote])[flow.remote]}
+    assert configs["retention.ms"] == "123456789"
+    assert {acl.principal for acl in topic_acls(there) if acl.topic == flow.remote} >= {"User:reader"}
+    committed = GroupAdmin(there).committed([flow.group])[flow.group]
+    assert committed[TopicPartition(flow.remote, 0)].offset > 0
+    heartbeats = TopicPartition(f"{flow.source}.heartbeats", 0)
+    assert there.end_offsets([heartbeats])[heartbeats] > 0
+    there.close()
+
+
+def _about_permissions(told: list[str]) -> list[str]:
+    return [words for words in told if "needs" in words or "AUTHORIZATION" in words]
+
+
+def test_a_missing_transactional_id_is_named(here: Guarded, there: Guarded, tmp_path: Path) -> None:
+    flow = new_flow(here, there, tmp_path, *EXACTLY_ONCE)
+    kinds = [grant.fields["resource_type"] for grant in flow.printed]
+    (words, *_more) = without(flow, kinds.index("TRANSACTIONAL_ID"))
+    assert f"WRITE and DESCRIBE on the transactional id {flow.source}-mm2-MirrorSourceConnector-0" in words
+
+
+def test_a_plan_warns_about_what_is_missing(here: Guarded, there: Guarded, tmp_path: Path) -> None:
+    flow = new_flow(here, there, tmp_path)
+    flow.prepare()
+    ended = CliRunner().invoke(cli, ["plan", str(flow.file)])
+    assert ended.exit_code == 1
+    needed = f"READ on the topics that begin with '{flow.source}-' of '{flow.source}'"
+    assert f"  missing  ACL: {needed}: its records are copied" in ended.output
+    flow.grant(flow.printed)
+    ended = CliRunner().invoke(cli, ["plan", str(flow.file)])
+    assert "missing" not in ended.output
+    assert ended.exit_code == 0, ended.output

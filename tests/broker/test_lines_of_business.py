@@ -1,0 +1,204 @@
+"""examples/lines-of-business on two clusters with an authorizer: each line replicates, and neither sees the other's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from heliograph.cli.machine import MachineLookup
+from heliograph.cli.main import cli
+from heliograph.config.connector import ConnectorConfig
+from heliograph.config.worker_file import WorkerConfig, load_worker
+from heliograph.errors import BrokerError
+from heliograph.kafka.acl_admin import add_acls, topic_acls
+from heliograph.kafka.admin import Admin
+from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.own_records import OwnRecord
+from heliograph.kafka.record_writer import write_records
+from heliograph.kafka.topic_log import read_topic
+from heliograph.mirror.topics import CreateTopic
+from heliograph.model import AclBinding, CommittedOffset, Flow, TopicPartition
+from heliograph.worker.checkpoint_sync import CheckpointSync
+from heliograph.worker.control_loop import ControlLoop
+from heliograph.worker.source_flow import SourceFlow
+from tests.clients import make_topic, read, write
+from tests.guarded import PASSWORD, Guarded, guarded_cluster
+from tests.least_privilege import listening
+from tests.thread_engine import thread_engine
+
+pytestmark = pytest.mark.broker
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "lines-of-business"
+LINES = ("payments", "lending")
+USERS = ("payments-mirror", "lending-mirror", "mirror-worker")
+FILES = tuple(f"{line}-{kind}.json" for line in LINES for kind in ("source", "checkpoint"))
+
+
+class Setup(NamedTuple):
+    """The example as it runs in a test."""
+
+    onprem: Guarded
+    cloud: Guarded
+    folder: Path
+
+    @property
+    def worker(self) -> WorkerConfig:
+        return load_worker((self.folder / "worker.properties").read_text(), MachineLookup())
+
+    def connector(self, name: str, **changes: str) -> ConnectorConfig:
+        stored = json.loads((self.folder / f"{name}.json").read_text())
+        return self.worker.connector(stored["name"], stored["config"] | changes)
+
+
+def replaced(text: str, onprem: Guarded, cloud: Guarded, folder: Path) -> str:
+    """The example's text with hosts and credentials of the test."""
+    for old, new in (
+        ("onprem.example.org:9093", str(onprem.address)),
+        ("cloud.example.org:9093", str(cloud.address)),
+        ("/etc/heliograph", str(folder)),
+        ("SASL_SSL", "SASL_PLAINTEXT"),
+        ("SCRAM-SHA-512", "PLAIN"),
+        ("scram.ScramLoginModule", "plain.PlainLoginModule"),
+    ):
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
+    folder = tmp_path_factory.mktemp("lines")
+    (folder / "secrets").mkdir()
+    for owner in (*LINES, "worker"):
+        (folder / "secrets" / f"{owner}.properties").write_text(f"onprem={PASSWORD}\ncloud={PASSWORD}\n")
+    with (
+        guarded_cluster("onprem", tmp_path_factory.mktemp("onprem"), USERS) as onprem,
+        guarded_cluster("cloud", tmp_path_factory.mktemp("cloud"), USERS) as cloud,
+    ):
+        for file in ("worker.properties", *FILES):
+            (folder / file).write_text(replaced((EXAMPLE / file).read_text(), onprem, cloud, folder))
+        with (folder / "worker.properties").open("a") as worker:
+            worker.write("offset.storage.partitions=1\nadmin.timeout.ms=5000\n")
+        found = Setup(onprem, cloud, folder)
+        grant_printed(found)
+        for line in LINES:
+            make_topic(onprem.cluster, f"{line}.orders", 1)
+            write(onprem.cluster, f"{line}.orders", [{"value": f"{line} {n}".encode()} for n in range(10)])
+            admin = onprem.admin()
+            offsets = {TopicPartition(f"{line}.orders", 0): CommittedOffset(5)}
+            assert GroupAdmin(admin).commit(f"{line}-readers", offsets) == {}
+            admin.close()
+        yield found
+
+
+def grant_printed(setup: Setup) -> None:
+    """Give everybody the ACLs that the command prints, and nothing else."""
+    files = [str(setup.folder / file) for file in FILES]
+    options = ["acls", *files, "--worker", str(setup.folder / "worker.properties"), "--format", "json"]
+    ended = CliRunner().invoke(cli, options)
+    assert ended.exit_code == 0, ended.output
+    for each in json.loads(ended.stdout):
+        guarded = setup.onprem if each["bootstrap_servers"] == str(setup.onprem.address) else setup.cloud
+        guarded.grant_printed(each["principal"], each["acls"])
+
+
+@pytest.fixture(scope="module")
+def replicated(setup: Setup) -> Setup:
+    """After both lines have replicated once, without a word about permissions."""
+    for line in LINES:
+        source, checkpoint = setup.connector(f"{line}-source"), setup.connector(f"{line}-checkpoint")
+        with listening(source.flow) as told:
+            flow = SourceFlow(source, source.flow, thread_engine(), flow_count=1, once=True)
+            flow.start()
+            assert flow.join(60)
+            work = CheckpointSync(checkpoint, checkpoint.flow)
+            ControlLoop(line, work, lambda _step, troubles: told.extend(troubles)).run_once()
+        assert flow.error is None
+        assert [words for words in told if "needs" in words or "AUTHORIZATION" in words] == []
+    return setup
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_each_line_replicates_its_own(replicated: Setup, line: str) -> None:
+    copied = read(replicated.cloud.cluster, f"{line}.orders", 1)[0]
+    assert [record.value for record in copied] == [f"{line} {n}".encode() for n in range(10)]
+    admin = replicated.cloud.admin()
+    moved = GroupAdmin(admin).committed([f"{line}-readers"])[f"{line}-readers"]
+    admin.close()
+    assert moved[TopicPartition(f"{line}.orders", 0)].offset == 5
+
+
+@pytest.mark.parametrize(("line", "other"), [LINES, LINES[::-1]])
+def test_neither_can_list_what_is_the_others(replicated: Setup, line: str, other: str) -> None:
+    for guarded, internal in (
+        (replicated.onprem, f"mm2-offset-syncs.{line}-cloud.internal"),
+        (replicated.cloud, f"{line}.checkpoints.internal"),
+    ):
+        admin = guarded.admin_as(f"{line}-mirror")
+        assert set(admin.view().partition_counts) == {f"{line}.orders", internal}
+        assert set(GroupAdmin(admin).list_groups()) == {f"{line}-readers"}
+        with pytest.raises(BrokerError, match=f"the group '{other}-readers'; the principal needs DESCRIBE"):
+            GroupAdmin(admin).committed([f"{other}-readers"])
+        with pytest.raises(BrokerError, match="refused to list its ACLs"):
+            topic_acls(admin)
+        admin.close()
+
+
+@pytest.mark.parametrize(("line", "other"), [LINES, LINES[::-1]])
+def test_neither_can_read_write_or_change_what_is_the_others(replicated: Setup, line: str, other: str) -> None:
+    everybodys = {
+        replicated.onprem: (f"{other}.orders", f"mm2-offset-syncs.{other}-cloud.internal"),
+        replicated.cloud: (
+            f"{other}.orders",
+            f"{other}.checkpoints.internal",
+            "mirror-offsets",
+            "mirror-configs",
+            "mirror-status",
+        ),
+    }
+    for guarded, topics in everybodys.items():
+        admin = guarded.admin_as(f"{line}-mirror")
+        for topic in topics:
+            refuses_all(admin, topic)
+        with pytest.raises(BrokerError, match="needs READ"):
+            GroupAdmin(admin, "READ").commit(
+                f"{other}-readers", {TopicPartition(f"{other}.orders", 0): CommittedOffset(0)}
+            )
+        own = AclBinding(f"{other}.orders", f"User:{line}-mirror", "*", "READ", "ALLOW")
+        assert "needs ALTER on the cluster" in str(add_acls(admin, [own])[own])
+        admin.close()
+
+
+def refuses_all(admin: Admin, topic: str) -> None:
+    with pytest.raises(BrokerError, match=f"{topic}; the principal needs DESCRIBE and READ"):
+        list(read_topic(admin, topic))
+    with pytest.raises(BrokerError, match=rf"{topic}: TOPIC_AUTHORIZATION_FAILED.*WRITE"):
+        write_records(admin, TopicPartition(topic, 0), [OwnRecord(b"k", b"v")])
+    assert topic in admin.create_topics([CreateTopic(topic, 1, 1, ())])
+    assert topic in admin.described_configs([topic])[1]
+
+
+def test_the_workers_login_has_no_part_in_the_records(replicated: Setup) -> None:
+    for guarded, topics in ((replicated.onprem, set()), (replicated.cloud, {"mirror-offsets"})):
+        admin = guarded.admin_as("mirror-worker")
+        assert set(admin.view().partition_counts) == topics
+        for line in LINES:
+            refuses_all(admin, f"{line}.orders")
+        admin.close()
+
+
+def test_a_connector_that_reaches_for_the_others_topics_copies_nothing_and_says_why(replicated: Setup) -> None:
+    config = replicated.connector("lending-source", topics="payments[.].*", name="lending-thief")
+    with listening(Flow("lending", "lending-cloud")) as told:
+        flow = SourceFlow(config, config.flow, thread_engine(), flow_count=1, once=True)
+        flow.start()
+        assert flow.join(60)
+    assert flow.status.totals == (0, 0)
+    assert any(
+        "'lending' does not show us the topics that begin with 'payments.'; the principal needs READ" in words
+        for words in told
+    )
