@@ -44,6 +44,7 @@ exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, 
 fuzz: $(STAMP) ## Hostile brokers, records and REST requests for as long as you like: EXAMPLES=5000
 	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider -n 2 --timeout 0 --hypothesis-profile fuzz \
 		tests/properties tests/unit/test_hostile_broker.py tests/unit/test_rest_bodies.py tests/unit/test_rename_policy.py
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.strict_arrays -n 2 --timeout 0 tests/properties
 
 fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench
