@@ -11,7 +11,7 @@ ROUNDS ?= 4
 # Brokers and Spark wait more than they compute: three files at a time keep two cores busy. The longest files come first.
 SHARED = -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test slow check bench chaos soak exactness fmt docs clean
+.PHONY: help setup demo test slow check bench chaos soak exactness fuzz fmt docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,11 @@ soak: $(STAMP) ## Replicate both ways under load for ten minutes: MINUTES=10
 exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, Java MirrorMaker 2 beside us
 	@$(BIN)/python -m tests.interop.exactness $(or $(RECORDS),1000000)
 
+fuzz: $(STAMP) ## Hostile brokers, records and REST requests for as long as you like: EXAMPLES=5000
+	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider -n 2 --timeout 0 --hypothesis-profile fuzz \
+		tests/properties tests/unit/test_hostile_broker.py tests/unit/test_rest_bodies.py tests/unit/test_rename_policy.py
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.strict_arrays -n 2 --timeout 0 tests/properties
+
 fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench
 	@$(BIN)/ruff check -q --fix --select I src tests bench
@@ -59,11 +64,12 @@ docs: $(STAMP) ## Write the generated reference pages again
 clean: ## Remove the virtual environment and caches of this folder
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .kernel_cache dist build
 
-$(STAMP): requirements.txt requirements-dev.txt pyproject.toml
+$(STAMP): requirements.txt requirements-dev.txt requirements-build.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11." >&2; exit 1; }
 	@echo "Setting up $(VENV) with $(PYTHON) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-build.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-build-isolation -r requirements-dev.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -c "from heliograph.wire.forward import warm_up; warm_up()"
 	@$(BIN)/heliograph kafka fetch --tools

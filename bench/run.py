@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.ballast import Ballast
 from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OURS, Copier
+from bench.doors import Certificates, Door, broker_config, make_certificates
 from bench.latency import Latency, measure_latency
 from bench.load import background, make_topics, write
 from bench.measure import ProcessTree, Progress, admin_of, broker_cpu_s, count_committed, cpu_s
@@ -40,12 +41,6 @@ _MOST_LOAD_BYTES = 2_500_000_000  # on each side, while the row's own topics are
 _START_TIMEOUT_S, _COPY_TIMEOUT_S = 120, 300
 _QUICK_SCALE, _QUICK_LATENCY_S = 0.1, 6.0
 _BROKER_CONFIG = {"log.segment.delete.delay.ms": "1000"}  # deleted topics would fill the memory for a minute
-# A second way into the source's brokers, told to those who come through the proxy.
-_FAR_CONFIG = {
-    "listeners": f"PLAINTEXT://{HOST}:{{port}},FAR://{HOST}:%d,CONTROLLER://{HOST}:{{controller_port}}",
-    "advertised.listeners": f"PLAINTEXT://{HOST}:{{port}},FAR://{HOST}:%d",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT",
-}
 
 
 @dataclass
@@ -55,8 +50,9 @@ class Bench:
     folder: Path
     source: EmbeddedCluster
     target: EmbeddedCluster
-    far_port: int
-    proxy_port: int
+    far: Door  # a second way to the source's brokers, told to those who come through the proxy
+    secured: tuple[Door, Door]  # a way behind TLS and a password to each side
+    certificates: Certificates
     is_in_memory: bool
     latency_s: float
 
@@ -66,9 +62,11 @@ class Bench:
         if workload.has_latency or workload.has_loaded_latency:
             make_topics(self.source, (PROBE_TOPIC, LOAD_TOPIC), workload.partitions)
             topics += f",{PROBE_TOPIC},{LOAD_TOPIC}"
-        with self._way(workload) as (source, proxy):
+        if workload.is_secured:
+            copier = replace(copier, extra=copier.extra + self.certificates.client_lines(copier.alias, "target"))
+        with self._way(workload) as (source, target, proxy):
             began = time.monotonic()
-            with copier.running(self.folder, source, self.target.bootstrap, topics) as process:
+            with copier.running(self.folder, source, target, topics) as process:
                 tree = ProcessTree(psutil.Process(process.pid)).start()
                 try:
                     figures = self._copy(workload, copier, mark_ms, tree, began)
@@ -81,13 +79,16 @@ class Bench:
         return figures
 
     @contextmanager
-    def _way(self, workload: Workload) -> Iterator[tuple[str, psutil.Process | None]]:
-        """The bootstrap servers a copier gets for the source, and the proxy behind them, where there is one."""
-        if not workload.round_trip_ms:
-            yield self.source.bootstrap, None
-            return
-        with running_proxy(self.proxy_port, self.far_port, workload.round_trip_ms) as pid:
-            yield f"{HOST}:{self.proxy_port}", psutil.Process(pid)
+    def _way(self, workload: Workload) -> Iterator[tuple[str, str, psutil.Process | None]]:
+        """The bootstrap servers a copier gets for each side, and the proxy before the source, where there is one."""
+        if workload.is_secured:
+            source, target = (f"{HOST}:{door.port}" for door in self.secured)
+            yield source, target, None
+        elif workload.round_trip_ms:
+            with running_proxy(self.far.advertised_port, self.far.port, workload.round_trip_ms) as pid:
+                yield f"{HOST}:{self.far.advertised_port}", self.target.bootstrap, psutil.Process(pid)
+        else:
+            yield self.source.bootstrap, self.target.bootstrap, None
 
     def _copy(self, workload: Workload, copier: Copier, mark_ms: int, tree: ProcessTree, began: float) -> Figures:
         remotes = tuple(copier.remote(topic) for topic in workload.topics)
@@ -240,18 +241,19 @@ def _memory_folder() -> str | None:
 
 def _start_bench(arguments: argparse.Namespace, cleanup: ExitStack) -> Bench:
     data = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="heliograph-bench-", dir=arguments.data)))
-    far_port, proxy_port = free_port(), free_port()
-    far = dict(_FAR_CONFIG)
-    far["listeners"] %= far_port
-    far["advertised.listeners"] %= proxy_port
-    source = _start("bench-source", data, {**_BROKER_CONFIG, **far}, cleanup)
-    target = _start("bench-target", data, _BROKER_CONFIG, cleanup)
+    certificates = make_certificates(data)
+    far, secured = Door(advertised_port=free_port()), (Door("SASL_SSL"), Door("SASL_SSL"))
+    of_source = broker_config({"FAR": far, "SECURED": secured[0]}, certificates)
+    of_target = broker_config({"SECURED": secured[1]}, certificates)
+    source = _start("bench-source", data, {**_BROKER_CONFIG, **of_source}, cleanup)
+    target = _start("bench-target", data, {**_BROKER_CONFIG, **of_target}, cleanup)
     return Bench(
         folder=data,
         source=source,
         target=target,
-        far_port=far_port,
-        proxy_port=proxy_port,
+        far=far,
+        secured=secured,
+        certificates=certificates,
         is_in_memory=arguments.data is not None and arguments.data == _memory_folder(),
         latency_s=arguments.latency_seconds or (_QUICK_LATENCY_S if arguments.quick else 20.0),
     )

@@ -46,6 +46,7 @@ class Workload:
     topic_count: int = 1
     partitions: int = 8
     round_trip_ms: float = 0
+    is_secured: bool = False
     java_extra: str = ""
     our_extra: str = ""
     baseline: str = ""
@@ -89,6 +90,7 @@ WORKLOADS = (
         is_exactly_once=True,
     ),
     Workload("500B-1000-partitions", 4_000_000, 500, topic_count=100, partitions=10, baseline="500B"),
+    Workload("500B-tls", 4_000_000, 500, is_secured=True, baseline="500B"),
     Workload("500B-50ms", 4_000_000, 500, round_trip_ms=50, java_extra=_JAVA_LONG_WAY),
     Workload("500B-lz4", 4_000_000, 500, compression="lz4"),
     Workload("500B-gzip", 3_000_000, 500, compression="gzip"),

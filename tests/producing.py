@@ -30,14 +30,21 @@ def batch_of(number: int, records: int = 2) -> bytearray:
 class Producing:
     """Session and producer on one network, and what they told their listener."""
 
-    def __init__(self, brokers: ScriptedCluster, *, transactional_id: str | None = None, **limits: int) -> None:
+    def __init__(
+        self,
+        brokers: ScriptedCluster,
+        *,
+        transactional_id: str | None = None,
+        request_timeout_s: float = 10.0,
+        **limits: int,
+    ) -> None:
         self.brokers = brokers
         self.acked: list[tuple[Any, int]] = []
         self.failed: list[str] = []
         self.instead: list[Outgoing] | str = "it is too large"
         self.reads_again = False
         self.network = Network(pool := BufferPool(1 << 20), "test", 5.0)
-        self.cluster = Cluster("target", brokers.bootstrap, Security(), self.network, 10.0)
+        self.cluster = Cluster("target", brokers.bootstrap, Security(), self.network, request_timeout_s)
         self.session = ProducerSession(self.cluster, self.network, transactional_id=transactional_id)
         self.producer = BatchProducer(
             self.cluster, self.network, pool, self.session, self, ProduceLimits(**{"lanes": 1, **limits})

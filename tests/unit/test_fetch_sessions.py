@@ -27,13 +27,13 @@ SESSION_NOT_FOUND, INVALID_SESSION_EPOCH, NOT_LEADER, OUT_OF_RANGE, TOPIC_DENIED
 class Fetching:
     """A fetcher of ours against scripted brokers, and what it gave its listener."""
 
-    def __init__(self, brokers: ScriptedCluster, **limits: Any) -> None:
+    def __init__(self, brokers: ScriptedCluster, *, request_timeout_s: float = 10.0, **limits: Any) -> None:
         self.brokers = brokers
         self.taken: list[tuple[TopicPartition, int, int]] = []
         self.failed: list[str] = []
         self.unwanted: set[TopicPartition] = set()
         self.network = Network(BufferPool(1 << 20), "test", 5.0)
-        self.cluster = Cluster("source", brokers.bootstrap, Security(), self.network, 10.0)
+        self.cluster = Cluster("source", brokers.bootstrap, Security(), self.network, request_timeout_s)
         self.fetcher = Fetcher(self.cluster, self.network, FetchLimits(**{"max_wait_ms": 50, **limits}), self)
 
     def __enter__(self) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heliograph.config.types import Settings
@@ -151,13 +151,25 @@ def test_a_name_that_a_rule_would_give_can_be_kept_on_purpose() -> None:
     assert rules.replicates("orders-raw-v1")
 
 
-_names = st.text(st.sampled_from("ab-.x"), min_size=1, max_size=12)
+def test_a_topic_whose_copy_could_not_be_read_back_is_named_as_other_topics_are() -> None:
+    names = policy("x[.](.*)=$1")
+    assert names.format_remote_topic("A", "x.orders") == "orders"
+    assert names.format_remote_topic("A", "x.x.orders") == "A.x.x.orders"
+    assert names.format_remote_topic("A", "x.") == "A.x."
+    assert names.format_remote_topic("A", "x...") == "A.x..."
+    kept = policy("pay-v1=pay-v1, (.*)-raw-v1=$1-v1", "identity")
+    assert kept.format_remote_topic("A", "pay-raw-v1") == "pay-raw-v1"
+
+
+_names = st.lists(st.sampled_from(["a", "b", "-", ".", "x", "x.", "-raw", "eu-"]), min_size=1, max_size=8).map("".join)
 _maps = st.sampled_from(
     [EXAMPLE, "(.*)=eu-$1", "a=b-x, (a.*)=c.$1", "(.*)-(.*)=y.$2-$1", "x[.](.*)=$1", "(a+)(?<r>.*)=z-$1.${r}"]
 )
 
 
 @given(_maps, st.sampled_from(["default", "identity"]), st.sets(_names, min_size=1, max_size=6))
+@example("x[.](.*)=$1", "default", {"x.x."})
+@example("(.*)-raw=$1", "identity", {"a-raw-raw", "a-raw"})
 def test_what_is_copied_under_a_name_of_the_map_is_read_back_from_it(
     rules: str, otherwise: str, topics: set[str]
 ) -> None:

@@ -142,7 +142,6 @@ class _Reader:
 
     def finish(self) -> None:
         """What holds for all resources together."""
-        assert self._first is not None or self._reading.problems
         if self._first is None:
             return
         if self._clusters:

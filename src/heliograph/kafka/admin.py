@@ -181,9 +181,9 @@ class Admin:
             by_leader: dict[int, list[TopicPartition]] = {}
             for tp in missing:
                 by_leader.setdefault(view.leaders.get(tp, -1), []).append(tp)
-            by_leader.pop(-1, None)
             for leader, theirs in by_leader.items():
-                found |= self._offsets_at(view.brokers[leader], theirs, timestamp, isolation)
+                if leader in view.brokers:
+                    found |= self._offsets_at(view.brokers[leader], theirs, timestamp, isolation)
             if len(found) < len(tps):
                 time.sleep(_RETRY_PAUSE_S)
         lost = ", ".join(str(tp) for tp in tps if tp not in found)

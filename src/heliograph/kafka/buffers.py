@@ -9,6 +9,8 @@ Single-threaded by design: a pool belongs to one copy loop.
 
 from __future__ import annotations
 
+import numpy as np
+
 _WORTH_KEEPING_BYTES = 1 << 20
 _MOST_WASTE = 4  # a free buffer more than four times too large is left for a larger answer
 
@@ -36,6 +38,11 @@ class Buffer:
             self._pool.give_back(self)
 
 
+def room_for(size: int) -> memoryview:
+    """Memory of which only what is written to is taken: a broker that says more than it sends costs nothing."""
+    return np.empty(size, np.uint8).data
+
+
 class BufferPool:
     """Hands out buffers and counts them."""
 
@@ -55,7 +62,7 @@ class BufferPool:
             self._kept_bytes -= buffer.capacity
         else:
             rounded = -(-size // _WORTH_KEEPING_BYTES) * _WORTH_KEEPING_BYTES
-            buffer = Buffer(memoryview(bytearray(rounded if size * _MOST_WASTE > rounded else size)), self)
+            buffer = Buffer(room_for(rounded if size * _MOST_WASTE > rounded else size), self)
         self.held_bytes += buffer.capacity
         return buffer
 

@@ -22,9 +22,17 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import BrokerError, UnreachableError
-from heliograph.kafka.buffers import Buffer
+from heliograph.kafka.answers import (
+    MOST_ANSWER_BYTES,
+    MOST_FETCHED_BYTES,
+    MOST_HANDSHAKE_BYTES,
+    decode_answer,
+    most_bytes_of,
+)
+from heliograph.kafka.buffers import Buffer, room_for
 from heliograph.kafka.login import NEWEST_AUTHENTICATE, Session, log_in
 from heliograph.kafka.tls import handshake_error, wrap
+from heliograph.wire.fetch_response import MalformedResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,9 +43,9 @@ if TYPE_CHECKING:
 
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
-_MAX_FRAME_BYTES = 512 << 20
-_MAX_HANDSHAKE_BYTES = 1 << 20  # what is no Kafka broker must not make us allocate by its first four bytes
 _MAX_IOVECS = 512
+_SMALLEST_BYTES = 5  # of an answer: a correlation id and anything
+_TLS_RECORD_BYTES = 16 << 10
 
 
 class ConnectionLost(Exception):  # noqa: N818  (an event of the loop, not an error for people)
@@ -160,10 +168,27 @@ class Connection:
 
     def _send_some(self) -> int:
         if isinstance(self.sock, ssl.SSLSocket):
+            self._fill_tls_record()
             return self.sock.send(self._outbox[0])
         if len(self._outbox) <= _MAX_IOVECS:
             return self.sock.sendmsg(self._outbox)
         return self.sock.sendmsg([self._outbox[i] for i in range(_MAX_IOVECS)])
+
+    def _fill_tls_record(self) -> None:
+        """Join small parts: each would cost a record of its own, and a system call.
+
+        What was joined stays in front until it is sent, as OpenSSL wants the same bytes again after a full socket.
+        """
+        if len(self._outbox) == 1 or len(self._outbox[0]) >= _TLS_RECORD_BYTES:
+            return
+        joined = bytearray()
+        while self._outbox and len(joined) < _TLS_RECORD_BYTES:
+            part = self._outbox.popleft()
+            room = _TLS_RECORD_BYTES - len(joined)
+            joined += part[:room]
+            if len(part) > room:
+                self._outbox.appendleft(part[room:])
+        self._outbox.appendleft(memoryview(joined))
 
     def _drop_sent(self, sent: int) -> None:
         while sent:
@@ -202,20 +227,29 @@ class Connection:
 
     def _begin_body(self, pool: BufferPool) -> None:
         (size,) = _SIZE.unpack(self._size_view)
-        if not self.pending or not 4 <= size <= _MAX_FRAME_BYTES:
-            raise ConnectionLost(f"the broker sent an answer of {size} bytes that nobody asked for")
-        self._body = pool.take(size) if self.pending[0].pooled else Buffer(memoryview(bytearray(size)))
+        if not self.pending:
+            raise ConnectionLost("the broker sent an answer that nobody asked for")
+        pooled = self.pending[0].pooled
+        if not _SMALLEST_BYTES <= size <= (MOST_FETCHED_BYTES if pooled else MOST_ANSWER_BYTES):
+            raise ConnectionLost(f"the broker says that its answer has {size} bytes, which none has")
+        self._body = pool.take(size) if pooled else Buffer(room_for(size))
         self._body.hold()
         self._body_size, self._filled = size, 0
 
     def _decode(self, buffer: Buffer) -> tuple[Pending, Any, Buffer]:
-        pending = self.pending.popleft()
-        (correlation_id,) = _CORRELATION.unpack_from(buffer.view)
-        if correlation_id != pending.correlation_id:
-            self.pending.appendleft(pending)
+        """Where it is no answer the buffer is given back, and the request stays among those to hand back."""
+        pending = self.pending[0]
+        if _CORRELATION.unpack_from(buffer.view)[0] != pending.correlation_id:
+            buffer.release()
             raise ConnectionLost("the broker answered another request than the one asked")
         start = 5 if pending.is_flexible else 4
-        return pending, pending.decode(buffer.view[start : self._body_size], pending.version), buffer
+        try:
+            answer = pending.decode(buffer.view[start : self._body_size], pending.version)
+        except MalformedResponseError as error:
+            buffer.release()
+            raise ConnectionLost(str(error)) from None
+        self.pending.popleft()
+        return pending, answer, buffer
 
     def stop_holding(self) -> None:
         """Queue what was held back while we logged in again."""
@@ -237,7 +271,7 @@ class Connection:
 
 
 def _schema_decoder(response_class: Any) -> Callable[[memoryview, int], Any]:
-    return lambda view, version: response_class.decode(view, version=version)
+    return lambda view, version: decode_answer(response_class, view, version)
 
 
 def _words(error: OSError) -> str:
@@ -315,7 +349,7 @@ def _authenticate(connection: Connection, security: Security) -> None:
 def ask(connection: Connection, request: Any, response_class: Any, *, timeout_s: float) -> Any:
     """One request and its answer on a connection that nobody else uses; blocks for up to `timeout_s` per step."""
     connection.sock.settimeout(timeout_s)
-    return _ask(connection, request, response_class, max_bytes=_MAX_FRAME_BYTES)
+    return _ask(connection, request, response_class, max_bytes=most_bytes_of(response_class))
 
 
 def _ask(
@@ -324,27 +358,32 @@ def _ask(
     response_class: Any,
     *,
     flexible_header: bool = True,
-    max_bytes: int = _MAX_HANDSHAKE_BYTES,
+    max_bytes: int = MOST_HANDSHAKE_BYTES,
 ) -> Any:
-    request.with_header(connection.next_correlation_id(), connection.client_id)
+    correlation_id = connection.next_correlation_id()
+    request.with_header(correlation_id, connection.client_id)
     connection.sock.sendall(request.encode(header=True, framed=True))
     (size,) = _SIZE.unpack(_read_exactly(connection.sock, 4))
-    if not 4 <= size <= max_bytes:
+    if not _SMALLEST_BYTES <= size <= max_bytes:
         raise ConnectionLost("the answer is not Kafka's")
-    body = memoryview(_read_exactly(connection.sock, size))
+    body = _read_exactly(connection.sock, size)
+    if _CORRELATION.unpack_from(body)[0] != correlation_id:
+        raise ConnectionLost("the broker answered another request than the one asked")
     version = request.API_VERSION
     if response_class is ApiVersionsResponse and size >= 6 and bytes(body[4:6]) == b"\x00\x23":
         version = 0  # UNSUPPORTED_VERSION is always told in the oldest format
     flexible = flexible_header and response_class.flexible_version_q(version)
-    return response_class.decode(body[5 if flexible else 4 :], version=version)
+    try:
+        return decode_answer(response_class, body[5 if flexible else 4 :], version)
+    except MalformedResponseError as error:
+        raise ConnectionLost(str(error)) from None
 
 
-def _read_exactly(sock: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    view, filled = memoryview(data), 0
+def _read_exactly(sock: socket.socket, size: int) -> memoryview:
+    view, filled = room_for(size), 0
     while filled < size:
         received = sock.recv_into(view[filled:])
         if received == 0:
             raise ConnectionLost("end of stream")
         filled += received
-    return data
+    return view

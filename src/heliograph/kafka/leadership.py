@@ -25,7 +25,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.wire.connect_json import load_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +64,7 @@ def encode_claim(claim: Claim) -> bytes:
 
 def decode_claim(metadata: bytes) -> Claim | None:
     """The claim in a member's metadata; None where it is not one."""
-    data = _read_object(metadata)
+    data = load_object(metadata) or {}
     url, since = data.get("url"), data.get("leads_since")
     if not isinstance(url, str) or not (since is None or type(since) is int):
         return None
@@ -81,19 +83,11 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 def decode_assignment(data: bytes) -> Assignment | None:
     """The assignment in a SyncGroup answer; None where there is none."""
-    found = _read_object(data)
+    found = load_object(data) or {}
     url, leader_id, generation = found.get("leader"), found.get("leader_id"), found.get("generation")
     if not isinstance(url, str) or not isinstance(leader_id, str) or type(generation) is not int:
         return None
     return Assignment(leader_id, url, generation)
-
-
-def _read_object(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def choose_leader(members: Iterable[JoinedMember], first: str) -> JoinedMember | None:
@@ -101,7 +95,7 @@ def choose_leader(members: Iterable[JoinedMember], first: str) -> JoinedMember |
 
     Of several claims the latest is true: who leads since an earlier generation has been replaced without knowing it.
     """
-    known = sorted(member for member in members if member.claim is not None)
+    known = sorted((member for member in members if member.claim is not None), key=lambda member: member.member_id)
     leading = [member for member in known if member.claim and member.claim.leads_since is not None]
     if leading:
         return max(leading, key=_leads_since)

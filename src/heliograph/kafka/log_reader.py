@@ -52,7 +52,7 @@ def read_chunk(admin: Admin, tp: TopicPartition, position: int, isolation_level:
                 code = data.error_code
                 if not code:
                     return data
-            time.sleep(answer.throttle_time_ms / 1000)
+            time.sleep(min(max(0, answer.throttle_time_ms / 1000), admin.timeout_s))
         if verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.OUT_OF_RANGE) or time.monotonic() > deadline:
             needs = " The principal needs READ on it." if code == _TOPIC_AUTHORIZATION_FAILED else ""
             raise ClusterError(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
+from heliograph.kafka.answers import decode_answer
 from heliograph.kafka.connection import Pending
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
 from heliograph.kafka.outgoing import Outgoing, TargetPartition
@@ -69,7 +70,7 @@ class Listener(Protocol):
 
 
 def _decode_answer(view: memoryview, version: int) -> Any:
-    return ProduceResponse.decode(view, version=version)
+    return decode_answer(ProduceResponse, view, version)
 
 
 class BatchProducer:

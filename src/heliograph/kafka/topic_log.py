@@ -7,33 +7,24 @@ ever.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from kafka.errors import KafkaError
-from kafka.record import MemoryRecords
-
-from heliograph.errors import BrokerError, ClusterError
+from heliograph.errors import BrokerError, ClusterError, CorruptBatchError
 from heliograph.kafka.admin import READ_COMMITTED, Admin
 from heliograph.kafka.log_ends import EARLIEST, LATEST
 from heliograph.kafka.log_reader import read_chunk
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
+from heliograph.wire.forward import Rules, prepare
+from heliograph.wire.records import LogRecord, records_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from heliograph.errors import BatchError
     from heliograph.model import TopicPartition
-    from heliograph.wire.fetch_response import PartitionData
 
 _RETRY_PAUSE_S = 0.2
-
-
-class LogRecord(NamedTuple):
-    """What is in a record of a small topic."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+_AS_THEY_ARE = Rules(merge_below_bytes=0)
 
 
 def read_topic(admin: Admin, topic: str) -> Iterator[LogRecord]:
@@ -83,11 +74,18 @@ class LogTail:
 def _read_partition(admin: Admin, tp: TopicPartition, position: int, end: int) -> Iterator[LogRecord]:
     deadline = time.monotonic() + admin.timeout_s
     while position < end:
+        data = read_chunk(admin, tp, position, READ_COMMITTED)
         moved = position
-        for batch in _committed_batches(admin, read_chunk(admin, tp, position, READ_COMMITTED)):
-            moved = max(moved, batch.base_offset + batch.last_offset_delta + 1)
-            if not batch.is_control_batch:
-                yield from (LogRecord(r.offset, r.key, r.value, r.headers) for r in batch if r.offset >= position)
+        if data.records is not None:
+            prepared = prepare(data.records, position, data.aborted, _AS_THEY_ARE)
+            try:
+                for piece in prepared.pieces:
+                    yield from records_of(piece)
+            except CorruptBatchError as error:
+                raise _unreadable(admin, tp, error) from None
+            if prepared.error is not None:
+                raise _unreadable(admin, tp, prepared.error)
+            moved = prepared.next_offset
         if moved > position:
             position, deadline = moved, time.monotonic() + admin.timeout_s
             continue
@@ -96,26 +94,5 @@ def _read_partition(admin: Admin, tp: TopicPartition, position: int, end: int) -
         time.sleep(_RETRY_PAUSE_S)
 
 
-def _committed_batches(admin: Admin, data: PartitionData) -> Iterator[Any]:
-    """The batches of a fetched partition; aborted ones come back without records, as control batches do."""
-    waiting = sorted((t.first_offset, t.producer_id) for t in data.aborted)
-    aborted: set[int] = set()
-    batches = MemoryRecords(bytes(data.records or b""))
-    try:
-        while (batch := batches.next_batch()) is not None:
-            while waiting and waiting[0][0] <= batch.base_offset:
-                aborted.add(waiting.pop(0)[1])
-            if batch.is_control_batch:
-                aborted.discard(batch.producer_id)
-            is_aborted = batch.is_transactional and batch.producer_id in aborted and not batch.is_control_batch
-            yield _Skipped(batch.base_offset, batch.last_offset_delta) if is_aborted else batch
-    except KafkaError as error:
-        raise ClusterError(f"The topic {data.topic} on '{admin.alias}' cannot be read: {error}.") from None
-
-
-class _Skipped(NamedTuple):
-    """An aborted batch: only its place counts."""
-
-    base_offset: int
-    last_offset_delta: int
-    is_control_batch: bool = True
+def _unreadable(admin: Admin, tp: TopicPartition, error: BatchError) -> ClusterError:
+    return ClusterError(f"{tp} on '{admin.alias}' cannot be read at offset {error.offset}: {error}.")

@@ -2,7 +2,8 @@
 
 A rule's left side is a name, or a Java regex of plain characters and groups; its right side uses every group. So no
 part of a name is lost, and the topic a copy was made from can be told from the copy's name alone. The first rule whose
-left side matches the whole name counts.
+left side matches the whole name counts. A topic whose new name would be none (`x[.](.*)=$1` for `x.`), or one that the
+map gives up for another (`x.x.a`, whose copy `x.a` could not be told from an original), is not renamed.
 
 Invariants: `backward(forward(t)) == t` for a topic of a map that gives each copy a name of its own;
 maps in which two rules must give the same name are refused when they are read.
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _RIGHT = re.compile(r"\$(\d)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}|([a-zA-Z0-9._-]+)")
 _ONE_CHARACTER_CLASS = re.compile(r"\[([^\\^\]\[])\]")
+_NO_NAMES = ("", ".", "..")  # Kafka takes none of them for a topic
 _NAMED = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
@@ -61,7 +63,8 @@ class Rule:
         match = self.pattern.fullmatch(topic)
         if match is None:
             return None
-        return "".join(part if isinstance(part, str) else match[part.number] for part in self.right)
+        name = "".join(part if isinstance(part, str) else match[part.number] for part in self.right)
+        return None if name in _NO_NAMES else name
 
     def backward(self, name: str) -> Iterator[str]:
         """The topics to which the rule gives this name."""
@@ -78,19 +81,13 @@ class RenameMap:
     rules: tuple[Rule, ...]
 
     def forward(self, topic: str) -> str | None:
-        """Name of the topic's copy, or None where no rule matches."""
-        return next((name for rule in self.rules if (name := rule.forward(topic)) is not None), None)
+        """Name of the topic's copy, or None where no rule matches or the name could not be read back."""
+        name = self._renamed(topic)
+        return None if name is None or (name != topic and self._is_original(name)) else name
 
     def backward(self, name: str) -> str | None:
-        """The topic whose copy has this name, or None where the map gives the name to none.
-
-        A name that the map also renames is an original, unless renaming it makes it longer still: then it is the copy
-        of a copy, and following it would never end.
-        """
-        if self._keeps(name):
-            return None
-        renamed = self.forward(name)
-        if renamed is not None and len(renamed) < len(name) and not self._is_plain_copy(name):
+        """The topic whose copy has this name, or None where the map gives the name to none."""
+        if self._is_original(name):
             return None
         candidates = (topic for rule in self.rules for topic in rule.backward(name))
         return next((topic for topic in candidates if self.forward(topic) == name), None)
@@ -102,8 +99,19 @@ class RenameMap:
             rule.leaves_a_mark for rule in self.rules if rule.forward(upstream) is not None
         )
 
-    def _keeps(self, name: str) -> bool:
-        return any(rule.is_plain and rule.forward(name) is not None for rule in self.rules)
+    def _renamed(self, topic: str) -> str | None:
+        return next((name for rule in self.rules if (name := rule.forward(topic)) is not None), None)
+
+    def _is_original(self, name: str) -> bool:
+        """Whether a name is taken for a topic's own.
+
+        One that the map also renames is, unless renaming it makes it longer still: then it is the copy of a copy, and
+        following it would never end.
+        """
+        if any(rule.is_plain and rule.forward(name) is not None for rule in self.rules):
+            return True
+        renamed = self._renamed(name)
+        return renamed is not None and len(renamed) < len(name) and not self._is_plain_copy(name)
 
     def _is_plain_copy(self, name: str) -> bool:
         return any(rule.is_plain and rule.right == (name,) for rule in self.rules)

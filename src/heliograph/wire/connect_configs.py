@@ -132,7 +132,10 @@ def decode_config(key: bytes | None, value: bytes | None) -> ConfigRecord | None
         return None
     for prefix, decode in _DECODERS.items():
         if text.startswith(prefix):
-            return decode(text.removeprefix(prefix), content)
+            try:
+                return decode(text.removeprefix(prefix), content)
+            except RecursionError:  # a value that could be read, but is too deep to be written again
+                return None
     return None
 
 

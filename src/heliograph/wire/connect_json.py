@@ -36,10 +36,21 @@ def split_task(text: str) -> tuple[str, int] | None:
     return None if found is None else (found[1], int(found[2]))
 
 
+def load_json(data: bytes | None) -> Any:
+    """The value that bytes of anybody spell; ValueError where they are no JSON, or none that could be written again."""
+    try:
+        value = json.loads(data or b"")
+        if b"\\u" in (data or b""):
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
+
+
 def load_object(data: bytes | None) -> dict[str, Any] | None:
     """A JSON object, or None where the bytes are something else."""
     try:
-        value = json.loads(data or b"")
+        value = load_json(data)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

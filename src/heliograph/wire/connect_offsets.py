@@ -8,17 +8,18 @@ compaction could not work. What only we note stands in a record header, which Co
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from heliograph.model import SourceOffset, TopicPartition
-from heliograph.wire.connect_json import dump_json
+from heliograph.wire.connect_json import dump_json, load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _HEADER = "heliograph"
+_NONE_YET, _LARGEST_OFFSET = -1, 2**63 - 2  # reading goes on one behind it
+_LARGEST_PARTITION = 2**31 - 1
 
 
 def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
@@ -34,7 +35,7 @@ def encode_any_key(connector: str, partition: Mapping[str, Any]) -> bytes:
 def decode_any_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:
     """A connector's name and its partition; None for what is no record of progress."""
     try:
-        name, partition = json.loads(key or b"")
+        name, partition = load_json(key)
     except (ValueError, TypeError):
         return None
     return (name, partition) if isinstance(name, str) and isinstance(partition, dict) else None
@@ -66,31 +67,38 @@ def decode(
 ) -> tuple[TopicPartition, SourceOffset | None] | None:
     """The partition and its progress (None: forgotten), or None for a record that is not ours or cannot be read."""
     try:
-        name, partition = json.loads(key or b"")
+        name, partition = load_json(key)
         tp = TopicPartition(partition["topic"], partition["partition"])
         if name != connector or partition["cluster"] != source or not _is_valid(tp):
             return None
-        offset = None if value is None else json.loads(value)["offset"]
+        offset = None if value is None else load_json(value)["offset"]
     except (ValueError, TypeError, KeyError):
         return None
-    return tp, None if offset is None else SourceOffset(tp, int(offset), *_decode_notes(headers))
+    if offset is None:
+        return tp, None
+    is_known = _is_offset(offset) or offset == _NONE_YET
+    return (tp, SourceOffset(tp, offset, *_decode_notes(headers))) if is_known else None
 
 
 def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | None, UUID | None, int]:
     try:
-        notes = json.loads(next((value for name, value in headers if name == _HEADER and value), b"{}"))
+        notes = load_json(next((value for name, value in headers if name == _HEADER and value), b"{}"))
         target_end, topic_id, run_count = notes.get("target_end"), notes.get("topic_id"), notes.get("run")
         return (
-            target_end if isinstance(target_end, int) else None,
+            target_end if _is_offset(target_end) else None,
             UUID(topic_id) if topic_id else None,
-            run_count if isinstance(run_count, int) and run_count > 0 else 0,
+            run_count if _is_offset(run_count) else 0,
         )
     except (ValueError, TypeError, AttributeError):
         return None, None, 0
 
 
+def _is_offset(number: object) -> bool:
+    return isinstance(number, int) and 0 <= number <= _LARGEST_OFFSET
+
+
 def _is_valid(tp: TopicPartition) -> bool:
-    return isinstance(tp.topic, str) and isinstance(tp.partition, int) and tp.partition >= 0
+    return isinstance(tp.topic, str) and isinstance(tp.partition, int) and 0 <= tp.partition <= _LARGEST_PARTITION
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:

@@ -2,8 +2,9 @@
 
 kafka-python's decoder copies the records; on the hot path that is one copy too many, and re-stamping needs writable
 bytes. Versions 4 to 11 (classic encoding) and 12 (flexible). A test compares every field with kafka-python's decoder.
-Invariant: whatever the bytes are, a malformed response raises `MalformedResponseError` and never reads outside of the
-view.
+Invariants, whatever the bytes are:
+A. A malformed response raises `MalformedResponseError`, and nothing outside of the view is read.
+B. There are at most `MOST_ENTRIES` topics, partitions, aborted transactions and tags, or it counts as malformed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from heliograph.errors import HeliographError
 
 MIN_VERSION, MAX_VERSION = 4, 12
 FLEXIBLE_FROM = 12
+MOST_ENTRIES = 1_000_000
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -23,7 +25,7 @@ _PARTITION_V5 = struct.Struct(">ihqqq")  # ... and log start offset
 
 
 class MalformedResponseError(HeliographError):
-    """The bytes are not a fetch response."""
+    """The bytes are not the response they should be."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -67,13 +69,14 @@ def decode_fetch_response(view: memoryview, version: int) -> FetchAnswer:
 class _Reader:
     """A cursor over the response."""
 
-    __slots__ = ("at", "flexible", "version", "view")
+    __slots__ = ("at", "entries", "flexible", "version", "view")
 
     def __init__(self, view: memoryview, version: int) -> None:
         self.view = view
         self.version = version
         self.flexible = version >= FLEXIBLE_FROM
         self.at = 0
+        self.entries = 0
 
     def answer(self) -> FetchAnswer:
         throttle_time_ms = self.number(_INT32)
@@ -123,8 +126,11 @@ class _Reader:
 
     def array_length(self) -> int:
         """Elements of an array; a null array has none."""
-        count = self.unsigned_varint() - 1 if self.flexible else self.number(_INT32)
-        if count > len(self.view):
+        return self.counted(self.unsigned_varint() - 1 if self.flexible else self.number(_INT32))
+
+    def counted(self, count: int) -> int:
+        self.entries += max(0, count)
+        if count > len(self.view) - self.at or self.entries > MOST_ENTRIES:
             raise MalformedResponseError("an array in a fetch response is longer than the response.")
         return max(0, count)
 
@@ -144,6 +150,6 @@ class _Reader:
 
     def skip_tags(self) -> None:
         if self.flexible:
-            for _ in range(self.unsigned_varint()):
+            for _ in range(self.counted(self.unsigned_varint())):
                 self.unsigned_varint()
                 self.slice(self.unsigned_varint())

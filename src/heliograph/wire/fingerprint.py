@@ -58,8 +58,10 @@ def fingerprints(records: memoryview, fetch_offset: int, aborted: Sequence[Abort
         if row[s.ACTION] == s.DROP:
             continue
         section = _section(records, data, row)
-        found = np.empty((int(row[s.COUNT]), 2), np.int64) if section is not None else None
-        if section is None or found is None or not _print_records(section, row, found):
+        # A count that cannot be true must not decide how much memory is taken.
+        is_true = section is not None and int(row[s.COUNT]) * s.MIN_RECORD_BYTES <= len(section)
+        found = np.empty((int(row[s.COUNT]) if is_true else 0, 2), np.int64)
+        if section is None or not is_true or not _print_records(section, row, found):
             return Fingerprints(_joined(offsets), _joined(prints), int(row[s.WANTED]), is_sound=False)
         wanted = found[found[:, 0] >= row[s.WANTED]]
         offsets.append(wanted[:, 0])

@@ -26,6 +26,8 @@ _VERSIONED_OFFSETS = struct.Struct(">hqq")
 _HEARTBEAT = struct.Struct(">hq")
 _RUN = struct.Struct(">qqq")
 
+_LARGEST_OFFSET = 2**63 - 2  # a group that has read it goes on one behind it
+
 KeyValue = tuple[bytes, bytes]
 
 
@@ -43,6 +45,8 @@ def decode_offset_sync(
         upstream, downstream = _TWO_OFFSETS.unpack_from(value or b"")
     except (struct.error, UnicodeDecodeError):
         return None
+    if not _are_offsets(upstream, downstream):
+        return None
     return OffsetSync(tp, upstream, downstream, _decode_runs(headers))
 
 
@@ -58,7 +62,13 @@ def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun
     packed = next((value for name, value in headers if name == RUNS_HEADER), None)
     if packed is None or len(packed) % _RUN.size:
         return None
-    return tuple(OffsetRun(*run) for run in _RUN.iter_unpack(packed))
+    runs = tuple(OffsetRun(*run) for run in _RUN.iter_unpack(packed))
+    are_sound = all(r.count > 0 and _are_offsets(*r, r.upstream + r.count, r.downstream + r.count) for r in runs)
+    return runs if are_sound else None
+
+
+def _are_offsets(*numbers: int) -> bool:
+    return all(0 <= number <= _LARGEST_OFFSET for number in numbers)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:
@@ -117,4 +127,6 @@ def _encode_tp(tp: TopicPartition) -> bytes:
 def _decode_tp(data: bytes, at: int) -> tuple[TopicPartition, int]:
     topic, at = _decode_string(data, at)
     (partition,) = _INT32.unpack_from(data, at)
+    if partition < 0:
+        raise struct.error("a partition has no such number")
     return TopicPartition(topic, partition), at + _INT32.size

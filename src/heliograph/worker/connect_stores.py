@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from heliograph.kafka.admin import Admin
-    from heliograph.kafka.topic_log import LogRecord
     from heliograph.wire.connect_configs import Config, ConfigRecord, TargetState
     from heliograph.wire.connect_status import Status, StatusRecord
+    from heliograph.wire.records import LogRecord
 
 K = TypeVar("K")
 V = TypeVar("V")
