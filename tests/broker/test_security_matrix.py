@@ -14,7 +14,7 @@ from heliograph.cli.machine import MachineLookup
 from heliograph.config.dedicated import load
 from heliograph.engine.copy_loop import CopyLoop
 from heliograph.engine.engine import SparkEngine
-from heliograph.errors import AuthenticationError
+from heliograph.errors import AuthenticationError, UnreachableError
 from heliograph.kafka.admin import Admin
 from heliograph.worker.flow_tasks import TaskState
 from heliograph.worker.source_flow import SourceFlow
@@ -144,7 +144,7 @@ def test_an_unknown_authority_an_expired_certificate_and_another_host_are_told_a
     trusted = lab.world.trusted()
     stranger = str(Authority("stranger").pem_file(tmp_path / "stranger.pem"))
     sentence = refused(lab, "SSL", trusted, {"ssl.truststore.location": stranger})
-    assert "not trusted: unable to get local issuer certificate" in sentence
+    assert "not trusted: self-signed certificate in certificate chain" in sentence
     assert "must be in A.ssl.truststore.location" in sentence
     assert "certificate has expired" in refused(lab, "EXPIRED", trusted)
     sentence = refused(lab, "ELSEWHERE", trusted)
@@ -174,7 +174,7 @@ def test_the_wrong_protocol_is_named(lab: Lab) -> None:
     port = int(lab.north.cluster.bootstrap.rpartition(":")[2])
     address = spec.bootstrap[0]._replace(port=port)
     admin = Admin("A", (address,), spec.security, "test", timeout_s=10)
-    with pytest.raises(AuthenticationError, match=r"does not speak TLS; check A\.security\.protocol"):
+    with pytest.raises(UnreachableError, match=r"while TLS was agreed on; is A\.security\.protocol its listener's"):
         admin.view([])
 
 
