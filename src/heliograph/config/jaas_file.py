@@ -36,15 +36,15 @@ def _sections(text: str) -> dict[str, str]:
     sections: dict[str, str] = {}
     name, inside = "", None
     for match in _TOKEN.finditer(text):
-        token = match[0]
+        piece = match[0]
         if match["comment"] is not None:
-            token = " "
+            piece = " "
         if inside is None:
-            inside = "" if token == "{" else None
+            inside = "" if piece == "{" else None
             name = match["word"] or match["quoted"] or name
-        elif token == "}":
+        elif piece == "}":
             sections.setdefault(name.strip("\"'"), inside)
             inside = None
         else:
-            inside += token
+            inside += piece
     return sections
