@@ -400,7 +400,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
     },
     "MirrorConnectorsIntegrationSSLTest": {
         "testReplication": ours(
-            "spark/test_secured_source.py::test_orders_cross_the_border",
+            "spark/test_secured_documents.py::test_orders_cross_the_border",
             but="the source is reached over SASL_SSL, the target without",
         )
     },

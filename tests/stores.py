@@ -1,8 +1,8 @@
-"""Authorities, certificates, and stores of every format: by `cryptography`, and by keytool where only Java writes it."""
+"""Authorities, certificates, stores of every format: by `cryptography`, and by keytool where only Java writes it."""
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 import subprocess
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from heliograph.embedded.java import java_home
 
 STORE_PASSWORD = "store-canary"
-_NOW = datetime.datetime.now(datetime.UTC)
+_NOW = dt.datetime.now(dt.UTC)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Authority:
         """An identity for hosts, or for a client by a name; one of negative days has ended."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name or hosts[0])])
-        start = _NOW - datetime.timedelta(days=60)
+        start = _NOW - dt.timedelta(days=60)
         certificate = self._signed(subject, self.certificate.subject, key, (start, 60 + days), hosts=hosts)
         return Identity(key, certificate, self.certificate)
 
@@ -81,7 +81,7 @@ class Authority:
         subject: x509.Name,
         issuer: x509.Name,
         key: ec.EllipticCurvePrivateKey,
-        span: tuple[datetime.datetime, int],
+        span: tuple[dt.datetime, int],
         *,
         hosts: tuple[str, ...] = (),
         is_authority: bool = False,
@@ -92,8 +92,8 @@ class Authority:
             .issuer_name(issuer)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(span[0] - datetime.timedelta(hours=1))
-            .not_valid_after(span[0] + datetime.timedelta(days=span[1]))
+            .not_valid_before(span[0] - dt.timedelta(hours=1))
+            .not_valid_after(span[0] + dt.timedelta(days=span[1]))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         )
         if hosts:

@@ -272,7 +272,9 @@ def _handshake(sock: socket.socket, address: Address, security: Security, client
     except ssl.SSLError as error:  # with TLS 1.3 a broker refuses our certificate after the handshake
         raise handshake_error(error, address, security) from None
     except (OSError, ConnectionLost) as error:
-        hint = "" if security.uses_tls else "; does the listener want TLS or SASL?"
+        hint = "; does the listener want TLS or SASL?"
+        if security.uses_tls:
+            hint = "" if security.has_key else "; does the listener want a client certificate?"
         raise UnreachableError(f"{address} closed the connection before it answered ({error}){hint}") from None
     return connection
 

@@ -18,6 +18,7 @@ from kafka.protocol.sasl import (
     SaslHandshakeResponse,
 )
 
+from heliograph.config.types import HIDDEN
 from heliograph.errors import AuthenticationError
 from heliograph.kafka.oauth import KEEPER
 from heliograph.kafka.sasl import begin
@@ -32,6 +33,8 @@ NEWEST_AUTHENTICATE = 1  # from it on answers tell how long a session lasts
 _EARLIEST_SHARE, _LATEST_SHARE = 0.75, 0.85
 _LOOK_INTERVAL_S = 1.0  # how often loops look whether it is time
 _UNSUPPORTED_MECHANISM = 33
+_MOST_ROUNDS = 10
+_MOST_REASON_LETTERS = 300
 
 
 class Question(NamedTuple):
@@ -64,22 +67,28 @@ def log_in(security: Security, address: Address, version: int) -> Generator[Ques
     handshake = yield Question(SaslHandshakeRequest(version=1, mechanism=security.mechanism), SaslHandshakeResponse)
     if handshake.error_code:
         raise AuthenticationError(_refused_mechanism(handshake, security, address))
-    words: bytes | None = mechanism.first()
-    lifetime_ms = 0
-    while words is not None:
+    words = mechanism.first()
+    for _round in range(_MOST_ROUNDS):
         request = SaslAuthenticateRequest(version=version, auth_bytes=words)
         answer = yield Question(request, SaslAuthenticateResponse)
         if answer.error_code:
             if security.oauth is not None:
                 KEEPER.forget(security.oauth)
-            reason = (answer.error_message or "authentication failed").rstrip(".")
-            raise AuthenticationError(f"{address} refused {who}: {reason}.")
-        lifetime_ms = getattr(answer, "session_lifetime_ms", 0) or 0
+            raise AuthenticationError(f"{address} refused {who}: {_reason(answer, security)}.")
         try:
-            words = mechanism.answer(answer.auth_bytes)
+            next_words = mechanism.answer(answer.auth_bytes)
         except AuthenticationError as error:
             raise AuthenticationError(f"{address} did not authenticate {who}: {error}.") from None
-    return lifetime_ms
+        if next_words is None:
+            return getattr(answer, "session_lifetime_ms", 0) or 0
+        words = next_words
+    raise AuthenticationError(f"{address} did not come to an end with {who}.")
+
+
+def _reason(answer: Any, security: Security) -> str:
+    """The broker's words, cut short; it may know our password, and must not make us repeat it."""
+    words = (answer.error_message or "authentication failed")[:_MOST_REASON_LETTERS].rstrip(".")
+    return words.replace(security.password, HIDDEN) if security.password else words
 
 
 def _who(security: Security) -> str:

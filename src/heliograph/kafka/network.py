@@ -176,6 +176,9 @@ class Network:
         except HeliographError as error:
             failure = error
             self._opened.put(lambda: self.drop(connection, failure))
+        except Exception as error:  # noqa: BLE001  (a helper thread must answer, whatever went wrong)
+            words = f"{connection.address}: {error}"
+            self._opened.put(lambda: self.drop(connection, words))
         else:
             self._opened.put(lambda: self._ask_login(connection, steps, question))
         self._wake()

@@ -51,7 +51,7 @@ class RefreshRule:
     def due_at(self, now: float, starts_at: float, ends_at: float) -> float:
         """When to ask for the next one: after a share of its life, the two times kept where it lives long enough."""
         share = self.window_factor + self.window_jitter * random.random()  # noqa: S311  (jitter, not a secret)
-        due = starts_at + (ends_at - starts_at) * share
+        due = starts_at + (ends_at - starts_at) * min(1.0, share)
         if now + self.min_period_s + self.buffer_s > ends_at:
             return due
         return max(min(due, ends_at - self.buffer_s), now + self.min_period_s)

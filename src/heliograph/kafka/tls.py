@@ -96,7 +96,10 @@ def handshake_error(error: OSError, address: Address, security: Security) -> Clu
     if isinstance(error, ssl.SSLCertVerificationError):
         return AuthenticationError(_distrust(error, address, security))
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
-    if not reason or "EOF" in reason:
+    if "EOF" in reason:  # also what a listener without TLS does
+        name = security.named("security.protocol")
+        return UnreachableError(f"{address} closed the connection while TLS was agreed on; is {name} its listener's?")
+    if not reason:
         words = error.strerror or str(error) or type(error).__name__
         return UnreachableError(f"{address} broke off while TLS was agreed on: {words}")
     if "ALERT" in reason and any(word in reason for word in ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")):

@@ -22,14 +22,7 @@ from heliograph.config import keys
 from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.engine.spec import PartitionSpec
-from heliograph.errors import (
-    AuthenticationError,
-    ClusterError,
-    ConfigError,
-    EngineError,
-    FencedError,
-    HeliographError,
-)
+from heliograph.errors import AuthenticationError, ClusterError, ConfigError, EngineError, FencedError, HeliographError
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count

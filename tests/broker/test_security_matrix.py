@@ -1,0 +1,270 @@
+"""Every way into a cluster, on real brokers, data through each; what is wrong is one sentence, and mends itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from heliograph.cli.machine import MachineLookup
+from heliograph.config.dedicated import load
+from heliograph.engine.copy_loop import CopyLoop
+from heliograph.engine.engine import SparkEngine
+from heliograph.errors import AuthenticationError, UnreachableError
+from heliograph.kafka.admin import Admin
+from heliograph.worker.flow_tasks import TaskState
+from heliograph.worker.source_flow import SourceFlow
+from tests.clients import make_topic, read, write
+from tests.copying import Copy, HandLease, run_in_background, wait_for
+from tests.doors import PASSWORD, SCRAM, Doors, World, doors, world
+from tests.stores import Authority
+from tests.thread_engine import ThreadEngine
+
+pytestmark = pytest.mark.broker
+
+Way = tuple[str, str, str, str]  # door, mechanism, truststore, keystore
+
+
+class Lab:
+    """Two clusters with the same doors."""
+
+    def __init__(self, made: World, north: Doors, south: Doors) -> None:
+        self.world, self.north, self.south = made, north, south
+
+    def parts(self, way: Way) -> list[dict[str, str]]:
+        made, (_door, login, trusted, own) = self.world, way
+        parts = [made.trusted(trusted)] if trusted else []
+        parts += [made.own(own)] if own else []
+        return parts + ([made.login(login)] if login else [])
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with (
+        world(tmp_path_factory.mktemp("doors")) as made,
+        doors("north", made) as north,
+        doors("south", made) as south,
+    ):
+        yield Lab(made, north, south)
+
+
+CELLS: list[tuple[Way, Way]] = [
+    (("PLAINTEXT", "", "", ""), ("SSL", "", "JKS", "")),
+    (("SSL", "", "PKCS12", ""), ("PLAINTEXT", "", "", "")),
+    (("SSL", "", "INLINE", ""), ("MTLS", "", "JKS", "JKS")),
+    (("MTLS", "", "PKCS12", "PKCS12"), ("SASL_SSL", "PLAIN", "PEM", "")),
+    (("MTLS", "", "PEM", "PEM"), ("SASL_SSL", "SCRAM-SHA-256", "JKS", "")),
+    (("MTLS", "", "JKS", "INLINE"), ("SASL_SSL", "SCRAM-SHA-512", "PKCS12", "")),
+    (("SASL_SSL", "PLAIN", "JKS", ""), ("SASL_SSL", "OAUTHBEARER", "PEM", "")),
+    (("SASL_SSL", "SCRAM-SHA-256", "PEM", ""), ("MTLS", "", "INLINE", "INLINE")),
+    (("SASL_SSL", "SCRAM-SHA-512", "INLINE", ""), ("SASL_PLAINTEXT", "PLAIN", "", "")),
+    (("SASL_SSL", "OAUTHBEARER", "PKCS12", ""), ("SASL_SSL", "SCRAM-SHA-512", "PEM", "")),
+    (("SASL_PLAINTEXT", "SCRAM-SHA-256", "", ""), ("SSL", "", "PEM", "")),
+]
+
+
+@pytest.mark.parametrize(("here", "there"), CELLS, ids=lambda way: "+".join(filter(None, way)))
+def test_records_cross_every_border(lab: Lab, here: Way, there: Way, alias: str, topic: str) -> None:
+    make_topic(lab.north.cluster, topic)
+    write(lab.north.cluster, topic, ({"value": b"%d" % n, "partition": n % 2} for n in range(200)))
+    copy = Copy(lab.north.cluster, lab.south.cluster, alias, topic)
+    source = lab.north.spec(alias, here[0], *lab.parts(here))
+    target = lab.south.spec("target", there[0], *lab.parts(there))
+    copy.once(source=source, target=target)
+    assert read(lab.south.cluster, copy.remote, 2) == read(lab.north.cluster, topic, 2)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"ssl.protocol": "TLSv1.2"},
+        {"ssl.enabled.protocols": "TLSv1.3"},
+        {"ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"},
+        {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256"},
+    ],
+    ids=lambda keys: "=".join(next(iter(keys.items()))),
+)
+def test_a_broker_is_met_by_the_versions_and_ciphers_that_are_allowed(lab: Lab, keys: dict[str, str]) -> None:
+    spec = lab.north.spec("A", "SSL", lab.world.trusted(), keys)
+    admin = Admin("A", spec.bootstrap, spec.security, "test", timeout_s=10)
+    assert admin.view([]).brokers
+    admin.close()
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def refused(lab: Lab, door: str, *parts: dict[str, str]) -> str:
+    spec = lab.north.spec("A", door, *parts)
+    admin = Admin("A", spec.bootstrap, spec.security, "test", timeout_s=10)
+    with pytest.raises(AuthenticationError) as caught:
+        admin.view([])
+    sentence = str(caught.value)
+    assert sentence.startswith("The cluster 'A' cannot be used: ")
+    assert "canary" not in sentence
+    return sentence
+
+
+@pytest.mark.parametrize(("mechanism", "why"), [("PLAIN", "Invalid username or password"), ("SCRAM-SHA-256", "SCRAM")])
+def test_a_wrong_password_is_named_by_user_and_key(lab: Lab, mechanism: str, why: str) -> None:
+    login = lab.world.login(mechanism)
+    login["sasl.jaas.config"] = login["sasl.jaas.config"].replace(PASSWORD, "wrong-canary")
+    sentence = refused(lab, "SASL_SSL", lab.world.trusted(), login)
+    assert "refused the user 'mirror' of A.sasl.jaas.config: " in sentence
+    assert why in sentence
+
+
+def test_a_token_for_others_is_refused_by_the_broker(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("bm9ib2R5.bm9ib2R5.bm9ib2R5")
+    login = lab.world.login("OAUTHBEARER") | {"sasl.oauthbearer.token.endpoint.url": f"file://{file}"}
+    sentence = refused(lab, "SASL_SSL", lab.world.trusted(), login)
+    assert "refused the token of A.sasl.oauthbearer.token.endpoint.url" in sentence
+
+
+def test_a_wrong_client_secret_is_refused_by_the_token_endpoint(lab: Lab) -> None:
+    keys = {"sasl.oauthbearer.client.credentials.client.secret": "wrong-canary"}
+    sentence = refused(lab, "SASL_SSL", lab.world.trusted(), lab.world.login("OAUTHBEARER"), keys)
+    assert "refused the client 'mirror' (HTTP 401: invalid_client)" in sentence
+    assert "check A.sasl.oauthbearer.client.credentials.client.secret" in sentence
+
+
+def test_a_mechanism_the_broker_has_not_is_named_with_those_it_has(lab: Lab) -> None:
+    spec = lab.north.spec("A", "SASL_SSL", lab.world.trusted(), lab.world.login("PLAIN"))
+    admin = Admin("A", spec.bootstrap, replace(spec.security, mechanism="SCRAM-SHA-1"), "test", timeout_s=10)
+    with pytest.raises(AuthenticationError, match=r"does not take A\.sasl\.mechanism=SCRAM-SHA-1; it takes .*PLAIN"):
+        admin.view([])
+
+
+def test_an_unknown_authority_an_expired_certificate_and_another_host_are_told_apart(lab: Lab, tmp_path: Path) -> None:
+    trusted = lab.world.trusted()
+    stranger = str(Authority("stranger").pem_file(tmp_path / "stranger.pem"))
+    sentence = refused(lab, "SSL", trusted, {"ssl.truststore.location": stranger})
+    assert "not trusted: self-signed certificate in certificate chain" in sentence
+    assert "must be in A.ssl.truststore.location" in sentence
+    assert "certificate has expired" in refused(lab, "EXPIRED", trusted)
+    sentence = refused(lab, "ELSEWHERE", trusted)
+    assert "IP address mismatch, certificate is not valid for '127.0.0.1'" in sentence
+    assert "or leave A.ssl.endpoint.identification.algorithm empty" in sentence
+
+
+def test_the_host_name_is_not_looked_at_where_it_shall_not_be(lab: Lab) -> None:
+    keys = {"ssl.endpoint.identification.algorithm": ""}
+    spec = lab.north.spec("A", "ELSEWHERE", lab.world.trusted(), keys)
+    admin = Admin("A", spec.bootstrap, spec.security, "test", timeout_s=10)
+    assert admin.view([]).brokers
+    admin.close()
+
+
+def test_a_missing_client_certificate_and_a_strange_one_are_told_apart(lab: Lab, tmp_path: Path) -> None:
+    sentence = refused(lab, "MTLS", lab.world.trusted())
+    assert "asks for a client certificate" in sentence
+    assert "set A.ssl.keystore.location" in sentence
+    strange = Authority("stranger").issue(name="mirror").pem_file(tmp_path / "strange.pem")
+    sentence = refused(lab, "MTLS", lab.world.trusted(), {"ssl.keystore.location": str(strange)})
+    assert "refused our client certificate" in sentence
+
+
+def test_the_wrong_protocol_is_named(lab: Lab) -> None:
+    spec = lab.north.spec("A", "SSL", lab.world.trusted())
+    port = int(lab.north.cluster.bootstrap.rpartition(":")[2])
+    address = spec.bootstrap[0]._replace(port=port)
+    admin = Admin("A", (address,), spec.security, "test", timeout_s=10)
+    with pytest.raises(UnreachableError, match=r"while TLS was agreed on; is A\.security\.protocol its listener's"):
+        admin.view([])
+
+
+# --- sessions and secrets that change ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "OAUTHBEARER"])
+def test_a_session_is_renewed_before_it_ends_and_no_connection_is_lost(
+    lab: Lab, mechanism: str, alias: str, topic: str
+) -> None:
+    make_topic(lab.north.cluster, topic)
+    copy = Copy(lab.north.cluster, lab.south.cluster, alias, topic)
+    parts = (lab.world.trusted(), lab.world.login(mechanism))
+    lease = HandLease()
+    source, target = lab.north.spec(alias, "SHORT", *parts), lab.south.spec("target", "SHORT", *parts)
+    loop = CopyLoop(copy.spec(once=False, source=source, target=target), lease)
+    join = run_in_background(loop)
+    write(lab.north.cluster, topic, [{"value": b"first", "partition": 0}])
+    wait_for(lambda: copy.committed().get((topic, 0)) == 0)  # type: ignore[call-overload]
+    before = {connection: connection.session for connection in loop._network._lost_callbacks}
+    firsts = {connection: session.log_in_at for connection, session in before.items() if session}
+    assert firsts
+    wait_for(lambda: all(c.session.log_in_at > first + 1 for c, first in firsts.items() if c.session))
+    wait_for(lambda: all(c.session.log_in_at > first + 3 for c, first in firsts.items() if c.session))
+    write(lab.north.cluster, topic, [{"value": b"second", "partition": 0}])
+    wait_for(lambda: copy.committed().get((topic, 0)) == 1)  # type: ignore[call-overload]
+    assert set(firsts) <= set(loop._network._lost_callbacks), "a connection was lost"
+    lease.stop_reason = "the test is over"
+    join()
+    assert not any(report.trouble for report in lease.reports)
+
+
+@contextmanager
+def running_flow(lab: Lab, alias: str, topic: str, *lines: str) -> Iterator[SourceFlow]:
+    text = (
+        f"clusters = {alias}, target",
+        f"target.bootstrap.servers = {lab.south.cluster.bootstrap}",
+        f"{alias}->target.enabled = true",
+        f"{alias}->target.topics = {topic}",
+        "heartbeats.replication.enabled = false",
+        "emit.offset-syncs.enabled = false",
+        "heliograph.restart.backoff.max.ms = 1000",
+        "tasks.max = 1",
+        *lines,
+    )
+    config = load("\n".join(text), MachineLookup())
+    flow = SourceFlow(config, config.flows[0], cast("SparkEngine", ThreadEngine()), flow_count=1)
+    flow.start()
+    try:
+        yield flow
+    finally:
+        flow.stop()
+        assert flow.join(60)
+
+
+def state_of(flow: SourceFlow) -> TaskState:
+    return flow.task_states[0]
+
+
+def test_a_password_that_changes_fails_the_task_until_the_file_has_the_new_one(
+    lab: Lab, alias: str, topic: str, tmp_path: Path
+) -> None:
+    make_topic(lab.north.cluster, topic)
+    write(lab.north.cluster, topic, [{"value": b"before", "partition": 0}])
+    secret = tmp_path / "secret.properties"
+    secret.write_text("password=first-canary\n")
+    lab.north.set_password("first-canary", alias)
+    jaas = f'{SCRAM} username="{alias}" password="${{file:{secret}:password}}";'
+    keys = lab.north.keys("SHORT", lab.world.trusted(), {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas})
+    with running_flow(lab, alias, topic, *(f"{alias}.{name} = {value}" for name, value in keys.items())) as flow:
+        wait_for(lambda: flow.status.totals[0] == 1)
+        lab.north.set_password("second-canary", alias)
+        wait_for(lambda: state_of(flow).state == "FAILED")
+        trace = state_of(flow).trace or ""
+        assert trace.startswith(f"The cluster '{alias}' cannot be used: ")
+        assert f"refused the user '{alias}' of {alias}.sasl.jaas.config: " in trace
+        assert "canary" not in trace
+        secret.write_text("password=second-canary\n")
+        wait_for(lambda: state_of(flow).state == "RUNNING")
+        write(lab.north.cluster, topic, [{"value": b"after", "partition": 0}])
+        wait_for(lambda: flow.status.totals[0] >= 2)
+    assert [seen.value for seen in read(lab.south.cluster, f"{alias}.{topic}", 2)[0]] == [b"before", b"after"]
+
+
+def test_a_truststore_that_is_renewed_on_disk_is_used_by_the_next_connection(lab: Lab, tmp_path: Path) -> None:
+    path = Authority("stranger").pem_file(tmp_path / "ca.pem")
+    spec = lab.north.spec("A", "SSL", {"ssl.truststore.location": str(path)})
+    admin = Admin("A", spec.bootstrap, spec.security, "test", timeout_s=10)
+    with pytest.raises(AuthenticationError, match="not trusted"):
+        admin.view([])
+    lab.world.authority.pem_file(path)
+    assert admin.view([]).brokers
+    admin.close()
