@@ -23,6 +23,7 @@ from heliograph.config import dedicated
 from heliograph.config.jaas_file import login_modules
 from heliograph.config.mirror_maker import MirrorMakerConfig
 from heliograph.errors import ConfigError, KeyStoreError
+from tests import stores
 from tests.certificates import Authority
 from tests.interop.rest_story import ask
 from tests.rest_worker import PASSWORD, RestWorker, guarded_worker, login_lines
@@ -179,6 +180,24 @@ def test_https_and_http_are_served_side_by_side(authority: Authority) -> None:
         running.tls = ssl.create_default_context()
         with pytest.raises(ssl.SSLCertVerificationError):
             running.ask("GET", "/")
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS", "inline"])
+def test_the_key_may_be_in_a_store_of_any_kind(tmp_path: Path, kind: str) -> None:
+    authority = stores.Authority()
+    own = authority.issue("127.0.0.1")
+    lines = {"listeners": "https://127.0.0.1:0", "listeners.https.ssl.keystore.password": stores.STORE_PASSWORD}
+    location = "listeners.https.ssl.keystore.location"
+    if kind == "inline":
+        lines["listeners.https.ssl.keystore.key"] = own.key_pem()
+        lines["listeners.https.ssl.keystore.certificate.chain"] = own.chain_pem
+    elif kind == "JKS":
+        lines[location] = str(own.jks_file(tmp_path / "own.jks"))
+    else:
+        lines[location] = str(own.pkcs12_file(tmp_path / "own.p12"))
+    with guarded_worker(lines) as running:
+        running.tls = ssl.create_default_context(cadata=authority.pem)
+        assert running.ask("GET", "/connectors").status == 200
 
 
 def test_a_client_without_the_certificate_that_is_required_is_not_heard(authority: Authority) -> None:

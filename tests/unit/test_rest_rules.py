@@ -185,6 +185,15 @@ def test_a_line_of_business_has_connectors_of_its_own_names_only(worker: RestWor
     assert sorted(worker.herder.configs) == [ORDERS, "payments-2", "payments-3", PAYMENTS]
 
 
+def test_the_log_tells_who_has_changed_what(worker: RestWorker, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "heliograph.api"):
+        worker.log_in("payments").ask("PUT", f"/connectors/{PAYMENTS}/pause")
+        worker.ask("PUT", f"/connectors/{ORDERS}/pause")
+        worker.ask("GET", f"/connectors/{PAYMENTS}")
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("heliograph.")]
+    assert told == [f"REST, user payments: PUT /connectors/{PAYMENTS}/pause"]
+
+
 def test_a_name_in_the_config_does_not_lead_elsewhere(worker: RestWorker) -> None:
     reply = worker.log_in("payments").ask("PUT", "/connectors/payments-5/config", {**HEARTBEAT, "name": ORDERS})
     assert reply.status == 400

@@ -8,6 +8,7 @@ answers, so a request that is passed on is judged by the leader.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import anyio
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from heliograph.api.guard import Caller
 
+_log = logging.getLogger(__name__)
 _MOST_THREADS = 32
 _MOST_LOCAL_THREADS = 8
 _ACCEPTED = {JSON_TYPE, "application/*", "*/*"}
@@ -149,6 +151,10 @@ class _Desk:
         leader_url = None if endpoint.is_local else self._worker.herder.leader_url
         if leader_url is None:
             caller.admit(endpoint.access, request.path_params)
+            if endpoint.is_change and caller.principal is not None:
+                _log.info(
+                    "REST, %s: %s %s", caller.principal, request.method, request.scope["raw_path"].decode("latin-1")
+                )
             query = {name: request.query_params.getlist(name) for name in request.query_params}
             return endpoint.handler(Call(caller.view(self._worker), request.path_params, query, body))
         if request.query_params.get(FORWARD) == "false":
