@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.source_flow import SourceFlow
 from tests.clients import make_topic, read, write
-from tests.guarded import PASSWORD, Guarded, guarded_cluster
+from tests.guarded import PASSWORD, Guarded
 from tests.least_privilege import listening
 from tests.thread_engine import thread_engine
 
@@ -35,7 +34,6 @@ pytestmark = pytest.mark.broker
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lines-of-business"
 LINES = ("payments", "lending")
-USERS = ("payments-mirror", "lending-mirror", "mirror-worker")
 FILES = tuple(f"{line}-{kind}.json" for line in LINES for kind in ("source", "checkpoint"))
 
 
@@ -50,8 +48,8 @@ class Setup(NamedTuple):
     def worker(self) -> WorkerConfig:
         return load_worker((self.folder / "worker.properties").read_text(), MachineLookup())
 
-    def connector(self, name: str, **changes: str) -> ConnectorConfig:
-        stored = json.loads((self.folder / f"{name}.json").read_text())
+    def connector(self, file: str, **changes: str) -> ConnectorConfig:
+        stored = json.loads((self.folder / f"{file}.json").read_text())
         return self.worker.connector(stored["name"], stored["config"] | changes)
 
 
@@ -70,29 +68,25 @@ def replaced(text: str, onprem: Guarded, cloud: Guarded, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
+def setup(here: Guarded, there: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Setup:
     folder = tmp_path_factory.mktemp("lines")
     (folder / "secrets").mkdir()
     for owner in (*LINES, "worker"):
         (folder / "secrets" / f"{owner}.properties").write_text(f"onprem={PASSWORD}\ncloud={PASSWORD}\n")
-    with (
-        guarded_cluster("onprem", tmp_path_factory.mktemp("onprem"), USERS) as onprem,
-        guarded_cluster("cloud", tmp_path_factory.mktemp("cloud"), USERS) as cloud,
-    ):
-        for file in ("worker.properties", *FILES):
-            (folder / file).write_text(replaced((EXAMPLE / file).read_text(), onprem, cloud, folder))
-        with (folder / "worker.properties").open("a") as worker:
-            worker.write("offset.storage.partitions=1\nadmin.timeout.ms=5000\n")
-        found = Setup(onprem, cloud, folder)
-        grant_printed(found)
-        for line in LINES:
-            make_topic(onprem.cluster, f"{line}.orders", 1)
-            write(onprem.cluster, f"{line}.orders", [{"value": f"{line} {n}".encode()} for n in range(10)])
-            admin = onprem.admin()
-            offsets = {TopicPartition(f"{line}.orders", 0): CommittedOffset(5)}
-            assert GroupAdmin(admin).commit(f"{line}-readers", offsets) == {}
-            admin.close()
-        yield found
+    for file in ("worker.properties", *FILES):
+        (folder / file).write_text(replaced((EXAMPLE / file).read_text(), here, there, folder))
+    with (folder / "worker.properties").open("a") as worker:
+        worker.write("offset.storage.partitions=1\nadmin.timeout.ms=5000\n")
+    found = Setup(here, there, folder)
+    grant_printed(found)
+    admin = here.admin()
+    for line in LINES:
+        make_topic(here.cluster, f"{line}.orders", 1)
+        write(here.cluster, f"{line}.orders", [{"value": f"{line} {n}".encode()} for n in range(10)])
+        offsets = {TopicPartition(f"{line}.orders", 0): CommittedOffset(5)}
+        assert GroupAdmin(admin).commit(f"{line}-readers", offsets) == {}
+    admin.close()
+    return found
 
 
 def grant_printed(setup: Setup) -> None:
