@@ -121,7 +121,7 @@ def login_lines(folder: Path, *users: str) -> dict[str, str]:
 def guarded_worker(raw: Mapping[str, str], herder: FakeHerder | None = None, **more: Any) -> Iterator[RestWorker]:
     """The API as a worker's file secures it; its listeners are `listeners`, with port 0."""
     resolver = Resolver(MachineLookup(), raw)
-    plugins, log_levels = ConnectorPlugins({}, resolver), LogLevels()
+    plugins, log_levels = ConnectorPlugins(raw, resolver), LogLevels()
     herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
     listeners = rest_listeners(Settings({name: raw[name] for name in ("listeners",)}))
     door = Door(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)

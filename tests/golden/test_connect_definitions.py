@@ -242,8 +242,9 @@ def test_what_a_placeholder_holds_is_not_shown_where_it_does_not_fit() -> None:
         def variable(self, name: str) -> str | None:
             return f"top-secret {name}"
 
-    catalogue = ConnectorPlugins({}, Resolver(Machine(), {}))
-    told = catalogue.validate("MirrorSource", GOOD | {"tasks.max": "${env:X}", "offset-syncs.topic.location": "${X}"})
+    catalogue = ConnectorPlugins(ENV_PROVIDER, Resolver(Machine(), ENV_PROVIDER))
+    unfit = {"tasks.max": "${env:X}", "offset-syncs.topic.location": "${env:X}"}
+    told = catalogue.validate("MirrorSource", GOOD | unfit)
     assert told["error_count"] == 2
     assert "top-secret" not in str(told)
     assert "Invalid value ${env:X} for configuration tasks.max: What the placeholder stands for does not fit" in str(

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.api.app import LARGEST_BODY_BYTES, make_app
+from heliograph.api.app import make_app
+from heliograph.api.body_reader import LARGEST_BODY_BYTES
 from heliograph.api.exchange import Worker
 from heliograph.api.routes import ROUTES
 from heliograph.errors import HeliographError

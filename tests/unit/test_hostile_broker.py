@@ -113,7 +113,7 @@ def test_a_lie_to_a_fetcher_costs_a_connection_and_nothing_else(lie: str, reques
         fetching.fetcher.add(T0, 0)
 
         def has_read() -> bool:
-            fetching.network.drop_overdue()
+            fetching.network.maintain()
             return sum(count for _tp, _at, count in fetching.taken) >= 6
 
         fetching.until(has_read)
@@ -129,7 +129,7 @@ def test_a_lie_to_a_producer_writes_nothing_twice(lie: str) -> None:
         producing.send(0, 1, 2)
 
         def is_acked() -> bool:
-            producing.network.drop_overdue()
+            producing.network.maintain()
             return len(producing.acked) >= 3
 
         producing.until(is_acked)

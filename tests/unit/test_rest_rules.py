@@ -49,7 +49,12 @@ ids = {"ids": lambda row: f"{row.method} {row.path}"}
 def shared_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestWorker]:
     folder = tmp_path_factory.mktemp("rules")
     (folder / "rules.yaml").write_text(RULES)
-    lines = {**login_lines(folder, *USERS), "heliograph.rest.rules.file": f"{folder}/rules.yaml"}
+    providers = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    rules = {"heliograph.rest.rules.file": f"{folder}/rules.yaml"}
+    lines = {**login_lines(folder, *USERS), **providers, **rules}
     with guarded_worker(lines) as running:
         yield running
 

@@ -18,7 +18,7 @@ from heliograph.kafka.authorized import (
     may_see_transactions,
     topic_operations,
 )
-from heliograph.mirror.permissions import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, Acl, Resource, least
+from heliograph.mirror.permissions import CLUSTER, GROUP, TOPIC, Acl, Resource, least
 from heliograph.model import Flow
 from heliograph.worker.clusters import spec_of
 from heliograph.worker.permissions import client_of, cluster_of, config_needs
@@ -96,7 +96,6 @@ def _asked(admin: Admin, resource: Resource) -> Operations:
         return cluster_operations(admin)
     if resource.kind == GROUP:
         return group_operations(admin, resource.names.example)
-    assert resource.kind == TRANSACTIONAL_ID
     return NOTHING if may_see_transactions(admin, f"{resource.names.start}0") is False else None
 
 
