@@ -23,7 +23,9 @@ PARTITIONS = 4
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("rival", [False, True], ids=["alone", "with a second writer"])
+@pytest.mark.parametrize(
+    "rival", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["alone", "with a second writer"]
+)
 def test_three_kills_in_a_copy_of_a_million_records_lose_nothing_and_repeat_nothing(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path, rival: bool
 ) -> None:
