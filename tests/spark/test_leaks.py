@@ -10,33 +10,22 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-import trustme
 from click.testing import CliRunner
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from heliograph.api.routes import ROUTES
 from heliograph.cli.main import cli
-from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.embedded.cluster import forget_cluster, start_cluster
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.security import Security
 from heliograph.mirror.topics import CreateTopic
 from heliograph.model import Address
-from tests.canaries import Canaries, Watch
+from tests.canaries import Watch
+from tests.canary_world import SECURITY, World, end
 from tests.clients import read, write
 from tests.connect_worker import MIRROR, free_port
 from tests.copying import wait_for
@@ -44,10 +33,7 @@ from tests.running import python_workers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-SECURITY = "org.apache.kafka.common.security"
-PLAIN = f"{SECURITY}.plain.PlainLoginModule required"
 PROVIDERS = "org.apache.kafka.common.config.provider"
-USERS = ("literal", "env", "file", "dir")  # where the file has their passwords
 SPARK_PAGES = (
     "/jobs/",
     "/jobs/job/?id=0",
@@ -60,144 +46,6 @@ SPARK_PAGES = (
     "/api/v1/applications",
 )
 SPARK_DATA = ("environment", "jobs", "stages", "allexecutors", "executors/driver/threads")
-
-
-class World:
-    """The cluster, the user's files, and everything that is looked at."""
-
-    cluster: EmbeddedCluster
-
-    def __init__(self, folder: Path) -> None:
-        self.canaries = Canaries()
-        self.user, self.temp, self.current = folder / "user", folder / "temp", folder / "current"
-        for each in (self.user, self.temp, self.current, self.user / "mounted"):
-            each.mkdir()
-        self.variables = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))),
-            "LEAK_PASSWORD": self.canaries["env"],
-            "TMPDIR": str(self.temp),
-            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.temp}",
-        }
-        (self.user / "logins.properties").write_text(
-            f"password={self.canaries['file']}\nkey={self.canaries['key password']}\nwrong={self.canaries['wrong']}\n"
-        )
-        (self.user / "mounted" / "password").write_text(self.canaries["dir"])
-        self.authority = trustme.CA()
-        self.authority.cert_pem.write_to_path(str(self.user / "ca.pem"))
-        self.inline_key = self._certificate("client.pem", self.canaries["key password"])
-        self.port, self.plain_port = free_port(), free_port()
-
-    def _certificate(self, name: str, password: str | None) -> str:
-        """A certificate with its key, which is returned in plain text, in a file that may have a password."""
-        issued = self.authority.issue_cert("127.0.0.1", "localhost")
-        key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-        plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-        encryption = NoEncryption() if password is None else BestAvailableEncryption(password.encode())
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
-        (self.user / name).write_bytes(pem + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-        self.canaries.add(f"key of {name}", plain.splitlines()[1])
-        return plain
-
-    def broker_config(self) -> dict[str, str]:
-        """Listeners for us, and one for the test that asks for nothing."""
-        self._certificate("broker.pem", None)
-        users = " ".join(f'user_{name}="{self.canaries[name]}"' for name in USERS)
-        return {
-            "listeners": (
-                f"SASL_SSL://127.0.0.1:{self.port},PLAINTEXT://127.0.0.1:{self.plain_port},"
-                "CONTROLLER://127.0.0.1:{controller_port}"
-            ),
-            "advertised.listeners": f"SASL_SSL://127.0.0.1:{self.port},PLAINTEXT://127.0.0.1:{self.plain_port}",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN} {users};",
-            "listener.name.sasl_ssl.ssl.client.auth": "required",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.user / "broker.pem"),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.user / "ca.pem"),
-        }
-
-    def placeholder(self, name: str) -> str:
-        """What stands in a file for a user's password."""
-        return {
-            "literal": self.canaries["literal"],
-            "env": "${LEAK_PASSWORD}",
-            "file": f"${{file:{self.user}/logins.properties:password}}",
-            "dir": f"${{dir:{self.user}/mounted:password}}",
-            "wrong": f"${{file:{self.user}/logins.properties:wrong}}",
-        }[name]
-
-    def login(self, user: str, prefix: str, password: str = "") -> dict[str, str]:
-        """How a client gets in as a user."""
-        keys = {
-            "bootstrap.servers": f"127.0.0.1:{self.port}",
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": f'{PLAIN} username="{user}" password="{password or self.placeholder(user)}";',
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": f"{self.user}/ca.pem",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": f"{self.user}/client.pem",
-            "ssl.key.password": f"${{file:{self.user}/logins.properties:key}}",
-        }
-        return {prefix + key: value for key, value in keys.items()}
-
-    def properties(self, name: str, *parts: Mapping[str, str]) -> Path:
-        """A file of the user's."""
-        file = self.user / f"{name}.properties"
-        lines = [f"{key}={_one_line(value)}" for part in parts for key, value in part.items()]
-        file.write_text("\n".join(lines) + "\n")
-        return file
-
-    def mirror_file(self, name: str, *parts: Mapping[str, str]) -> Path:
-        """From A to B, both the one cluster; four users, four places of their passwords."""
-        flow = {
-            "clusters": "A, B",
-            "A->B.enabled": "true",
-            "A->B.topics": "orders",
-            "sync.topic.acls.enabled": "false",
-            "replication.factor": "1",
-        }
-        roles = {
-            "A.admin.sasl.jaas.config": f'{PLAIN} username="env" password={self.placeholder("env")};',
-            "B.admin.sasl.jaas.config": f'{PLAIN} username="dir" password="{self.placeholder("dir")}";',
-        }
-        return self.properties(name, flow, self.login("literal", "A."), self.login("file", "B."), roles, *parts)
-
-    def start(self, *arguments: object, log: str) -> subprocess.Popen[bytes]:
-        """`heliograph` with these arguments; what it says goes to a log that is looked at like any file."""
-        command = [sys.executable, "-m", "heliograph", *map(str, arguments)]
-        with (self.current / log).open("ab") as out:
-            return subprocess.Popen(command, stdout=out, stderr=out, env=self.variables, cwd=self.current)
-
-    def said(self, log: str) -> str:
-        return (self.current / log).read_text()
-
-    def get(self, url: str, body: object = None, method: str = "GET") -> bytes:
-        """An answer, whatever its status; checked."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)  # noqa: S310
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            text = error.read()
-        self.canaries.check(f"{method} {url}", text)
-        return text
-
-    def ask_everything(self, url: str, connectors: list[str]) -> None:
-        """Every GET of the REST API, for every connector."""
-        for path in [route.path for route in ROUTES if route.method == "GET"]:
-            for name in connectors if "{connector" in path else [""]:
-                told = path.replace("{connector}", name).replace("{task}", "0").replace("{logger}", "root")
-                self.get(url + told.replace("{plugin}", "MirrorSourceConnector").replace(">", "%3E"))
-        self.get(f"{url}/connectors?expand=info&expand=status")
-
-
-def _one_line(value: str) -> str:
-    return value.replace("\n", "\\n\\\n")
 
 
 @pytest.fixture(scope="module")
@@ -285,8 +133,7 @@ def test_what_a_run_shows_while_it_copies_and_when_it_crashes(world: World) -> N
     try:
         wait_for(lambda: copied(world, "A.orders") or process.poll() is not None, 90)
         assert process.poll() is None, world.said("run.log")
-        (worker,) = python_workers(process.pid)
-        worker.kill()
+        python_workers(process.pid)[0].kill()
         wait_for(lambda: "Spark lost the task" in world.said("run.log"), 60)
         (application,) = json.loads(world.get(f"http://127.0.0.1:{ui}/api/v1/applications"))
         pages = (*SPARK_PAGES, *(f"/api/v1/applications/{application['id']}/{part}" for part in SPARK_DATA))
@@ -312,25 +159,41 @@ def copied(world: World, topic: str) -> bool:
     return is_there and sum(map(len, read(world.cluster, topic, 2, **bootstrap).values())) >= 500
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """With whatever it has started."""
-    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-    process.kill()
-    process.wait()
-    psutil.wait_procs(children, timeout=30)
+@pytest.mark.usefixtures("watched")
+def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
+    everything = world.mirror_file("everything", kinds_of_secrets(world))
+    stranger = world.mirror_file("stranger", world.login("literal", "A.admin.", world.placeholder("wrong")))
+    for file in (everything, stranger):
+        assert world.run("run", file, "--verbose", "--once", log=f"{file.stem}.log") in (2, 3)
+        assert "error: " in world.said(f"{file.stem}.log")
+    # Only the tasks do not get in: they are started again and again.
+    wrong = world.mirror_file("wrong", world.login("literal", "A.", world.placeholder("wrong")))
+    process = world.start("run", wrong, "--verbose", log="wrong.log")
+    try:
+        wait_for(lambda: "task 0 failed" in world.said("wrong.log") or process.poll() is not None, 60)
+        assert process.poll() is None, world.said("wrong.log")
+    finally:
+        end(process)
 
 
 @pytest.mark.usefixtures("watched")
-def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
-    wrong = world.mirror_file("wrong", world.login("literal", "A.", world.placeholder("wrong")))
-    everything = world.mirror_file("everything", kinds_of_secrets(world))
-    for number, file in enumerate((wrong, everything)):
-        process = world.start("run", file, "--verbose", "--once", log=f"fails-{number}.log")
-        try:
-            assert process.wait(60) in (2, 3), world.said(f"fails-{number}.log")
-        finally:
-            end(process)
-        assert "error: " in world.said(f"fails-{number}.log")
+def test_what_goes_to_executors_of_another_process(world: World) -> None:
+    """Refused while Spark would send it in plain text; then Spark encrypts, and has a secret of its own."""
+    file = world.mirror_file("elsewhere", {"B.offset.storage.topic": "elsewhere-offsets"})
+    arguments = ("run", file, "--verbose", "--once", "--master", "local-cluster[1,1,512]")
+    assert world.run(*arguments, log="refused.log") == 3
+    assert "Set spark.authenticate=true" in world.said("refused.log")
+    conf = world.user / "spark-conf"
+    conf.mkdir()
+    settings = {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": world.canaries["secret of Spark"],
+        "spark.network.crypto.enabled": "true",
+    }
+    (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    world.variables["SPARK_CONF_DIR"] = str(conf)
+    assert world.run(*arguments, log="elsewhere.log") == 0, world.said("elsewhere.log")
+    assert "A->B: done, 500 records" in world.said("elsewhere.log")
 
 
 def worker_properties(world: World, port: int) -> Path:
@@ -403,13 +266,28 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
 
 def test_no_topic_has_a_secret(world: World) -> None:
     """Last: everything before has written."""
-    bootstrap = {"bootstrap.servers": f"127.0.0.1:{world.plain_port}"}
     admin = Admin("B", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=30)
     counts = admin.view().partition_counts
     admin.close()
     assert {"A.orders", "C.orders", "leaks-config", "leaks-status", "mm2-offsets.A.internal"} <= counts.keys()
-    for topic, count in counts.items():
-        for records in read(world.cluster, topic, count, **bootstrap).values():
-            for record in records:
-                headers = [part for name, value in record.headers for part in (name.encode(), value or b"")]
-                world.canaries.check(topic, record.key or b"", record.value or b"", *headers)
+    partitions = [TopicPartition(topic, n, OFFSET_BEGINNING) for topic, count in counts.items() for n in range(count)]
+    for message in everything_in(world, partitions):
+        headers = [part for name, value in message.headers() or () for part in (name.encode(), value or b"")]
+        world.canaries.check(message.topic(), message.key() or b"", message.value() or b"", *headers)
+
+
+def everything_in(world: World, partitions: list[TopicPartition]) -> Iterator[Message]:
+    settings = {"bootstrap.servers": f"127.0.0.1:{world.plain_port}", "group.id": "tests", "enable.partition.eof": True}
+    consumer = Consumer({**settings, "enable.auto.commit": False, "isolation.level": "read_uncommitted"})
+    consumer.assign(partitions)
+    unread = {(partition.topic, partition.partition) for partition in partitions}
+    while unread:
+        messages = consumer.consume(10_000, timeout=30)
+        assert messages, f"{unread} did not reach their end"
+        for message in messages:
+            if message.error() is None:
+                yield message
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                unread.discard((message.topic(), message.partition()))
+    consumer.close()
