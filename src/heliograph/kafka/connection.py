@@ -379,8 +379,8 @@ def _ask(
     if _CORRELATION.unpack_from(body)[0] != correlation_id:
         raise ConnectionLost("the broker answered another request than the one asked")
     version = request.API_VERSION
-    if response_class is ApiVersionsResponse and size >= 6 and bytes(body[4:6]) == b"\x00\x23":
-        version = 0  # UNSUPPORTED_VERSION is always told in the oldest format
+    if response_class is ApiVersionsResponse and bytes(body[4:6]) != b"\0\0":
+        version = 0  # an error, be it that the version is not known, is told in the oldest format
     flexible = flexible_header and response_class.flexible_version_q(version)
     try:
         return decode_answer(response_class, body[5 if flexible else 4 :], version)
