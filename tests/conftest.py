@@ -50,6 +50,20 @@ def running_cluster(
         forget_cluster(unique)
 
 
+# Files that take long, the longest first: begun last, one of them would leave the other workers without work.
+_LONG_FILES = (
+    "chaos/test_rounds",
+    "spark/test_kills",
+    "spark/test_worker_stories",
+    "interop/test_hand_over",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"{name}.py": place for place, name in enumerate(_LONG_FILES)}
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(places)))
+
+
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """A cluster of one broker to read from."""

@@ -10,7 +10,6 @@ from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.errors import ClusterError, ConfigError, OffsetsRefusedError
 from heliograph.kafka.admin import Admin
-from heliograph.wire.connect_configs import RestartRecord
 from heliograph.wire.connect_offsets import partition_for_key
 from heliograph.wire.connect_status import Status
 from heliograph.worker.config_state import StoredConnector
@@ -82,10 +81,9 @@ def test_connectors_are_found_again_by_the_next_worker(target: EmbeddedCluster, 
     store.put_connector("gone", {"name": "gone"}, "STOPPED")
     store.delete_connector("gone")
     store.put_target_state("b", "STOPPED")
-    store.put_task_count("b", 2)
     expected = {
         "a": StoredConnector({"name": "a", "x": "ü"}, "PAUSED"),
-        "b": StoredConnector({"name": "b"}, "STOPPED", ({"t": "0"}, {"t": "1"}), True, 2),
+        "b": StoredConnector({"name": "b"}, "STOPPED", ({"t": "0"}, {"t": "1"})),
     }
     assert store.connectors == expected
     other = ConfigStore(admin, topic)
@@ -99,15 +97,14 @@ def test_the_other_worker_sees_what_was_written_and_asked_for_since(
     make_topic(target, topic, 1, cleanup_policy="compact")
     leader, follower = ConfigStore(admin, topic), ConfigStore(admin_of(target), topic)
     leader.load()
-    leader.put_restart("a", include_tasks=False, only_failed=False)
+    leader.put_log_level("root", "ERROR")
     follower.load()
-    assert follower.refresh().restarts == []  # what was asked for before it came is over
+    assert follower.take_log_levels() == []  # what was asked for before it came is over
     leader.put_connector("a", {"name": "a"})
-    leader.put_restart("a", include_tasks=True, only_failed=True)
     leader.put_log_level("root", "DEBUG")
     changes = follower.refresh()
-    assert (changes.configs, changes.restarts) == ({"a"}, [RestartRecord("a", True, True)])
-    assert [told.level for told in changes.log_levels] == ["DEBUG"]
+    assert changes.configs == {"a"}
+    assert [told.level for told in follower.take_log_levels()] == ["DEBUG"]
     assert follower.connectors == leader.connectors
 
 

@@ -134,3 +134,19 @@ def test_another_choice_of_topics_restarts_no_task(clusters: Clusters, topic: st
         flow.adopt(clusters.file(second, "tasks.max = 1", never))
         wait_for(lambda: {tp.topic for task in flow.task_states for tp in task.tps} == {second})
         assert engine.starts == 1
+        flow.adopt(clusters.file(f"{topic}.*", "tasks.max = 1", never))  # what was taken away comes back
+        write(clusters.source, first, [{"value": b"late", "partition": 0}])
+        wait_for(lambda: clusters.is_copied(first))
+        wait_for(lambda: state_of(flow) == ("RUNNING", None))
+        assert engine.starts == 2
+
+
+def test_a_copy_once_ends_when_its_task_is_given_up(clusters: Clusters, topic: str) -> None:
+    fill(clusters, topic)
+    config = clusters.file(topic, "tasks.max = 1", "heliograph.restart.attempts.max = 0")
+    engine = cast("SparkEngine", StumblingEngine(falls=1))
+    flow = SourceFlow(config, config.flows[0], engine, flow_count=1, once=True)
+    flow.start()
+    assert flow.join(60)
+    assert flow.status.state == "FAILED"
+    assert "It is not started again" in (flow.status.trouble or "")

@@ -227,3 +227,17 @@ def test_names_and_aliases_of_the_plugins() -> None:
     assert sorted(plugins().connector_classes()) == sorted(CLASSES.values())
     assert plugins().resolve("MirrorHeartbeat") == CLASSES["heartbeat"]
     assert plugins().resolve("FileStreamSource") is None
+
+
+def test_what_a_placeholder_holds_is_not_shown_where_it_does_not_fit() -> None:
+    class Machine(NoLookup):
+        def variable(self, name: str) -> str | None:
+            return f"top-secret {name}"
+
+    catalogue = ConnectorPlugins({}, Resolver(Machine(), {}))
+    told = catalogue.validate("MirrorSource", GOOD | {"tasks.max": "${env:X}", "offset-syncs.topic.location": "${X}"})
+    assert told["error_count"] == 2
+    assert "top-secret" not in str(told)
+    assert "Invalid value ${env:X} for configuration tasks.max: What the placeholder stands for does not fit" in str(
+        told
+    )

@@ -117,7 +117,9 @@ def java_copying(
     Of a backlog Java may tell only the last offset sync; what is written inside this block is copied as it comes.
     """
     committed = f"{alias}.consumer.isolation.level=read_committed"
-    lines = [*small_cluster_lines(alias), committed, "target.offset.flush.interval.ms=500"]
+    # A copy that is compacted as its source is may lose records that the source still has in its last segment.
+    uncompacted = "config.properties.exclude=.*"
+    lines = [*small_cluster_lines(alias), committed, uncompacted, "target.offset.flush.interval.ms=500"]
     file = write_file(folder, source, target, alias, tp.topic, *lines)
     offsets_topic = f"mm2-offsets.{alias}.internal"
     admin = admin_of(target)

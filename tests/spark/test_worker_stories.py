@@ -280,7 +280,7 @@ def fifty_connectors(
     add(
         "silent",
         "Source",
-        "RUNNING",
+        "UNASSIGNED",
         [],
         **copies,
         **patient,

@@ -10,7 +10,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from heliograph.cli.main import cli
-from tests.unit.test_dedicated_file import minimal
+from heliograph.config import client_keys
+from heliograph.config.dedicated import load
+from heliograph.config.worker_file import load_worker
+from tests.unit.test_dedicated_file import FakeLookup, minimal
 from tests.unit.test_resource_file import GOOD
 
 SOURCE_0 = {
@@ -215,3 +218,16 @@ def test_a_file_without_a_flow_is_told(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text("clusters=A,B\n")
     assert "nothing to convert" in str(convert(file, "--to", "strimzi").exception)
+
+
+def test_the_workers_producer_reaches_the_target_as_the_file_did(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    secured = ("B.security.protocol=SSL", "B.ssl.truststore.type=PEM", "B.ssl.truststore.location=/ca.pem")
+    file.write_text(minimal("A->B.topics=orders", *secured))
+    assert convert(file, "--to", "connectors", "--output", tmp_path / "mm2").exit_code == 0
+    worker = load_worker((tmp_path / "mm2" / "connect-distributed.properties").read_text(), FakeLookup())
+    connector = worker.connector("m", json.loads((tmp_path / "mm2" / "mm2-msc-A.json").read_text()))
+    written = load(file.read_text(), FakeLookup()).records_client(connector.flow)
+    made = connector.records_client(connector.flow)
+    for key in (client_keys.BOOTSTRAP_SERVERS, client_keys.SECURITY_PROTOCOL, client_keys.SSL_TRUSTSTORE_LOCATION):
+        assert made[key] == written[key]

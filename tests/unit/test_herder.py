@@ -10,7 +10,8 @@ import pytest
 
 from heliograph.config.types import Settings
 from heliograph.config.worker_file import load_worker
-from heliograph.errors import ConfigError
+from heliograph.errors import ClusterError, ConfigError
+from heliograph.wire.connect_configs import LoggerRecord
 from heliograph.wire.connect_status import Status
 from heliograph.worker import herder
 from heliograph.worker.config_state import ConfigChanges, StoredConnector
@@ -38,6 +39,9 @@ class FakeConfigs:
     def refresh(self) -> ConfigChanges:
         return ConfigChanges()
 
+    def take_log_levels(self) -> list[LoggerRecord]:
+        return []
+
     def put_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
         self.connectors[name] = self.connectors[name]._replace(task_configs=tuple(configs))
 
@@ -46,11 +50,13 @@ class FakeStatuses:
     def __init__(self) -> None:
         self.told: dict[str, tuple[Status, dict[int, Status]]] = {}
         self.writes = 0
+        self.is_readable = True
         self.lets_write = threading.Event()
         self.lets_write.set()
 
     def refresh(self) -> None:
-        """There is nothing to read."""
+        if not self.is_readable:
+            raise ClusterError("the status topic has no leader")
 
     def names(self) -> list[str]:
         return sorted(self.told)
@@ -277,3 +283,26 @@ def test_a_connector_rests_only_when_its_run_has_ended(
     herd.runs[0].has_ended = True
     herd.tick()
     assert (herd.state("a"), [task.state for task in herd.statuses.tasks("a").values()]) == told
+
+
+def test_a_status_topic_that_cannot_be_read_holds_up_no_run(herd: Herd) -> None:
+    herd.statuses.is_readable = False
+    herd.want("a")
+    with pytest.raises(ClusterError):
+        herd.tick()
+    assert len(herd.runs) == 1
+    herd.want("a", "PAUSED")
+    with pytest.raises(ClusterError):
+        herd.tick()
+    assert herd.runs[0].is_stopped
+
+
+def test_a_connector_made_again_under_its_name_does_not_inherit_a_failure(herd: Herd) -> None:
+    herd.want("a")
+    herd.tick()
+    run = herd.runs[0]
+    run.error, run.is_fenced, run.has_ended = "another instance has taken over", True, True
+    herd.tick()
+    herd.reconciler.forget("a")
+    herd.tick()
+    assert (herd.state("a"), len(herd.runs)) == ("RUNNING", 2)

@@ -43,6 +43,9 @@ class FakeConfigs:
     def refresh(self) -> ConfigChanges:
         return ConfigChanges()
 
+    def take_log_levels(self) -> list[Any]:
+        return []
+
     def take(self, *records: Any) -> None:
         for record in records:
             self._state.take(record, ConfigChanges())

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heliograph.cli.main import cli
+from heliograph.config import keys
 from heliograph.config.dedicated import Report, examine
 from heliograph.config.forms import ConfigText
 from heliograph.config.strimzi import is_resource
@@ -318,3 +319,18 @@ def test_nonsense_is_told_and_never_crashes(text: str) -> None:
     found = report(text)
     assert found.problems
     assert found.config is None
+
+
+@pytest.mark.parametrize(
+    ("restart", "attempts"), [("enabled: false", 0), ("enabled: true, maxRestarts: 3", 3), ("enabled: true", -1)]
+)
+def test_restarts_are_limited_as_the_resource_says(restart: str, attempts: int) -> None:
+    text = GOOD.replace("sourceConnector: {}", f"sourceConnector: {{autoRestart: {{{restart}}}}}")
+    config = report(text).config
+    assert config is not None
+    assert config.settings(US_EU)[keys.RESTART_ATTEMPTS_MAX] == attempts
+
+
+def test_a_key_store_in_a_secret_of_the_file_is_no_mistake() -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: ca}\ndata: {ca.p12: MIL/+w==, ca.crt: eA==}\n---\n"
+    assert report(secret + GOOD).problems == ()

@@ -164,3 +164,19 @@ def test_failed_partitions_are_tried_no_more_often_than_the_limit_says(clock: Cl
     assert due == 1
     task.restart_by_hand()
     assert task.retry_partitions_at is None
+
+
+def test_a_running_task_begins_again_where_it_is_given_back_what_was_taken_away() -> None:
+    a, b = frozenset({TopicPartition("a", 0)}), frozenset({TopicPartition("b", 0)})
+    task = FlowTask.new(0, FOR_EVER)
+    assert not task.take_over(a | b)
+    start(task)
+    task.reported()
+    assert not task.take_over(a)
+    assert task.take_over(a | b)
+    assert task.state([]).state == "RESTARTING"
+    task.running = None
+    task.ended_as_asked()
+    start(task)
+    task.reported()
+    assert not task.take_over(a)

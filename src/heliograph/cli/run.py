@@ -23,7 +23,7 @@ from heliograph.errors import ConfigError, EngineError
 from heliograph.wire.forward import warm_up
 from heliograph.worker.checks import examine_all
 from heliograph.worker.control import Control
-from heliograph.worker.source_flow import TOPICS_STEP, SourceFlow
+from heliograph.worker.source_flow import TASK_STEP, TOPICS_STEP, SourceFlow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,6 +199,7 @@ def _summary(flows: list[SourceFlow]) -> int:
         for step, troubles in flow.status.control_troubles.items():
             for trouble in troubles:
                 click.echo(f"error: {flow.flow}: {trouble}", err=True)
-            if step == TOPICS_STEP:  # a topic that could not be made was not copied either
+            # A topic that could not be made was not copied either, nor what a given-up task had to copy.
+            if step == TOPICS_STEP or step.startswith(TASK_STEP):
                 code = code or EXIT_PARTITIONS_FAILED
     return code

@@ -23,6 +23,7 @@ from heliograph.config.worker_file import WorkerConfig, examine_environment, exa
 from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
+from heliograph.kafka.leadership import LEASE_SHARE
 from heliograph.wire.forward import warm_up
 from heliograph.worker.connect_errors import NO_LEADER
 from heliograph.worker.connect_worker import ConnectWorker
@@ -57,12 +58,18 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
-    engine = SparkEngine(driver, lease_timeout_ms=config.settings[keys.LEASE_TIMEOUT_MS])
+    engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
     try:
         _serve(config, engine, driver, stopping)
     finally:
         engine.close()
     spark.remove_files()
+
+
+def _lease_timeout_ms(config: WorkerConfig) -> int:
+    """Tasks end themselves before another worker can lead: earlier than their worker's own session in its group."""
+    session = config.settings[keys.TABLE["session.timeout.ms"]]
+    return min(config.settings[keys.LEASE_TIMEOUT_MS], int(LEASE_SHARE * session))
 
 
 def _load(file: Path | None) -> WorkerConfig:
@@ -91,7 +98,13 @@ def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopp
     levels = LogLevels()
     app = make_app(Worker(cast("Herder", herder), config.plugins, levels))
     with RestServer(app, rest_listeners(settings)) as server:
-        url = advertised_listener(settings, server.listeners[0], socket.gethostname()).url
+        advertised = advertised_listener(settings, server.listeners[0], socket.gethostname())
+        url = advertised.url
+        if advertised.is_loopback:
+            log.info(
+                "REST is reached from this machine only; workers on other machines need listeners=http://0.0.0.0:%d",
+                advertised.port,
+            )
         connect = ConnectWorker(config, engine, url, levels)
         try:
             connect.start()

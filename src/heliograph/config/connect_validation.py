@@ -163,9 +163,12 @@ class _Validation:
         except ConfigError as error:
             return Validated(entry, text, error.problems)
         value, errors = _parsed(row, resolved)
+        if errors and resolved != text:  # what a config provider holds is not ours to show
+            unfit = f"Invalid value {text} for configuration {row.name}: What the placeholder stands for does not fit"
+            return Validated(entry, text, (unfit,))
         if errors:
             return Validated(entry, None if value is None else shown(row, value), errors)
-        is_placeholder = resolved != text  # what a config provider holds is not ours to show
+        is_placeholder = resolved != text
         return Validated(entry, text if is_placeholder and row.type is not PASSWORD else shown(row, value))
 
     def _contradictions(self) -> Iterator[tuple[str, str]]:

@@ -94,5 +94,7 @@ def _worker(parts: Parts, target: str, notes: list[str]) -> str:
         )
     plain = {key: value for key, value in cluster.plain.items() if key in TABLE and TABLE[key].scope & Scope.CLIENT}
     converters = dict.fromkeys(CONVERTERS, BYTES_CONVERTER)
-    values = {**plain, **names, **converters, **parts.providers, **cluster.worker}
+    # Records are written by the worker's producer, which has nothing of the worker's own connection but its servers.
+    producer = {f"producer.{key}": value for key, value in plain.items() if key != "bootstrap.servers"}
+    values = {**plain, **producer, **names, **converters, **parts.providers, **cluster.worker}
     return properties_text(values.items(), [f"Worker for the connectors that write to {target}."])

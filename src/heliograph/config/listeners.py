@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8083
 _LARGEST_PORT = 65_535
+_THIS_MACHINE = frozenset({LOOPBACK, "localhost", "::1"})
 _EVERY_NETWORK = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared with, not bound to)
 
 
@@ -35,6 +36,11 @@ class Listener(NamedTuple):
     def is_everywhere(self) -> bool:
         """Whether every network of the machine reaches it."""
         return self.host in _EVERY_NETWORK
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host in _THIS_MACHINE
 
     @property
     def url(self) -> str:

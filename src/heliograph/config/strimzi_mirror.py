@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heliograph.config.flow_keys import EMIT_CHECKPOINTS, EMIT_HEARTBEATS, FlowKeys
+from heliograph.config.keys import RESTART_ATTEMPTS_MAX
 from heliograph.config.strimzi_fields import (
     CONNECTOR,
     CONNECTOR_IGNORED,
@@ -79,7 +80,7 @@ class Mirror:
                 self._add("tasks.max", tasks)
             elif tasks.text != "1":
                 self._reading.note(tasks, "ignored: checkpoints and heartbeats need one task each.")
-        self._read_restarts(connector)
+        self._read_restarts(kind, connector)
         is_stopped = self._read_state(kind, connector)
         if kind in _EMITS and (is_stopped or _EMITS[kind] not in config):
             self._keys.add_own(_EMITS[kind], "false" if is_stopped else "true", connector)
@@ -87,14 +88,19 @@ class Mirror:
             if not (is_stopped and name == _EMITS.get(kind)):
                 self._read_key(kind, name, field)
 
-    def _read_restarts(self, connector: Tree) -> None:
+    def _read_restarts(self, kind: str, connector: Tree) -> None:
         restart = connector.get("autoRestart")
         if restart is None:
             return
         check_fields(self._reading, restart, ("enabled", "maxRestarts"))
         enabled, limit = restart.get("enabled"), restart.get("maxRestarts")
-        if limit is not None or (enabled is not None and enabled.text == "false"):
-            self._reading.note(restart, "ignored: what fails is always started again, with pauses that grow.")
+        is_off = enabled is not None and enabled.text == "false"
+        if not is_off and limit is None:
+            return
+        if kind == "sourceConnector":
+            self._keys.add_own(RESTART_ATTEMPTS_MAX.name, "0" if is_off or limit is None else limit.text, restart)
+        else:
+            self._reading.note(restart, "ignored: checkpoints and heartbeats are always tried again.")
 
     def _read_state(self, kind: str, connector: Tree) -> bool:
         """Whether the connector is paused or stopped, which is told."""

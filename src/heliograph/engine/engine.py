@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from heliograph.engine.session import SparkDriver
+
+_SILENCE_S = 3.0  # so long a task that has a slot does not take to speak up
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class RunningTask:
         self.spec = spec
         self.on_report = on_report
         self.stop_reason: str | None = None
+        self.has_reported = False
+        self.is_cancelled = False
         self.assignment: tuple[PartitionSpec, ...] | None = None
 
 
@@ -77,7 +82,7 @@ class SparkEngine:
             self._tasks[key] = task
 
         def run() -> None:
-            end = self._run(leased)
+            end = self._run(task)
             with self._lock:
                 self._tasks.pop(key, None)
             on_end(end)
@@ -86,8 +91,22 @@ class SparkEngine:
         return task
 
     def stop(self, task: RunningTask, reason: str) -> None:
-        """Ask a task to flush, commit and end; it hears it with its next report."""
+        """Ask a task to flush, commit and end; it hears it with its next report. One that waits for a slot of Spark
+        reports nothing: its job is taken back.
+        """
         task.stop_reason = reason
+        if not task.has_reported:
+            waiting = threading.Timer(_SILENCE_S, self._cancel_silent, (task,))
+            waiting.daemon = True
+            waiting.start()
+
+    def _cancel_silent(self, task: RunningTask) -> None:
+        with self._lock:
+            is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
+            task.is_cancelled = is_there and not task.has_reported
+        if task.is_cancelled:
+            with suppress(Exception):  # Spark that is gone has no job either
+                self._driver.context().cancelJobGroup(_job_group(task.spec))
 
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
@@ -100,14 +119,15 @@ class SparkEngine:
             self._leases.close()
         self._driver.stop()
 
-    def _run(self, spec: TaskSpec) -> TaskEnd:
+    def _run(self, task: RunningTask) -> TaskEnd:
+        spec = task.spec
         try:
             context = self._driver.context()
-            context.setJobGroup(
-                f"heliograph-{spec.task_id}", f"{spec.flow} task {spec.task_id}", interruptOnCancel=True
-            )
+            context.setJobGroup(_job_group(spec), f"{spec.flow} task {spec.task_id}", interruptOnCancel=True)
             outcome = json.loads(context.parallelize([0], 1).mapPartitions(task_function(spec)).collect()[0])
         except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
+            if task.is_cancelled:
+                return TaskEnd(spec)
             return TaskEnd(spec, error=f"Spark lost the task: {_first_line(error)}")
         if "error" in outcome:
             is_fenced = bool(outcome.get("fenced"))
@@ -130,6 +150,10 @@ class SparkEngine:
             task = self._tasks.get((task_id, attempt))
         if task is None:
             return {"gone": "the driver does not know this task any more; the task ends itself."}
+        with self._lock:
+            task.has_reported = True
+        if task.is_cancelled:
+            return {"gone": "the driver has taken this task back; the task ends itself."}
         task.on_report(task.spec, report)
         if task.stop_reason is not None:
             return {"stop": task.stop_reason}
@@ -145,3 +169,7 @@ def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Python worker exited" in line or "Caused by" in line or "SparkException" in line]
     return (told or lines or [type(error).__name__])[0][:300]
+
+
+def _job_group(spec: TaskSpec) -> str:
+    return f"heliograph-{spec.task_id}-{spec.attempt}"

@@ -74,7 +74,8 @@ class SparkDriver:
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
         self._context: Any = None
-        self.error: EngineError | None = None
+        self._error: EngineError | None = None
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._start, name="spark-start", daemon=True)
         self._thread.start()
 
@@ -86,6 +87,15 @@ class SparkDriver:
         return self._context
 
     @property
+    def error(self) -> EngineError | None:
+        """Why there is no Spark: it did not start, or its JVM has ended since; None where all is well."""
+        if self._error is None and self._context is not None and not self._is_stopped:
+            jvm = getattr(self._context._gateway, "proc", None)  # noqa: SLF001  (PySpark tells it nowhere else)
+            if jvm is not None and jvm.poll() is not None:
+                self._error = EngineError(f"Spark's JVM has ended (its log: {self.settings.log_file})")
+        return self._error
+
+    @property
     def slots(self) -> int:
         """How many tasks can run at the same time."""
         return int(self.context().defaultParallelism)
@@ -93,6 +103,7 @@ class SparkDriver:
     def stop(self) -> None:
         """Stop Spark."""
         self._thread.join()
+        self._is_stopped = True
         if self._context is not None:
             self._context.stop()
 
@@ -100,7 +111,7 @@ class SparkDriver:
         try:
             self._context = _start_context(self.settings)
         except Exception as error:  # noqa: BLE001  (handed to whoever asks for the context)
-            self.error = EngineError(f"Spark could not be started: {error} (its log: {self.settings.log_file})")
+            self._error = EngineError(f"Spark could not be started: {error} (its log: {self.settings.log_file})")
 
 
 def _start_context(settings: SparkSettings) -> Any:

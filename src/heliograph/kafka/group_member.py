@@ -227,6 +227,8 @@ class Membership:
             message = f"The group '{self._settings.group}' was given an assignment that is not understood."
             raise ClusterError(message)
         with self._changed:
+            if joined.member_id != self._member_id:
+                return False  # expelled meanwhile
             leads = assignment.leader_id == joined.member_id
             self._assignment = assignment
             if not leads:

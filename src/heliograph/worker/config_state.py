@@ -15,7 +15,6 @@ from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
     LoggerRecord,
-    RestartRecord,
     TargetStateRecord,
     TaskConfigRecord,
     TaskCountRecord,
@@ -42,7 +41,6 @@ class ConfigChanges:
     configs: set[str] = field(default_factory=set)
     target_states: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
-    restarts: list[RestartRecord] = field(default_factory=list)
     log_levels: list[LoggerRecord] = field(default_factory=list)
 
 
@@ -91,8 +89,6 @@ class ConfigState:
                 self._counts.pop(name, None)
                 if count is not None:
                     self._counts[name] = count
-            case RestartRecord():
-                changes.restarts.append(record)
             case LoggerRecord():
                 changes.log_levels.append(record)
 

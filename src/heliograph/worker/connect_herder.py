@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_SAME_ADDRESS = (
+    "the leading worker calls itself {url}, as this one does; give each worker an address that the others reach"
+    " (listeners, or rest.advertised.host.name and rest.advertised.port)"
+)
+
 
 class ConnectHerder:
     """Implements `connect_types.Herder`. Safe to call from several threads."""
@@ -38,6 +44,7 @@ class ConnectHerder:
         reconciler: Reconciler,
         standing: Callable[[], Standing],
         log_levels: LogLevels,
+        url: str,
         cluster_id: Callable[[], str],
     ) -> None:
         self._worker = worker
@@ -47,7 +54,9 @@ class ConnectHerder:
         self._reconciler = reconciler
         self._standing = standing
         self._log_levels = log_levels
+        self._url = url
         self._cluster_id = cache(cluster_id)
+        self._changing = threading.RLock()  # a change is read, checked and written as one, as by Connect's one thread
 
     # --- the worker ---------------------------------------------------------------------------------------------------
 
@@ -59,6 +68,8 @@ class ConnectHerder:
             return None
         if standing.leader_url is None:
             raise connect_errors.NO_LEADER.error()
+        if standing.leader_url == self._url:
+            raise connect_errors.CANNOT_FORWARD.error(reason=_SAME_ADDRESS.format(url=self._url))
         return standing.leader_url
 
     def is_ready(self) -> bool:
@@ -109,18 +120,20 @@ class ConnectHerder:
     def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
         """A new connector."""
         self._check(name, config)
-        if name in self._configs.connectors:
-            raise connect_errors.EXISTS.error(name=name)
-        return self._put_new(name, config, initial_state)
+        with self._changing:
+            if name in self._configs.connectors:
+                raise connect_errors.EXISTS.error(name=name)
+            return self._put_new(name, config, initial_state)
 
     def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
         """The config replaced."""
         self._check(name, config)
-        if name not in self._configs.connectors:
-            return True, self._put_new(name, config, None)
-        self._configs.put_connector(name, dict(config))
-        self._reconciler.wake()
-        return False, self.info(name)
+        with self._changing:
+            if name not in self._configs.connectors:
+                return True, self._put_new(name, config, None)
+            self._configs.put_connector(name, dict(config))
+            self._reconciler.wake()
+            return False, self.info(name)
 
     def _put_new(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
         """A connector that has just been made has no tasks yet, even if they are quick."""
@@ -130,26 +143,29 @@ class ConnectHerder:
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Some keys replaced, those with None removed."""
-        config: dict[str, str] = {**self._stored(name).config, "name": name}
-        for key, value in patch.items():
-            if value is None:
-                config.pop(key, None)
-            else:
-                config[key] = value
-        return self.put_config(name, config)[1]
+        with self._changing:
+            config: dict[str, str] = {**self._stored(name).config, "name": name}
+            for key, value in patch.items():
+                if value is None:
+                    config.pop(key, None)
+                else:
+                    config[key] = value
+            return self.put_config(name, config)[1]
 
     def delete(self, name: str) -> None:
         """Stop the connector and forget it."""
-        self._stored(name)
-        self._configs.delete_connector(name)
-        self._statuses.delete_connector(name)
-        self._reconciler.wake()
+        with self._changing:
+            self._stored(name)
+            self._configs.delete_connector(name)
+            self._reconciler.forget(name)
+            self._statuses.delete_connector(name)
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop."""
-        if name not in self._configs.connectors:
-            raise connect_errors.UNKNOWN_CONNECTOR.error(name=name)
-        self._configs.put_target_state(name, state)
+        with self._changing:
+            if name not in self._configs.connectors:
+                raise connect_errors.UNKNOWN_CONNECTOR.error(name=name)
+            self._configs.put_target_state(name, state)
         self._reconciler.wake()
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
@@ -181,18 +197,20 @@ class ConnectHerder:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Overwrite progress, or forget all of it."""
-        stored = self._stored(name)
-        if stored.target_state != "STOPPED" or self._reconciler.is_running(name):
-            raise connect_errors.NOT_STOPPED.error(name=name)
-        with self._progress(name, stored) as progress:
-            if offsets is None:
-                progress.reset()
-            else:
-                progress.alter(offsets)
+        with self._changing:
+            stored = self._stored(name)
+            if stored.target_state != "STOPPED" or self._reconciler.is_running(name):
+                raise connect_errors.NOT_STOPPED.error(name=name)
+            with self._progress(name, stored) as progress:
+                if offsets is None:
+                    progress.reset()
+                else:
+                    progress.alter(offsets)
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group."""
-        for record in self._configs.put_log_level(logger, level).log_levels:
+        self._configs.put_log_level(logger, level)
+        for record in self._configs.take_log_levels():
             self._log_levels.set(record.namespace, record.level)
 
     def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:

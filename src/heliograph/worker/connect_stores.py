@@ -22,10 +22,8 @@ from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
     LoggerRecord,
-    RestartRecord,
     TargetStateRecord,
     TaskConfigRecord,
-    TaskCountRecord,
     decode_config,
     encode_config,
 )
@@ -58,6 +56,7 @@ class StoredTopic:
         self._admin = admin
         self._topic = topic
         self._tails: list[LogTail] = []
+        self._unread: list[LogRecord] = []
 
     @property
     def restarts(self) -> int:
@@ -87,7 +86,10 @@ class StoredTopic:
         """What has come since the last call. Mostly nothing has: that takes one question for all partitions."""
         tps = [TopicPartition(self._topic, p) for p in range(self.partition_count)]
         ends = self._admin.list_offsets(tps, LATEST)
-        return [record for tp in tps for record in self._tails[tp.partition].read_to(ends[tp])]
+        for tp in tps:  # what was read before another partition could not be is kept for the next call
+            self._unread.extend(self._tails[tp.partition].read_to(ends[tp]))
+        found, self._unread = self._unread, []
+        return found
 
 
 class ConfigStore:
@@ -98,6 +100,7 @@ class ConfigStore:
         self._name = topic
         self._restarts = 0
         self._state = ConfigState()
+        self._log_levels: list[LoggerRecord] = []
         self._lock = threading.RLock()
 
     @property
@@ -120,6 +123,7 @@ class ConfigStore:
                     f" {count} partitions."
                 )
             self.refresh()
+            self.take_log_levels()
 
     def refresh(self) -> ConfigChanges:
         """Read what has come since; what it changed."""
@@ -133,7 +137,14 @@ class ConfigStore:
                 decoded = decode_config(record.key, record.value)
                 if decoded is not None:
                     self._state.take(decoded, changes)
+            self._log_levels += changes.log_levels
         return changes
+
+    def take_log_levels(self) -> list[LoggerRecord]:
+        """Log levels that were asked for since the last call, whoever read them."""
+        with self._lock:
+            taken, self._log_levels = self._log_levels, []
+        return taken
 
     def put_connector(self, name: str, config: Config, target_state: TargetState | None = None) -> ConfigChanges:
         """Create or change a connector; its target state, where given, is written first."""
@@ -152,14 +163,6 @@ class ConfigStore:
     def put_target_state(self, name: str, state: TargetState) -> ConfigChanges:
         """Say what is wanted of a connector."""
         return self._write([TargetStateRecord(name, state)])
-
-    def put_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConfigChanges:
-        """Ask whoever leads to start a connector again."""
-        return self._write([RestartRecord(name, include_tasks, only_failed)])
-
-    def put_task_count(self, name: str, count: int) -> ConfigChanges:
-        """Note how many transactional producers a connector's tasks have from now on."""
-        return self._write([TaskCountRecord(name, count)])
 
     def put_log_level(self, namespace: str, level: str) -> ConfigChanges:
         """Give a logger a level on every worker."""

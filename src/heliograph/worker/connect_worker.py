@@ -36,7 +36,7 @@ class ConnectWorker:
     def __init__(self, config: WorkerConfig, engine: SparkEngine, url: str, log_levels: LogLevels) -> None:
         self._config = config
         self._settings = config.settings
-        self._admins = [self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000) for _store in range(3)]
+        self._admins = [self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000) for _store in range(2)]
         topics = (self._settings[store_keys.CONFIG_STORAGE_TOPIC], self._settings[store_keys.STATUS_STORAGE_TOPIC])
         self._configs = ConfigStore(self._admins[0], topics[0])
         self._statuses = StatusStore(self._admins[1], topics[1])
@@ -44,7 +44,7 @@ class ConnectWorker:
         self._reconciler = Reconciler(config, engine, stores, url.partition("//")[2], log_levels)
         self._membership = Membership(self._admin, self._group_settings(), url, self._on_standing)
         self.herder = ConnectHerder(
-            config, stores, self._reconciler, lambda: self._membership.standing, log_levels, self._cluster_id
+            config, stores, self._reconciler, lambda: self._membership.standing, log_levels, url, self._cluster_id
         )
 
     def start(self) -> None:

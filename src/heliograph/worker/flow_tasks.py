@@ -37,6 +37,7 @@ class FlowTask:
     restarts: Restarts
     partition_restarts: Restarts
     tps: frozenset[TopicPartition] = frozenset()
+    departed: frozenset[TopicPartition] = frozenset()
     running: RunningTask | None = None
     has_reported: bool = False
     started_at: float = 0.0
@@ -73,9 +74,21 @@ class FlowTask:
             return TaskState(self.number, "FAILED", "\n".join(failures), self.tps)
         return TaskState(self.number, "RUNNING", None, self.tps)
 
+    def take_over(self, tps: frozenset[TopicPartition]) -> bool:
+        """Another share of the partitions; True where it must begin again: a running one cannot be given back what was
+        taken away from it, since what it sent of it has used up sequence numbers.
+        """
+        self.departed |= self.tps - tps
+        self.tps = tps
+        if self.running is None or not self.departed & tps:
+            return False
+        self.ask_to_restart()
+        return True
+
     def begin(self) -> None:
         """It is started."""
         self.has_reported = False
+        self.departed = frozenset()
         self.restart_at = None
         self.started_at = time.monotonic()
 

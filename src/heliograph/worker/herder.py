@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 _TICK_S = 0.25
 _STOP_TIMEOUT_S = 45.0
 _STOP_PAUSE_S = 0.05
+_JOIN_TIMEOUT_S = 5.0
 _FIRST_PAUSE_S = 1.0
 _NOTHING_TOLD = RunState("UNASSIGNED", None, ())
 
@@ -114,6 +115,9 @@ class Reconciler:
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while self._has_runs() and time.monotonic() < deadline:
             time.sleep(_STOP_PAUSE_S)
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_TIMEOUT_S)
 
     def lead(self, since: int | None) -> None:
         """We lead since that generation; None: we do not. A lead that was lost in between is a new one."""
@@ -128,6 +132,15 @@ class Reconciler:
 
     def wake(self) -> None:
         """Something was written to the stores."""
+        self._wake.set()
+
+    def forget(self, name: str) -> None:
+        """A connector was deleted: one of the same name that follows is another, whatever had failed."""
+        with self._lock:
+            slot = self._slots.get(name)
+            if slot is not None:
+                _retire(slot)
+                _forgive(slot)
         self._wake.set()
 
     # --- for requests -------------------------------------------------------------------------------------------------
@@ -195,16 +208,19 @@ class Reconciler:
             return any(slot.run is not None or slot.ending for slot in self._slots.values())
 
     def _reconcile(self) -> None:
-        changes = self._configs.refresh()
-        self._statuses.refresh()
-        for record in changes.log_levels:
+        self._configs.refresh()
+        for record in self._configs.take_log_levels():
             self._log_levels.set(record.namespace, record.level)
         stored = self._configs.connectors
         with self._lock:
-            if self._leads_since is None:
-                return
-            news = self._advance(stored)
-            gone = [name for name in self._statuses.names() if name not in stored and name not in self._slots]
+            leads = self._leads_since is not None
+            news = self._advance(stored) if leads else {}
+        self._statuses.refresh()  # after the runs: a status topic that cannot be read must not hold them up
+        if not leads:
+            return
+        told_of = self._statuses.names()
+        with self._lock:
+            gone = [name for name in told_of if name not in stored and name not in self._slots]
         for name, told in news.items():
             self._publish(name, told, stored[name])
         for name in gone:
@@ -244,9 +260,11 @@ class Reconciler:
     def _change(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
         """Go on with another config: in the same run where no task must notice, else in the next one."""
         try:
-            if slot.run is not None and slot.run.adopt(self._worker.connector(name, config)):
+            connector = self._worker.connector(name, config)
+            if slot.run is not None and slot.run.adopt(connector):
                 log.info("Connector %s goes on with its new config; no task is restarted", name)
                 slot.config = config
+                slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
                 return
         except ConfigError as error:
             log.debug("%s cannot take its new config over: %s", name, error)  # the next run says it

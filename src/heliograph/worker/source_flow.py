@@ -53,8 +53,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOPICS_STEP = "topics"
+TASK_STEP = "task "
+_SYNCS_STEP = "offset syncs"
 _STOP_TIMEOUT_S = 40.0
 _TRY_AGAIN_S = 30.0
+_DAY_S = 86_400.0
 _FAILED_PARTITIONS_S = 5.0
 
 
@@ -209,7 +212,7 @@ class SourceFlow:
         if self._settings[
             keys.EMIT_OFFSET_SYNCS_ENABLED
         ]:  # copying goes on without; the tasks say what they cannot write
-            self._try_control("offset syncs", self._ensure_offset_syncs_topic)
+            self._try_control(_SYNCS_STEP, self._ensure_offset_syncs_topic)
         if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self._replicated = self._sync_topics()
@@ -239,11 +242,14 @@ class SourceFlow:
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
             self._schedule.repeat(TOPICS_STEP, self._refresh, interval_s, first_in_s=interval_s)
+        if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+            first_in_s = _TRY_AGAIN_S if _SYNCS_STEP in self.status.control_troubles else _DAY_S
+            self._schedule.repeat(_SYNCS_STEP, self._ensure_offset_syncs_topic, _DAY_S, first_in_s=first_in_s)
         if not self._once:
             self._schedule.repeat("failed partitions", self._retry_failed_partitions, _FAILED_PARTITIONS_S)
 
     def _is_over(self) -> bool:
-        return self._stopping.is_set() or (self._once and all(task.is_done for task in self._tasks))
+        return self._stopping.is_set() or (self._once and all(task.is_done or task.is_given_up for task in self._tasks))
 
     def _wait_and_serve(self) -> None:
         due = [task.restart_at for task in self._tasks if task.restart_at is not None]
@@ -313,15 +319,17 @@ class SourceFlow:
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
         progress = self._progress() if changed else Progress({}, frozenset())
         for task in changed:
-            task.tps = shares[task.number]
-            if task.running is not None:
+            if task.take_over(shares[task.number]):
+                self._stop_for_restart(task)
+            elif task.running is not None:
                 self._engine.assign(task.running, self._partition_specs(task, progress))
             elif task.restart_at is None and not task.is_given_up:
                 self._start(task, progress)
 
     def _start(self, task: FlowTask, progress: Progress) -> None:
         task.begin()
-        self.status.note_control(f"task {task.number}", ())
+        self.status.note_control(f"{TASK_STEP}{task.number}", ())
+        self.status.forget_failures(task.tps)
         partitions = self._partition_specs(task, progress)
         spec = task_spec(self._config, self.flow, task.number, partitions, self._offsets_topic, len(self._tasks))
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
@@ -381,7 +389,7 @@ class SourceFlow:
         limit = f"{keys.RESTART_ATTEMPTS_MAX.name} is {self._limits.attempts_max}"
         words = f"task {task.number} failed: {reason} It is not started again, {limit}."
         log.error("%s: %s", self.flow, words)
-        self.status.note_control(f"task {task.number}", (words,))
+        self.status.note_control(f"{TASK_STEP}{task.number}", (words,))
 
     def _progress(self) -> Progress:
         return read_progress(self._written.progress, self._offsets_topic.name, self._connector, self.flow.source)
@@ -403,7 +411,8 @@ class SourceFlow:
     def _end(self) -> None:
         self.status.state = "STOPPING"
         self._end_tasks()
-        self.status.state = "FAILED" if self.status.failures else "DONE" if self._once else "STOPPED"
+        is_failed = self.status.failures or any(task.is_given_up for task in self._tasks)
+        self.status.state = "FAILED" if is_failed else "DONE" if self._once else "STOPPED"
 
     def _fail(self, error: HeliographError) -> None:
         self.error = error

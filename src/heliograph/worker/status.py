@@ -122,6 +122,12 @@ class FlowStatus:
                     self._finished[tp] = self._counts(tp)
                     row.records = row.bytes = row.lost_offsets = row.skipped_records = 0
 
+    def forget_failures(self, tps: Iterable[TopicPartition]) -> None:
+        """Partitions are tried again."""
+        with self._lock:
+            for row in (self._reports[tp] for tp in tps if tp in self._reports):
+                row.failure = None
+
     @property
     def failures(self) -> list[str]:
         """The sentence of each failed partition."""
