@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from heliograph.wire.mirror_records import (
 )
 
 _OFFSETS = st.integers(-(2**63), 2**63 - 1)
+_POSITIONS = st.integers(0, 2**61)
 _NAMES = st.text(st.characters(codec="utf-8"), max_size=40)
 _TPS = st.builds(TopicPartition, _NAMES, st.integers(0, 2**31 - 1))
 
@@ -59,7 +61,7 @@ def test_a_key_of_progress_has_javas_escapes() -> None:
     )
 
 
-@given(_TPS, _OFFSETS, _OFFSETS, st.lists(st.builds(OffsetRun, _OFFSETS, _OFFSETS, _OFFSETS)))
+@given(_TPS, _POSITIONS, _POSITIONS, st.lists(st.builds(OffsetRun, _POSITIONS, _POSITIONS, st.integers(1, 2**61))))
 def test_offset_sync_serde(tp: TopicPartition, upstream: int, downstream: int, runs: list[OffsetRun]) -> None:
     sync = OffsetSync(tp, upstream, downstream, tuple(runs))
     assert (
@@ -69,6 +71,18 @@ def test_offset_sync_serde(tp: TopicPartition, upstream: int, downstream: int, r
         == sync
     )
     assert decode_offset_sync(*encode_offset_sync(sync)) == sync._replace(runs=None)
+
+
+@pytest.mark.parametrize(("upstream", "downstream"), [(-1, 0), (0, -1), (2**63 - 1, 0), (0, 2**63 - 1)])
+def test_a_sync_of_offsets_that_no_group_can_go_on_behind_is_passed_over(upstream: int, downstream: int) -> None:
+    assert decode_offset_sync(*encode_offset_sync(OffsetSync(TopicPartition("t", 0), upstream, downstream))) is None
+
+
+@pytest.mark.parametrize("run", [(-1, 0, 1), (0, -1, 1), (0, 0, 0), (0, 0, -5), (2**62, 0, 2**62), (0, 2**62, 2**62)])
+def test_runs_that_cannot_be_are_passed_over_and_their_sync_is_not(run: tuple[int, int, int]) -> None:
+    sync = OffsetSync(TopicPartition("t", 0), 1, 2)
+    told = decode_offset_sync(*encode_offset_sync(sync), [encode_runs(array("q", [0, 0, 1, *run]))])
+    assert told == sync._replace(runs=None)
 
 
 @given(st.builds(Checkpoint, _NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES))

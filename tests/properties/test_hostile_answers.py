@@ -60,6 +60,8 @@ by_name = pytest.mark.parametrize("response", ANSWERS, ids=lambda response: str(
 def test_what_a_broker_may_say_is_let_through(data: st.DataObject) -> None:
     for response, version in data.draw(st.lists(messages, min_size=3, max_size=3)):
         body = data.draw(answers(response, version))
+        if response is ApiVersionsResponse:
+            body = b"\0\0" + body[2:]  # an error would be told in the oldest format, whatever was asked for
         assert bytes(decode_answer(response, memoryview(body), version).encode()) == body
 
 
