@@ -99,7 +99,7 @@ def test_a_file_is_read_at_each_login(tmp_path: Path) -> None:
     assert keeper.token(client).value == "second"
     file.unlink()
     with pytest.raises(AuthenticationError, match="cannot be read: No such file"):
-        fetch_token(client)
+        keeper.token(client)
 
 
 @pytest.mark.parametrize("content", ["root:x:0:0:root:/root:/bin/bash\n", "two words", "", "a\x01b", "é"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.api import signed_principal
 from heliograph.api.principals import Principal
 from heliograph.api.routes import ROUTES
 from heliograph.api.signed_principal import HEADER, sign
@@ -147,7 +148,7 @@ def test_a_password_does_not_travel_to_the_leader(lines: dict[str, str]) -> None
     assert b"authorization" not in heard[0].lower()
 
 
-def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str]) -> None:
+def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     platform, payments = Principal("user", "platform"), Principal("user", "payments")
     body, target = b'{"name": "orders-9", "config": {}}', "/connectors?forward=false"
     with guarded_worker(lines) as leader:
@@ -167,6 +168,9 @@ def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str]) -> 
         assert ask(f"{of_platform[0]}.{of_payments[2]}") == 401
         for nonsense in ("", ".", "x.y", "é.é", f"{of_platform[0]}", f"{of_platform[0]}."):
             assert ask(nonsense) == 401, nonsense
+        with monkeypatch.context() as later:
+            later.setattr(signed_principal.time, "time", lambda: 2_000_000_000.0)
+            assert ask(good) == 401, "it was signed long ago"
         leader.herder.keys = (b"a new key", key)
         assert ask(good) == 400, "the key before still counts"
         leader.herder.keys = (b"a newer key", b"a new key")

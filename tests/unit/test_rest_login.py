@@ -243,6 +243,40 @@ def test_a_trust_that_is_withdrawn_is_withdrawn_at_once(authority: Authority) ->
             running.ask("GET", "/")
 
 
+def test_a_certificate_behind_a_placeholder_is_renewed_too(authority: Authority, tmp_path: Path) -> None:
+    lines = authority.lines()
+    stored = Path(lines.pop("listeners.https.ssl.keystore.location"))
+    lines.pop("listeners.https.ssl.keystore.type", None)
+    (tmp_path / "tls").mkdir()
+
+    def mount() -> None:
+        (tmp_path / "tls" / "both").write_bytes(stored.read_bytes())
+
+    mount()
+    key, chain = "listeners.https.ssl.keystore.key", "listeners.https.ssl.keystore.certificate.chain"
+    held = f"${{dir:{tmp_path}/tls:both}}"
+    with guarded_worker({**lines, key: held, chain: held}) as running:
+        running.tls = authority.client()
+        assert running.ask("GET", "/").status == 200
+        first = ssl.get_server_certificate(("127.0.0.1", running.server.listeners[0].port))
+        authority.issue("worker")
+        mount()
+        assert ssl.get_server_certificate(("127.0.0.1", running.server.listeners[0].port)) != first
+
+
+def test_certificates_are_asked_for_over_tls_1_3_unless_the_file_wants_less(authority: Authority) -> None:
+    older = authority.client(authority.issue("client"))
+    older.maximum_version = ssl.TLSVersion.TLSv1_2
+    lines = authority.lines("required")
+    with guarded_worker(lines) as running:
+        running.tls = older
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            running.ask("GET", "/")
+    with guarded_worker({**lines, "listeners.https.ssl.enabled.protocols": "TLSv1.2,TLSv1.3"}) as running:
+        running.tls = older
+        assert running.ask("GET", "/").status == 200
+
+
 @pytest.mark.parametrize(
     ("without", "words"),
     [

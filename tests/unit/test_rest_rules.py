@@ -64,7 +64,7 @@ def worker(shared_worker: RestWorker) -> RestWorker:
     """Two lines of business have a connector each, with a password in its config."""
     shared_worker.herder.forget_all()
     for name in (PAYMENTS, ORDERS):
-        config = {**HEARTBEAT, "name": name, "target.cluster.sasl.jaas.config": "x password=hunter2;"}
+        config = {**HEARTBEAT, "name": name, "target.cluster.sasl.jaas.config": "x required password=hunter2;"}
         shared_worker.herder.create(name, config, None)
     return shared_worker.log_in(None)
 
@@ -207,6 +207,7 @@ def test_a_name_in_the_config_does_not_lead_elsewhere(worker: RestWorker) -> Non
     assert "target.cluster.sasl.jaas.config" in worker.herder.configs[ORDERS]
 
 
+JAAS, ENDPOINT = "source.cluster.sasl.jaas.config", "source.cluster.sasl.oauthbearer.token.endpoint.url"
 OWN = "${file:/secrets/payments/p.properties:key}"
 FOREIGN = [
     ("source.cluster.sasl.jaas.config", "${file:/secrets/orders/p.properties:key}", "/secrets/orders/p.properties"),
@@ -218,7 +219,20 @@ FOREIGN = [
     ("source.cluster.ssl.keystore.location", "k.p12", "k.p12"),
     ("source.cluster.ssl.keystore.location", OWN, OWN),
     ("source.cluster.sasl.jaas.config", 'x required keyTab="/etc/k.keytab";', "/etc/k.keytab"),
-    ("source.cluster.sasl.oauthbearer.token.endpoint.url", "file:///etc/token", "/etc/token"),
+    (ENDPOINT, "file:///etc/token", "/etc/token"),
+    (ENDPOINT, "FILE:///etc/token", "/etc/token"),
+    (ENDPOINT, "file://host/etc/token", "//host/etc/token"),
+    (ENDPOINT, "file:../etc/token", "../etc/token"),
+    (ENDPOINT, "file:%2Fetc%2Ftoken", "/etc/token"),
+    (JAAS, 'x required keyTab="../k.keytab";', "../k.keytab"),
+    (JAAS, 'x required keyTab="\\057etc/k.keytab";', "/etc/k.keytab"),
+    (JAAS, 'x required keyTab="//etc/k.keytab";', "//etc/k.keytab"),
+    (JAAS, 'x required oauth.token.endpoint.uri="file://host/etc/token";', "//host/etc/token"),
+    (JAAS, 'x required awsProfileName="orders";', "aws:orders"),
+    (JAAS, 'x required keyTab="', "jaas:unreadable"),
+    ("source.cluster.sasl.mechanism", "AWS_MSK_IAM", "aws:default"),
+    ("source.cluster.sasl.mechanism", "GSSAPI", "kerberos:default"),
+    ("replication.policy.class", "orders.policies:Policy", "class:orders.policies:Policy"),
 ]
 
 
@@ -385,3 +399,11 @@ def test_connectors_of_a_file_are_held_to_the_rules_too(tmp_path: Path) -> None:
         assert running.log_in("ann").ask("GET", "/connectors").body == ["A->B.MirrorSourceConnector"]
         assert running.ask("GET", "/connectors/B-%3EA.MirrorSourceConnector/status").status == 404
         assert running.ask("DELETE", "/connectors/A-%3EB.MirrorSourceConnector").status == 403
+
+
+def test_a_patch_cannot_send_elsewhere_what_its_caller_may_not_name(worker: RestWorker) -> None:
+    worker.herder.configs[PAYMENTS] = {**HEARTBEAT, JAAS: "x required password=${file:/secrets/platform/p:key};"}
+    patch = {"source.cluster.bootstrap.servers": "elsewhere:9092"}
+    refused = worker.log_in("payments").ask("PATCH", f"/connectors/{PAYMENTS}/config", patch)
+    assert (refused.status, "/secrets/platform/p" in refused.body["message"]) == (403, True)
+    assert "source.cluster.bootstrap.servers" not in worker.herder.configs[PAYMENTS]

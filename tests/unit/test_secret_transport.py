@@ -30,6 +30,7 @@ ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true
         (replace(TASK, progress=SECRET), True),
         (replace(TASK, syncs=SyncsSpec(SECRET, "syncs")), True),
         (replace(TASK, source=ClusterSpec("A", (), Security("SSL", key_password="canary"))), True),
+        (replace(TASK, source=ClusterSpec("A", (), Security("SSL", trusted_pem="x", written=(("a", "b"),)))), False),
     ],
 )
 def test_a_task_carries_secrets_where_a_client_of_it_logs_in(task: TaskSpec, *, is_secret: bool) -> None:
@@ -80,4 +81,6 @@ def test_a_secret_of_spark_is_refused_on_the_command_line(name: str) -> None:
     with pytest.raises(ConfigError, match=r"spark-defaults\.conf") as refused:
         spark_pairs([f"{name}=canary"])
     assert "canary" not in str(refused.value)
+    with pytest.raises(ConfigError, match="--master"):
+        spark_pairs(["spark.master=spark://elsewhere:7077"])
     assert spark_pairs(["spark.authenticate.secret.file=/f"]) == {"spark.authenticate.secret.file": "/f"}

@@ -152,3 +152,9 @@ def test_the_system_is_trusted_only_where_no_truststore_is_given(tmp_path: Path)
     assert len(context.get_ca_certs()) == 1
     assert context.check_hostname
     assert not make_ssl_context(secured(SSL | {"ssl.endpoint.identification.algorithm": ""})).check_hostname
+
+
+@pytest.mark.parametrize("algorithm", ["htps", "none", "LDAPS"])
+def test_a_typing_mistake_does_not_switch_the_check_of_host_names_off(algorithm: str) -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.endpoint\.identification\.algorithm: it must be https, or empty"):
+        secured(SSL | {"ssl.endpoint.identification.algorithm": algorithm})

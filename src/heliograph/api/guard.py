@@ -156,8 +156,8 @@ class GuardedHerder:
         return self._herder.put_config(name, config)
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
-        """Some keys replaced; what was there before stays the business of who has written it."""
-        self._caller.check_config(patch)
+        """Some keys replaced. The caller answers for the whole: another host could be sent what was there before."""
+        self._caller.check_config({**self._herder.info(name).config, **patch})
         return self._herder.patch_config(name, patch)
 
 

@@ -1,8 +1,8 @@
 """The caller of a request that one worker passes on to another: signed, so that nobody else can say who it is.
 
 The follower has asked the caller for his name; the leader need not see his password, and could not see his certificate.
-The signature is an HMAC by the workers' session key over method, target, caller and body, in one header. It is checked
-before the body is read; the body is held to its digest afterwards.
+The signature is an HMAC by the workers' session key over method, target, caller, body and time, in one header, good for
+some minutes. It is checked before the body is read; the body is held to its digest afterwards.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import json
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.api.errors import UNAUTHORIZED
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HEADER = "x-heliograph-forwarded"
+_GOOD_FOR_S = 300  # clocks of two machines differ
 
 
 class Vouched(NamedTuple):
@@ -36,7 +38,7 @@ class Vouched(NamedTuple):
 
 def sign(principal: Principal | None, method: str, target: str, body: bytes, key: bytes) -> str:
     """The header's value."""
-    content = json.dumps([principal and list(principal), _digest(body)]).encode()
+    content = json.dumps([principal and list(principal), _digest(body), int(time.time())]).encode()
     return f"{base64.b64encode(content).decode()}.{_signature(method, target, content, key)}"
 
 
@@ -50,7 +52,9 @@ def verify(header: str, method: str, target: str, keys: Sequence[bytes]) -> Vouc
     expected = [_signature(method, target, content, key) for key in keys]
     if not any(hmac.compare_digest(each.encode(), signature.encode()) for each in expected):
         raise UNAUTHORIZED.error()
-    principal, body_digest = json.loads(content)
+    principal, body_digest, signed_at = json.loads(content)
+    if abs(time.time() - signed_at) > _GOOD_FOR_S:
+        raise UNAUTHORIZED.error()
     return Vouched(principal and Principal(*principal), body_digest)
 
 

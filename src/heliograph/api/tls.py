@@ -3,15 +3,19 @@
 A renewed key or truststore is used by the next connection: for each handshake the listener's context is exchanged for
 one of the files as they are (OpenSSL lets a server do that when it learns the client's wish for a name).
 
-Sessions are not resumed, because a resumed one would bring a certificate back that may not be trusted any more.
+Sessions are not resumed, because a resumed one would bring a certificate back that may not be trusted any more. Where
+certificates are asked for, that takes TLS 1.3; with `ssl.enabled.protocols` a file may still want TLS 1.2, and then a
+certificate counts until its sessions end.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 from typing import TYPE_CHECKING
 
 from heliograph.api.renewed import Renewed
+from heliograph.config import client_keys
 from heliograph.errors import ConfigError
 from heliograph.kafka.keystores import KEYSTORE_LOCATION, TRUSTSTORE_LOCATION, load_into, load_key_material
 from heliograph.kafka.security import make_security
@@ -40,9 +44,13 @@ def listener_context(settings: Callable[[], Settings], client_auth: ClientAuth) 
         )
 
     def make() -> ssl.SSLContext:
-        return _listener_context(make_security(settings(), _ALIAS), client_auth)
+        given = settings()
+        context = _listener_context(make_security(given, _ALIAS), client_auth)
+        if client_auth != "none" and client_keys.SSL_ENABLED_PROTOCOLS not in given:
+            context.minimum_version = context.maximum_version  # Python cannot forbid TLS 1.2 to resume sessions
+        return context
 
-    context, renewed = make(), Renewed(_paths(security), make)
+    context, renewed = make(), Renewed(_paths(security), make, lambda: _digest(settings()))
 
     def exchange(handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         handshake.context = renewed.get()
@@ -54,7 +62,8 @@ def listener_context(settings: Callable[[], Settings], client_auth: ClientAuth) 
 def forwarding_context(settings: Callable[[], Settings]) -> Renewed[ssl.SSLContext]:
     """How a request reaches a leader whose listener is https: with our own certificate, trusting as we do."""
     paths = _paths(make_security(settings(), _ALIAS))
-    return Renewed(paths, lambda: make_ssl_context(make_security(settings(), _ALIAS)))
+    make = lambda: make_ssl_context(make_security(settings(), _ALIAS))  # noqa: E731
+    return Renewed(paths, make, lambda: _digest(settings()))
 
 
 def _listener_context(security: Security, client_auth: ClientAuth) -> ssl.SSLContext:
@@ -69,6 +78,11 @@ def _listener_context(security: Security, client_auth: ClientAuth) -> ssl.SSLCon
         context.set_ciphers(":".join(older))
     load_into(context, load_key_material(security))
     return context
+
+
+def _digest(settings: Settings) -> str:
+    """Changes with what placeholders hold, without holding it."""
+    return hashlib.sha256(repr(sorted(settings.values.items())).encode()).hexdigest()
 
 
 def _paths(security: Security) -> tuple[str, str]:

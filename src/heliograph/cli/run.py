@@ -121,6 +121,8 @@ def spark_pairs(confs: Sequence[str]) -> dict[str, str]:
         name, equals, value = conf.partition("=")
         if not equals or not name.startswith("spark."):
             raise ConfigError(f"--conf {name}: write it as spark.name=value.")
+        if name == "spark.master":
+            raise ConfigError("--conf spark.master: name the master with --master.")
         if _SECRET_CONF.search(name):
             raise ConfigError(
                 f"--conf {name}: everyone on this machine can read a command line; write it into spark-defaults.conf"

@@ -84,7 +84,8 @@ class LeaseServer:
             allow_reuse_address = True
 
         self._answer = answer
-        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
+        self._strangers: dict[socket.socket, None] = {}
+        self._meeting = threading.Lock()
         self._server = Server((host, 0), Handler)
         self.address = Address(host, int(self._server.server_address[1]))
         self._thread = threading.Thread(target=self._server.serve_forever, name="leases", daemon=True)
@@ -100,13 +101,17 @@ class LeaseServer:
                 channel.send(self._answer(task_id, attempt, report))
 
     def _meet(self, sock: socket.socket) -> tuple[Channel, dict[str, Any]]:
-        if not self._strangers.acquire(blocking=False):
-            raise NotOurPeerError
+        with self._meeting:
+            self._strangers[sock] = None
+            if len(self._strangers) > _MOST_STRANGERS:  # the one that has kept us waiting longest gives way
+                with suppress(OSError):
+                    next(iter(self._strangers)).shutdown(socket.SHUT_RDWR)
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return welcome(sock, self.token, _PROOF_S)
         finally:
-            self._strangers.release()
+            with self._meeting:
+                self._strangers.pop(sock, None)
 
     def close(self) -> None:
         """Stop listening; tasks that are still there end themselves."""

@@ -36,5 +36,8 @@ def carries_secrets(value: object) -> bool:
         return any(carries_secrets(each) for each in value)
     if not is_dataclass(value):
         return False
-    parts = [(field.repr, getattr(value, field.name)) for field in fields(value)]
-    return any(carries_secrets(part) if is_shown else bool(part) for is_shown, part in parts)
+    parts = [
+        (not field.repr and field.metadata.get("is_secret", True), getattr(value, field.name))
+        for field in fields(value)
+    ]
+    return any(bool(part) if is_secret else carries_secrets(part) for is_secret, part in parts)

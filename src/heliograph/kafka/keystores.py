@@ -45,6 +45,8 @@ TRUSTSTORE_PASSWORD = "ssl.truststore.password"  # noqa: S105  (the name of a ke
 KEYSTORE_LOCATION, KEYSTORE_KEY = "ssl.keystore.location", "ssl.keystore.key"
 KEYSTORE_CHAIN, KEYSTORE_PASSWORD = "ssl.keystore.certificate.chain", "ssl.keystore.password"
 KEY_PASSWORD = "ssl.key.password"  # noqa: S105
+NO_SECRET: dict[str, bool] = {"is_secret": False}
+"""Of a field that hides from `repr` for its length only."""
 _MAX_STORE_BYTES = 16 << 20
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 _DER_SEQUENCE = 0x30
@@ -60,13 +62,13 @@ class Stores:
 
     trusted_file: str = ""
     trusted_password: str = field(default="", repr=False)
-    trusted_pem: str = field(default="", repr=False)
+    trusted_pem: str = field(default="", repr=False, metadata=NO_SECRET)
     key_file: str = ""
     key_store_password: str = field(default="", repr=False)
     key_pem: str = field(default="", repr=False)
     chain_pem: str = field(default="", repr=False)
     key_password: str = field(default="", repr=False)
-    written: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    written: tuple[tuple[str, str], ...] = field(default=(), repr=False, metadata=NO_SECRET)
 
     def named(self, key: str) -> str:
         """A key's name as the user wrote it."""
@@ -316,14 +318,14 @@ def _pem_certificates(text: str, name: str) -> list[x509.Certificate]:
         raise KeyStoreError(f"{name}: there is no certificate in it.")
     try:
         return [x509.load_pem_x509_certificate(block.encode("ascii")) for block in blocks]
-    except ValueError:
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         raise KeyStoreError(f"{name}: a certificate in it is damaged.") from None
 
 
 def _certificate(der: bytes, name: str) -> x509.Certificate:
     try:
         return x509.load_der_x509_certificate(der)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         raise KeyStoreError(f"{name}: a certificate in it is damaged.") from None
 
 

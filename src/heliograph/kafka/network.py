@@ -187,7 +187,8 @@ class Network:
         if connection not in self._lost_callbacks:
             return
         connection.is_holding = False
-        deadline = time.monotonic() + self._connect_timeout_s
+        ahead = connection.pending[-1].deadline if connection.pending else 0.0  # a produce may wait for its replicas
+        deadline = max(ahead, time.monotonic()) + self._connect_timeout_s
 
         def answered(answer: Any, _buffer: Buffer) -> None:
             try:

@@ -124,7 +124,7 @@ def fetch_token(client: OAuthClient) -> Token:
     url = urlsplit(client.endpoint_url)
     if url.scheme == "file":
         text = _read_file(unquote(url.path), client)
-        return Token(_checked(text.strip(), client), 0.0, float("inf"))  # read again at each login
+        return Token(_checked(text.strip(), client), 0.0, 0.0)  # read again at each login, and gone with its file
     answer = _ask_with_patience(client, url)
     value = answer.get("access_token")
     if not isinstance(value, str):

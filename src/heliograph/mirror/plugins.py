@@ -50,7 +50,7 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
     module_name, _, class_name = written.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # the user's module may fail in any way
+    except (Exception, SystemExit) as error:  # the user's module may fail in any way
         raise ConfigError(
             f"{key.name}: the module '{module_name}' cannot be imported ({_told(error)});"
             " is it installed, or is its folder in PYTHONPATH?"
@@ -66,10 +66,10 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
         plugin = made()
         if callable(getattr(plugin, "configure", None)):
             plugin.configure(dict(settings.values))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"{key.name}: '{written}' cannot be made: {_told(error)}.") from error
     return plugin
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".rstrip(".: ")

@@ -6,17 +6,18 @@ is asked about that name itself, or about one that begins so: then it says wheth
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from heliograph.kafka.authorized import NOTHING, group_operations
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
-from heliograph.mirror.name_starts import Names
 from heliograph.mirror.permissions import GROUP, TOPIC, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from heliograph.kafka.admin import Admin
+    from heliograph.mirror.name_starts import Names
 
 
 def hidden_topics(admin: Admin, wanted: Iterable[Names], listed: Collection[str]) -> tuple[str, ...]:
@@ -34,8 +35,15 @@ def hidden_groups(admin: Admin, wanted: Iterable[Names], listed: Collection[str]
 
 
 def _not_among(wanted: Iterable[Names], listed: Collection[str]) -> list[Names]:
-    found = [Names(name, is_whole=True) for name in listed]
-    return [names for names in wanted if not any(names.covers(name) for name in found)]
+    found, ordered = set(listed), sorted(listed)
+
+    def is_there(names: Names) -> bool:
+        if names.is_whole:
+            return names.start in found
+        at = bisect_left(ordered, names.start)
+        return at < len(ordered) and ordered[at].startswith(names.start)
+
+    return [names for names in wanted if not is_there(names)]
 
 
 def _sentence(admin: Admin, resource: Resource, needs: str) -> str:
