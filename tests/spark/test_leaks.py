@@ -170,7 +170,7 @@ def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
     wrong = world.mirror_file("wrong", world.login("literal", "A.", world.placeholder("wrong")))
     process = world.start("run", wrong, "--verbose", log="wrong.log")
     try:
-        wait_for(lambda: "task 0 failed" in world.said("wrong.log") or process.poll() is not None, 60)
+        wait_for(lambda: "Authentication failed" in world.said("wrong.log") or process.poll() is not None, 60)
         assert process.poll() is None, world.said("wrong.log")
     finally:
         end(process)
@@ -180,9 +180,9 @@ def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
 def test_what_goes_to_executors_of_another_process(world: World) -> None:
     """Refused while Spark would send it in plain text; then Spark encrypts, and has a secret of its own."""
     file = world.mirror_file("elsewhere", {"B.offset.storage.topic": "elsewhere-offsets"})
-    arguments = ("run", file, "--verbose", "--once", "--master", "local-cluster[1,1,512]")
+    arguments = ("run", file, "--verbose", "--once", "--master", "local-cluster[1,1,1024]")
     assert world.run(*arguments, log="refused.log") == 3
-    assert "Set spark.authenticate=true" in world.said("refused.log")
+    assert "Set spark.authenticate=true" in world.said("refused.log"), world.said("refused.log")
     conf = world.user / "spark-conf"
     conf.mkdir()
     settings = {
@@ -282,12 +282,11 @@ def everything_in(world: World, partitions: list[TopicPartition]) -> Iterator[Me
     consumer.assign(partitions)
     unread = {(partition.topic, partition.partition) for partition in partitions}
     while unread:
-        messages = consumer.consume(10_000, timeout=30)
-        assert messages, f"{unread} did not reach their end"
-        for message in messages:
-            if message.error() is None:
-                yield message
-            else:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                unread.discard((message.topic(), message.partition()))
+        message = consumer.poll(30)
+        assert message is not None, f"{unread} did not reach their end"
+        if message.error() is None:
+            yield message
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            unread.discard((message.topic(), message.partition()))
     consumer.close()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.copy_task import task_function
+from heliograph.engine.crash_report import what_spark_says
 from heliograph.engine.lease import LeaseServer, encode_assignment
 from heliograph.engine.report import TaskReport
 from heliograph.engine.secret_transport import REFUSAL, carries_secrets
@@ -135,7 +136,7 @@ class SparkEngine:
         except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
             if task.is_cancelled:
                 return TaskEnd(spec)
-            return TaskEnd(spec, error=f"Spark lost the task: {_first_line(error)}")
+            return TaskEnd(spec, error=f"Spark lost the task: {what_spark_says(error)}")
         if "error" in outcome:
             is_fenced = bool(outcome.get("fenced"))
             return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
@@ -170,12 +171,6 @@ class SparkEngine:
                 task.assignment = None
             assignment = task.assignment
         return {"go": True} if assignment is None else {"go": True, "assignment": encode_assignment(assignment)}
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Python worker exited" in line or "Caused by" in line or "SparkException" in line]
-    return (told or lines or [type(error).__name__])[0][:300]
 
 
 def _job_group(spec: TaskSpec) -> str:

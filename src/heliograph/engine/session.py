@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heliograph.embedded.java import java_home
+from heliograph.engine.crash_report import what_spark_says
 from heliograph.engine.secret_transport import encrypts
 from heliograph.errors import EngineError
 
@@ -139,7 +140,9 @@ class SparkDriver:
         try:
             self._context = _start_context(self.settings)
         except Exception as error:  # noqa: BLE001  (handed to whoever asks for the context)
-            self._error = EngineError(f"Spark could not be started: {error} (its log: {self.settings.log_file})")
+            self._error = EngineError(
+                f"Spark could not be started: {what_spark_says(error)} (its log: {self.settings.log_file})"
+            )
 
 
 def _start_context(settings: SparkSettings) -> Any:
