@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 .DEFAULT_GOAL := help
 ROUNDS ?= 4
 
-# Brokers and Spark wait more than they compute: three files at a time keep two cores busy. The longest files come first.
+# Brokers and Spark wait more than they compute: three files at a time keep two cores busy.
 SHARED = -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test slow check bench chaos soak exactness fuzz fmt docs clean
@@ -25,7 +25,7 @@ test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED)
 
-slow: $(STAMP) ## Test also what takes minutes
+slow: $(STAMP) ## Test what takes minutes: chaos, more of Java beside us, fifty connectors
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m slow
 
 check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute

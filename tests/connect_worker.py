@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,15 +16,14 @@ from typing import Any, Self
 import psutil
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.ports import free_ports
 from tests.copying import wait_for
 
 MIRROR = "org.apache.kafka.connect.mirror"
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    return free_ports(1)[0]
 
 
 def worker_file(folder: Path, cluster: EmbeddedCluster, name: str, port: int, *lines: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from confluent_kafka.admin import (
 
 from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.embedded.ports import free_ports
 from heliograph.engine.spec import ClusterSpec
 from heliograph.kafka.security import make_security
 from heliograph.model import Address
@@ -141,15 +141,9 @@ class Doors:
             admin.alter_user_scram_credentials([wanted])[user].result(30)
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [int(probe.getsockname()[1]) for probe in probes]
-
-
 @contextmanager
 def doors(name: str, made: World) -> Iterator[Doors]:
-    ports = dict(zip(DOORS, _free_ports(len(DOORS)), strict=True))
+    ports = dict(zip(DOORS, free_ports(len(DOORS)), strict=True))
     opened = ",".join(f"{door}://127.0.0.1:{port}" for door, port in ports.items())
     protocols = ",".join(f"{door}:{protocol}" for door, (protocol, _store) in DOORS.items())
     jwks = made.tokens.url.replace("/token", "/keys")

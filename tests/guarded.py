@@ -6,7 +6,6 @@ A second listener asks for a user and a password; its users have only the ACLs a
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from kafka.protocol.admin import (
 )
 
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.embedded.ports import free_ports
 from heliograph.kafka.acl_admin import add_acls
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.security import Security
@@ -123,8 +123,7 @@ def _acl_count(admin: Admin, principal: str) -> int:
 
 @contextmanager
 def guarded_cluster(name: str, folder: Path, users: tuple[str, ...]) -> Iterator[Guarded]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    (port,) = free_ports(1)
     doors = f"PLAINTEXT://127.0.0.1:{{port}},SASL_PLAINTEXT://127.0.0.1:{port}"
     passwords = " ".join(f'user_{user}="{PASSWORD}"' for user in users)
     config = {

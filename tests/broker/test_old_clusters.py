@@ -101,7 +101,8 @@ def test_an_old_cluster_tells_topics_configs_and_offsets(old: EmbeddedCluster, t
 
 
 def settings_of(alias: str, topic: str) -> Settings:
-    return Settings({"source.cluster.alias": alias, "target.cluster.alias": "target", "topics": f"{topic}.*"})
+    names = {"source.cluster.alias": alias, "target.cluster.alias": "target", "topics": f"{topic}.*"}
+    return Settings({**names, "heartbeats.replication.enabled": "false"})
 
 
 def sync_of(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str) -> TopicSync:

@@ -62,6 +62,7 @@ def states(url: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_connectors_states_and_progress_go_from_javas_worker_to_ours_and_back(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.interop.translating import java_copying, java_translations, judge, pa
 pytestmark = pytest.mark.broker
 
 
+@pytest.mark.slow
 def test_our_translation_beside_javas(
     java: Java, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:

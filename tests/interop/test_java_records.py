@@ -25,6 +25,7 @@ from tests.interop.gateway import MIRROR, Java
 pytestmark = pytest.mark.broker
 
 OFFSETS = st.one_of(st.integers(-1, 1000), st.integers(-(2**63), 2**63 - 1))
+PLACES = st.one_of(st.integers(0, 1000), st.integers(0, 2**63 - 1))  # others are passed over: they cannot be
 NAMES = st.text(st.characters(codec="utf-8"), max_size=30)
 TPS = st.builds(TopicPartition, NAMES, st.integers(0, 2**31 - 1))
 RUNS = st.lists(st.builds(OffsetRun, *[st.integers(0, 2**62)] * 3), max_size=5)
@@ -40,7 +41,7 @@ def seen_by_java(tp: Any) -> TopicPartition:
 
 
 @few
-@given(st.builds(OffsetSync, TPS, OFFSETS, OFFSETS, st.none()), RUNS)
+@given(st.builds(OffsetSync, TPS, PLACES, PLACES, st.none()), RUNS)
 def test_offset_syncs(java: Java, sync: OffsetSync, runs: list[OffsetRun]) -> None:
     """With and without the header of our runs, which Java must not mind."""
     key, value = encode_offset_sync(sync)
@@ -105,7 +106,7 @@ class ConnectOffsets:
 
 
 @few
-@given(NAMES, TPS, OFFSETS)
+@given(NAMES, TPS, PLACES)
 def test_progress_of_a_source_partition(java: Java, source: str, tp: TopicPartition, offset: int) -> None:
     theirs = ConnectOffsets(java)
     key = theirs.key("MirrorSourceConnector", source, tp)

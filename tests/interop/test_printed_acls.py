@@ -20,6 +20,7 @@ pytestmark = pytest.mark.spark
 TOOL = "org.apache.kafka.tools.AclCommand"
 
 
+@pytest.mark.slow
 def test_kafkas_own_tool_takes_the_commands_and_a_run_needs_no_more(
     java: Java, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:

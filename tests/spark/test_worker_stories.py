@@ -217,6 +217,7 @@ def wait_until_led(workers: list[RunningWorker], name: str, ids: list[str]) -> i
 Wanted = dict[str, tuple[str, list[str]]]
 
 
+@pytest.mark.slow
 def test_a_restart_brings_fifty_connectors_back_in_their_states(
     source: EmbeddedCluster, hub: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:

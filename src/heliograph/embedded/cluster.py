@@ -23,6 +23,7 @@ import psutil
 from heliograph.embedded.jars import DEFAULT_VERSION, broker_jars, ensure_jars
 from heliograph.embedded.layouts import layout_of
 from heliograph.embedded.places import cache_folder
+from heliograph.embedded.ports import free_ports
 from heliograph.embedded.process import HOST, is_ours, last_words, launch, mark_of, stop_all
 from heliograph.embedded.zookeeper import (
     SESSION_TIMEOUT_MS,
@@ -115,7 +116,7 @@ def start_cluster(
         name, version, str(folder), cluster_id, _place_brokers(port, brokers), tuple((config or {}).items())
     )
     if layout_of(version).uses_zookeeper:
-        cluster = replace(cluster, zookeeper=ZooKeeper(_free_ports(1)[0]))
+        cluster = replace(cluster, zookeeper=ZooKeeper(free_ports(1)[0]))
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return _start(cluster, cluster.brokers, libs)
@@ -170,20 +171,12 @@ def _remember(cluster: EmbeddedCluster) -> None:
 def _place_brokers(port: int, count: int) -> tuple[Broker, ...]:
     if not 1 <= count <= 9:
         raise EmbeddedError(f"A cluster can have 1 to 9 brokers, not {count}.")
-    ports = [port + i for i in range(count)] if port else _free_ports(count)
+    ports = [port + i for i in range(count)] if port else free_ports(count)
     busy = [p for p in ports if not _is_free(p)]
     if busy:
         raise EmbeddedError(f"Port {busy[0]} is in use; choose another with --port.")
-    controllers = _free_ports(count)
+    controllers = free_ports(count)
     return tuple(Broker(i + 1, ports[i], controllers[i]) for i in range(count))
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [int(s.getsockname()[1]) for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def _is_free(port: int) -> bool:
