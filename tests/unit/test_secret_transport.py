@@ -16,7 +16,7 @@ from heliograph.kafka.security import Security
 from heliograph.model import Flow
 
 PLAIN = ClusterSpec("A", (), Security())
-SECRET = ClusterSpec("A", (), Security("SASL_SSL", "PLAIN", "u", "canary"))
+SECRET = ClusterSpec("A", (), Security(protocol="SASL_SSL", mechanism="PLAIN", username="u", password="canary"))
 TASK = TaskSpec("t-0", Flow("A", "B"), PLAIN, PLAIN, (), "c", "offsets", 1)
 ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
@@ -29,7 +29,13 @@ ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true
         (replace(TASK, target=SECRET), True),
         (replace(TASK, progress=SECRET), True),
         (replace(TASK, syncs=SyncsSpec(SECRET, "syncs")), True),
-        (replace(TASK, source=ClusterSpec("A", (), Security("SSL", key_password="canary"))), True),
+        (replace(TASK, source=ClusterSpec("A", (), Security(protocol="SSL", key_password="canary"))), True),
+        (
+            replace(
+                TASK, source=ClusterSpec("A", (), Security(protocol="SSL", trusted_pem="-----BEGIN CERTIFICATE-----"))
+            ),
+            False,
+        ),
     ],
 )
 def test_a_task_carries_secrets_where_a_client_of_it_logs_in(task: TaskSpec, *, is_secret: bool) -> None:

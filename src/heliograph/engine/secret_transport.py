@@ -31,10 +31,17 @@ def _is_true(conf: Callable[[str, str], str], name: str) -> bool:
 
 
 def carries_secrets(value: object) -> bool:
-    """Whether a value, or one inside of it, has a secret: a field of a dataclass that does not show in its repr."""
+    """Whether a value, or one inside of it, has a secret: a text of a dataclass that does not show in its repr.
+
+    Certificates are long rather than secret.
+    """
     if isinstance(value, tuple):
         return any(carries_secrets(each) for each in value)
     if not is_dataclass(value):
         return False
     parts = [(field.repr, getattr(value, field.name)) for field in fields(value)]
-    return any(carries_secrets(part) if is_shown else bool(part) for is_shown, part in parts)
+    return any(carries_secrets(part) if is_shown else _is_secret(part) for is_shown, part in parts)
+
+
+def _is_secret(hidden: object) -> bool:
+    return isinstance(hidden, str) and hidden != "" and not hidden.lstrip().startswith("-----BEGIN CERTIFICATE")
