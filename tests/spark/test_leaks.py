@@ -176,6 +176,7 @@ def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
         end(process)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("watched")
 def test_what_goes_to_executors_of_another_process(world: World) -> None:
     """Refused while Spark would send it in plain text; then Spark encrypts, and has a secret of its own."""

@@ -16,7 +16,7 @@ from heliograph.kafka.security import Security
 from heliograph.model import Flow
 
 PLAIN = ClusterSpec("A", (), Security())
-SECRET = ClusterSpec("A", (), Security("SASL_SSL", "PLAIN", "u", "canary"))
+SECRET = ClusterSpec("A", (), Security(protocol="SASL_SSL", mechanism="PLAIN", username="u", password="canary"))
 TASK = TaskSpec("t-0", Flow("A", "B"), PLAIN, PLAIN, (), "c", "offsets", 1)
 ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 

@@ -31,7 +31,10 @@ def _is_true(conf: Callable[[str, str], str], name: str) -> bool:
 
 
 def carries_secrets(value: object) -> bool:
-    """Whether a value, or one inside of it, has a secret: a field of a dataclass that does not show in its repr."""
+    """Whether a value, or one inside of it, has a secret: a text of a dataclass that does not show in its repr.
+
+    Certificates are long rather than secret.
+    """
     if isinstance(value, tuple):
         return any(carries_secrets(each) for each in value)
     if not is_dataclass(value):
