@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,10 +117,10 @@ def understood(raw: dict[str, str]) -> MirrorMakerConfig:
 
 
 class _Unresolved(Resolver):
-    """Placeholders are compared, not what they stand for."""
+    """Placeholders are compared, not what they stand for. `${NAME}` of a file is `${env:NAME}` elsewhere."""
 
     def resolve(self, _key: str, value: str) -> str:
-        return value
+        return re.sub(r"\$\{(\w+)\}", r"${env:\1}", value)
 
 
 def differences(one: Settings, other: Settings, *without: str) -> dict[str, object]:

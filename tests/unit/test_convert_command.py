@@ -231,3 +231,30 @@ def test_the_workers_producer_reaches_the_target_as_the_file_did(tmp_path: Path)
     made = connector.records_client(connector.flow)
     for key in (client_keys.BOOTSTRAP_SERVERS, client_keys.SECURITY_PROTOCOL, client_keys.SSL_TRUSTSTORE_LOCATION):
         assert made[key] == written[key]
+
+
+def test_variables_of_a_file_become_what_a_worker_looks_up(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=${BROKERS}\nA->B.enabled=true\nA->B.topics=t\n"
+    )
+    assert convert(file, "--to", "connectors", "--output", tmp_path / "mm2").exit_code == 0
+    worker = load_worker(
+        (tmp_path / "mm2" / "connect-distributed.properties").read_text(), FakeLookup({"BROKERS": "b:1"})
+    )
+    connector = worker.connector("m", json.loads((tmp_path / "mm2" / "mm2-msc-A.json").read_text()))
+    assert connector.raw["target.cluster.bootstrap.servers"] == "${env:BROKERS}"
+    assert connector.client("B", "admin", connector.flow)[client_keys.BOOTSTRAP_SERVERS] == ("b:1",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bootstrap.servers=b:1\nconfig.storage.topic=c\n", "this is the file of a Connect worker"),
+        ('{"name": "m", "connector.class": "MirrorSourceConnector"}', "this is a connector"),
+    ],
+)
+def test_another_kind_of_file_is_called_by_its_name(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "file").write_text(text)
+    result = CliRunner().invoke(cli, ["validate", str(tmp_path / "file")])
+    assert (result.exit_code, words in result.output) == (2, True), result.output

@@ -7,6 +7,7 @@ written twice: as `target.producer.x`, and as `producer.override.x`.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from heliograph.config.connector import CLASSES
@@ -14,13 +15,18 @@ from heliograph.config.connector_json import BYTES_CONVERTER, CONVERTERS
 from heliograph.config.flow_keys import EMIT_CHECKPOINTS
 from heliograph.config.keys import TABLE
 from heliograph.config.names import ROLES
+from heliograph.config.placeholders import PROVIDER_CLASSES
 from heliograph.config.properties_text import properties_text
-from heliograph.config.types import Scope
+from heliograph.config.types import Scope, split_list
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from heliograph.config.connector import Kind
     from heliograph.config.parts import ClusterParts, FlowParts, Parts
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAMED_PROVIDER = re.compile(r"\$\{([a-z]+):")
 _FILES: dict[str, Kind] = {"msc": "source", "cpc": "checkpoint", "hbc": "heartbeat"}
 _SCOPES: dict[Kind, Scope] = {"source": Scope.SOURCE, "checkpoint": Scope.CHECKPOINT, "heartbeat": Scope.HEARTBEAT}
 
@@ -28,17 +34,20 @@ _SCOPES: dict[Kind, Scope] = {"source": Scope.SOURCE, "checkpoint": Scope.CHECKP
 def connector_files(parts: Parts, notes: list[str]) -> dict[str, str]:
     """File names and texts; `notes` gets what the form cannot say."""
     files = {}
+    kinds: set[str] = set()
     sources = [each.flow.source for each in parts.flows]
     for each in parts.flows:
         label = each.flow.source if sources.count(each.flow.source) == 1 else f"{each.flow.source}-{each.flow.target}"
         for short, kind in _FILES.items():
             name = f"mm2-{short}-{label}"
-            files[f"{name}.json"] = json.dumps(connector_config(parts, each, kind, name), indent=2) + "\n"
+            config = {key: _with_provider(value) for key, value in connector_config(parts, each, kind, name).items()}
+            files[f"{name}.json"] = json.dumps(config, indent=2) + "\n"
+            kinds |= {found for value in config.values() for found in _NAMED_PROVIDER.findall(value)}
         if each.is_paused:
             notes.append(f"{each.flow} is paused; create its connectors with initial_state PAUSED, or pause them.")
     for target in parts.targets:
         name = "connect-distributed" + (f"-{target}" if len(parts.targets) > 1 else "")
-        files[f"{name}.properties"] = _worker(parts, target, notes)
+        files[f"{name}.properties"] = _worker(parts, target, kinds, notes)
     return files
 
 
@@ -76,7 +85,22 @@ def _connection(cluster: ClusterParts, side: str) -> dict[str, str]:
     return config
 
 
-def _worker(parts: Parts, target: str, notes: list[str]) -> str:
+def _with_provider(value: str) -> str:
+    """Only files have `${NAME}`; Connect knows the same as `${env:NAME}`."""
+    return _VARIABLE.sub(r"${env:\1}", value)
+
+
+def _declarations(kinds: set[str], declared: Mapping[str, str]) -> dict[str, str]:
+    """The config providers that connectors use: a worker looks up only what it declares."""
+    known = split_list(declared.get("config.providers", ""))
+    missing = [kind for kind in PROVIDER_CLASSES if kind in kinds and kind not in known]
+    if not missing:
+        return dict(declared)
+    classes = {f"config.providers.{kind}.class": PROVIDER_CLASSES[kind] for kind in missing}
+    return {**declared, "config.providers": ",".join((*known, *missing)), **classes}
+
+
+def _worker(parts: Parts, target: str, kinds: set[str], notes: list[str]) -> str:
     """The worker of a target. Connect keeps the progress of all its connectors in one topic, MM2 has one per source."""
     sources = [each.flow.source for each in parts.into(target)]
     cluster = parts.clusters[target]
@@ -96,5 +120,6 @@ def _worker(parts: Parts, target: str, notes: list[str]) -> str:
     converters = dict.fromkeys(CONVERTERS, BYTES_CONVERTER)
     # Records are written by the worker's producer, which has nothing of the worker's own connection but its servers.
     producer = {f"producer.{key}": value for key, value in plain.items() if key != "bootstrap.servers"}
-    values = {**plain, **producer, **names, **converters, **parts.providers, **cluster.worker}
+    written = {**plain, **producer, **names, **converters, **cluster.worker}
+    values = {key: _with_provider(value) for key, value in written.items()} | _declarations(kinds, parts.providers)
     return properties_text(values.items(), [f"Worker for the connectors that write to {target}."])

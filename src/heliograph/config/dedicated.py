@@ -216,10 +216,21 @@ def _pairs(clusters: tuple[str, ...]) -> Iterator[Flow]:
     return (Flow(source, target) for source in clusters for target in clusters if source != target)
 
 
+_NO_CLUSTERS = "clusters: the file does not list its clusters; add a line such as 'clusters = A, B'."
+_A_WORKER = "clusters: this is the file of a Connect worker; run it with 'heliograph worker FILE'."
+_A_CONNECTOR = "clusters: this is a connector; give it to a worker, or make a file of it with 'heliograph convert'."
+
+
+def _other_form(raw: Mapping[str, str]) -> str | None:
+    if "config.storage.topic" in raw:
+        return _A_WORKER
+    return _A_CONNECTOR if any("connector.class" in text for entry in raw.items() for text in entry) else None
+
+
 def _clusters(raw: Mapping[str, str], resolver: Resolver) -> tuple[str, ...]:
     text = raw.get(keys.CLUSTERS.name)
     if text is None or not text.strip():
-        raise ConfigError("clusters: the file does not list its clusters; add a line such as 'clusters = A, B'.")
+        raise ConfigError(_other_form(raw) or _NO_CLUSTERS)
     aliases = split_list(resolver.resolve(keys.CLUSTERS.name, text))
     twice = sorted({alias for alias in aliases if aliases.count(alias) > 1})
     if twice:

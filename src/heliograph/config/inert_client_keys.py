@@ -66,7 +66,7 @@ define_all(
     ignored("a failed request is sent again until it succeeds or cannot any more"),
     ("retries", INT, 2_147_483_647, HIGH, "", "How often a failed request is sent again."),
 )
-_OWN_METRICS = ignored("Java's metrics are not there; Heliograph shows its own")
+_OWN_METRICS = ignored("Java's metrics are not there")
 define_all(
     ROLES | WORKER | CONNECTOR,
     _OWN_METRICS,

@@ -160,7 +160,7 @@ define(
     "Which names Java MM2's metrics have (KIP-1280).",
     _METRIC_NAMES,
     since="4.3",
-    support=ignored("Java's metrics are not there; Heliograph shows its own"),
+    support=ignored("Java's metrics are not there"),
 )
 define_all(
     SOURCE | CHECKPOINT,

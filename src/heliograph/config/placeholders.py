@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PACKAGE = "org.apache.kafka.common.config.provider."
+PROVIDER_CLASSES = {
+    kind: f"org.apache.kafka.common.config.provider.{name}"
+    for kind, name in (
+        ("file", "FileConfigProvider"),
+        ("dir", "DirectoryConfigProvider"),
+        ("env", "EnvVarConfigProvider"),
+    )
+}
 _KINDS_BY_CLASS = {
     "FileConfigProvider": "file",
     "DirectoryConfigProvider": "dir",
