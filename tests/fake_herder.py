@@ -33,6 +33,7 @@ class FakeHerder:
     ) -> None:
         self.leader: str | ConnectError | None = None
         self.ready = True
+        self.keys: tuple[bytes, ...] = (b"the group's key",)
         self.worker_id = worker_id
         self._check = check
         self._log_levels = log_levels or LogLevels()
@@ -56,6 +57,9 @@ class FakeHerder:
 
     def is_ready(self) -> bool:
         return self.ready
+
+    def session_keys(self) -> tuple[bytes, ...]:
+        return self.keys
 
     def cluster_id(self) -> str:
         return "fake-cluster"

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from heliograph.api.app import make_app
+from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
+from heliograph.cli.machine import MachineLookup
 from heliograph.config.connect_validation import ConnectorPlugins
-from heliograph.config.listeners import Listener
+from heliograph.config.listeners import Listener, rest_listeners
 from heliograph.config.placeholders import Resolver
+from heliograph.config.rest_access import rest_access
+from heliograph.config.types import Settings
 from heliograph.worker import connect_errors as refuse
 from heliograph.worker.log_levels import LogLevels
 from tests.fake_herder import FakeHerder
 from tests.interop.rest_story import ask
 from tests.unit.test_dedicated_file import FakeLookup
 
+PASSWORD = "secret"
 ANY_PORT = (Listener("127.0.0.1", 0),)
 
 
@@ -53,6 +61,8 @@ class RestWorker:
 
     def __init__(self, server: RestServer, herder: FakeHerder, log_levels: LogLevels) -> None:
         self.server, self.herder, self.log_levels = server, herder, log_levels
+        self.tls: ssl.SSLContext | None = None
+        self.authorization: str | None = None
 
     @property
     def url(self) -> str:
@@ -64,9 +74,16 @@ class RestWorker:
         sent = {"content-type": "application/json"} if body is not None else {}
         return self.send(method, path, body, {**sent, **{name.replace("_", "-"): v for name, v in headers.items()}})
 
+    def log_in(self, user: str | None, password: str = PASSWORD) -> Self:
+        """From now on ask as this user; None: as nobody."""
+        credentials = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self.authorization = None if user is None else f"Basic {credentials}"
+        return self
+
     def send(self, method: str, path: str, body: bytes | None, headers: dict[str, str] | None = None) -> Reply:
         """A request with any bytes as its body."""
-        status, answered, raw = ask(self.url, method, path, body, headers)
+        login = {} if self.authorization is None else {"authorization": self.authorization}
+        status, answered, raw = ask(self.url, method, path, body, {**login, **(headers or {})}, self.tls)
         is_json = raw and answered.get("content-type") == "application/json"
         return Reply(status, json.loads(raw) if is_json else raw.decode(), {k.lower(): v for k, v in answered.items()})
 
@@ -81,4 +98,34 @@ def rest_worker(herder: FakeHerder | None = None, *, read_only: bool = False, **
     app = make_app(Worker(herder, plugins, log_levels), read_only=read_only, **more)
     with RestServer(app, ANY_PORT) as server:
         herder.worker_id = server.url.removeprefix("http://")
+        yield RestWorker(server, herder, log_levels)
+
+
+BASIC_AUTH = "org.apache.kafka.connect.rest.basic.auth.extension"
+
+
+def login_lines(folder: Path, *users: str) -> dict[str, str]:
+    """Keys of a worker whose callers must log in as one of these users, with the password `secret`."""
+    (folder / "users.properties").write_text("".join(f"{user}={PASSWORD}\n" for user in users))
+    (folder / "jaas.conf").write_text(
+        f'KafkaConnect {{\n  {BASIC_AUTH}.PropertyFileLoginModule required file="{folder}/users.properties";\n}};\n'
+    )
+    return {
+        "listeners": "http://127.0.0.1:0",
+        "rest.extension.classes": f"{BASIC_AUTH}.BasicAuthSecurityRestExtension",
+        "heliograph.rest.jaas.config.file": f"{folder}/jaas.conf",
+    }
+
+
+@contextmanager
+def guarded_worker(raw: Mapping[str, str], herder: FakeHerder | None = None, **more: Any) -> Iterator[RestWorker]:
+    """The API as a worker's file secures it; its listeners are `listeners`, with port 0."""
+    resolver = Resolver(MachineLookup(), raw)
+    plugins, log_levels = ConnectorPlugins({}, resolver), LogLevels()
+    herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
+    listeners = rest_listeners(Settings({name: raw[name] for name in ("listeners",)}))
+    door = Door(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)
+    app = make_app(Worker(herder, plugins, log_levels), door, **more)
+    with RestServer(app, listeners, door.listener_tls) as server:
+        herder.worker_id = server.url.partition("//")[2]
         yield RestWorker(server, herder, log_levels)

@@ -3,6 +3,7 @@
     HeliographError
     ├── ConfigError            the user's file or options; carries all problems found, not only the first
     ├── OffsetsRefusedError    progress written by hand that its connector would not understand
+    ├── KeyStoreError          a keystore or truststore cannot be used
     ├── ClusterError           a Kafka cluster cannot be used
     │   ├── UnreachableError   no broker answered within the stated time
     │   ├── AuthenticationError the broker refused the credentials or the certificate
@@ -43,6 +44,10 @@ class ConfigError(HeliographError):
 
 class OffsetsRefusedError(HeliographError):
     """Progress that a connector would not understand, in Connect's sentence."""
+
+
+class KeyStoreError(HeliographError):
+    """A keystore or a truststore cannot be used; names the key of the configuration."""
 
 
 class ClusterError(HeliographError):

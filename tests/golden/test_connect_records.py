@@ -12,6 +12,7 @@ from heliograph.wire.connect_configs import (
     ConnectorConfigRecord,
     LoggerRecord,
     RestartRecord,
+    SessionKeyRecord,
     TargetStateRecord,
     TaskConfigRecord,
     TaskCountRecord,
@@ -39,6 +40,11 @@ CONFIGS: list[tuple[ConfigRecord, str, str | None]] = [
     (TargetStateRecord("c", None), "target-state-c", None),
     (RestartRecord("c", True, False), "restart-connector-c", '{"include-tasks":true,"only-failed":false}'),
     (TaskCountRecord("c", 2), "tasks-fencing-c", '{"task-count":2}'),
+    (
+        SessionKeyRecord(b"key", 1_700_000_000_000),
+        "session-key",
+        '{"key":"a2V5","algorithm":"HmacSHA256","creation-timestamp":1700000000000}',
+    ),
     (LoggerRecord("org.apache", "DEBUG"), "logger-cluster-org.apache", '{"level":"DEBUG"}'),
 ]
 RUNNING = Status("RUNNING", "A->B", 3)
@@ -84,6 +90,9 @@ def test_a_status_record_has_connects_bytes(record: StatusRecord, key: str, valu
     ("key", "value"),
     [
         ("session-key", '{"key":"x","algorithm":"HmacSHA256","creation-timestamp":1}'),
+        ("session-key", '{"key":"a2V5","algorithm":"HmacSHA256"}'),
+        ("session-key-2", '{"key":"a2V5","algorithm":"HmacSHA256","creation-timestamp":1}'),
+        ("session-key", None),
         ("something-else", "{}"),
         ("connector-c", "not json"),
         ("connector-c", '{"properties":[]}'),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -35,10 +36,19 @@ def tell(url: str, bootstrap: str) -> dict[str, RestAnswer]:
     return {call.note: _told(url, bootstrap, call) for call in CALLS}
 
 
-def ask(url: str, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Any:
+def ask(
+    url: str,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    headers: dict[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Any:
     """One request; status, headers and body."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port or 80, timeout=100)
+    if tls is not None:
+        connection = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=100, context=tls)
     try:
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()

@@ -8,6 +8,7 @@ from heliograph.wire.connect_configs import (
     ConnectorConfigRecord,
     LoggerRecord,
     RestartRecord,
+    SessionKeyRecord,
     TargetStateRecord,
     TaskConfigRecord,
     TaskCountRecord,
@@ -27,6 +28,12 @@ def after(*records: ConfigRecord) -> tuple[ConfigState, ConfigChanges]:
 def test_a_connector_is_wanted_started_until_somebody_says_otherwise() -> None:
     assert after(CREATED)[0].connectors == {"c": StoredConnector({"a": "1"}, "STARTED")}
     assert after(CREATED, TargetStateRecord("c", "PAUSED"))[0].connectors["c"].target_state == "PAUSED"
+
+
+def test_of_session_keys_the_last_two_count() -> None:
+    keys = [SessionKeyRecord(bytes([number]), number) for number in range(3)]
+    assert after(*keys)[0].session_keys == (keys[2], keys[1])
+    assert "\\x02" not in repr(keys[2])
 
 
 def test_a_target_state_may_come_before_its_connector() -> None:

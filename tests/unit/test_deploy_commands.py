@@ -260,15 +260,45 @@ def test_something_that_is_no_http_server_is_one_sentence() -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("url", ["ftp://u:secret@h", "http://", "http://h:port", ""])
+@pytest.mark.parametrize("url", ["ftp://secret", "http://", "http://h:port", ""])
 def test_a_url_that_is_none_is_told_without_what_is_in_it(url: str) -> None:
     words = "--url: this is not the URL of a worker; write it as http://localhost:8083."
     assert str(invoke("connectors", "--url", url).exception) == words
 
 
-def test_a_login_in_the_url_is_sent_and_not_shown(connect: FakeConnect) -> None:
+def test_a_url_may_lack_its_scheme(connect: FakeConnect) -> None:
     url = connect.url.removeprefix("http://")
-    assert invoke("connectors", "--url", f"http://ann:s%40fe@{url}").exit_code == 0
-    assert connect.authorizations == ["Basic YW5uOnNAZmU="]
-    assert connect_client.ConnectClient(f"http://ann:s%40fe@{url}").url == connect.url
     assert invoke("connectors", "--url", url).exit_code == 0  # as the script's TARGET_HOST
+    assert connect.authorizations == [None]
+
+
+def test_a_login_comes_from_a_file_or_a_variable(
+    connect: FakeConnect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "password").write_text("s@fe\n")
+    login = ["--user", "ann", "--password-file", str(tmp_path / "password")]
+    assert invoke("connectors", "--url", connect.url, *login).exit_code == 0
+    monkeypatch.setenv("HELIOGRAPH_REST_PASSWORD", "s@fe")
+    assert invoke("connectors", "--url", connect.url, "--user", "ann").exit_code == 0
+    assert invoke("connectors", "--url", connect.url.replace("//", "//ann@")).exit_code == 0
+    assert connect.authorizations == ["Basic YW5uOnNAZmU="] * 3
+    assert "s@fe" not in repr(connect_client.Login("ann", "s@fe"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--url", "http://ann:s3cret@h"], "--url: a password does not belong on a command line"),
+        (["--user", "ann"], "--user: set its password in the variable HELIOGRAPH_REST_PASSWORD"),
+        (["--user", "ann", "--password-file", "none"], "--password-file none: the file cannot be read"),
+        (["--password-file", "x"], "--password-file: whose password is it"),
+        (["--ca-file", "none"], "--ca-file none: the file cannot be read"),
+        (["--cert-file", __file__], "it holds no PEM that can be used"),
+        (["--key-file", "none"], "--key-file: whose key is it"),
+    ],
+)
+def test_a_login_that_is_none_is_one_sentence(options: list[str], words: str) -> None:
+    error = invoke("connectors", *options).exception
+    assert isinstance(error, ConfigError)
+    assert words in str(error)
+    assert "s3cret" not in str(error)

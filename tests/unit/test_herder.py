@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
+from heliograph.config.rest_access import RestAccess
 from heliograph.config.types import Settings
 from heliograph.config.worker_file import load_worker
 from heliograph.errors import ClusterError, ConfigError
@@ -124,6 +125,8 @@ class FakeConfig(dict[str, Any]):
 
 class FakeWorker:
     settings = load_worker(WORKER_FILE, FakeLookup()).settings
+
+    rest = RestAccess()
 
     def connector(self, _name: str, config: dict[str, Any]) -> FakeConfig:
         return FakeConfig(config)

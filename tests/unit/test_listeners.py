@@ -33,13 +33,17 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104
     ],
 )
 def test_the_file_says_where_to_listen(values: dict[str, str], expected: list[tuple[str, int]]) -> None:
-    assert list(rest_listeners(Settings(values))) == expected
+    assert [listener[:2] for listener in rest_listeners(Settings(values))] == expected
+
+
+def test_a_listener_may_be_https() -> None:
+    found = rest_listeners(Settings({"listeners": "HTTPS://:8443, http://a:1"}))
+    assert [listener.url for listener in found] == ["https://127.0.0.1:8443", "http://a:1"]
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"listeners": "https://:8443"}, "listeners: 'https://:8443' is https"),
         ({"listeners": "8083"}, "listeners: '8083' is not an address"),
         ({"listeners": "http://a"}, "'http://a' is not an address"),
         ({"listeners": "http://a:99999"}, "is not an address"),
@@ -70,7 +74,24 @@ def test_what_is_no_address_is_named_with_its_key(values: dict[str, str], words:
 def test_others_reach_a_worker_where_it_is_bound_or_where_it_says(
     values: dict[str, str], bound: Listener, url: str
 ) -> None:
+    assert advertised_listener(Settings(values), [bound], "me").url == url
+
+
+@pytest.mark.parametrize(
+    ("values", "url"),
+    [({}, "https://a:2"), ({"rest.advertised.listener": "HTTP"}, "http://a:1")],
+)
+def test_of_several_listeners_others_are_told_the_https_one_unless_the_file_says_otherwise(
+    values: dict[str, str], url: str
+) -> None:
+    bound = [Listener("a", 1), Listener("a", 2, is_https=True)]
     assert advertised_listener(Settings(values), bound, "me").url == url
+
+
+def test_a_listener_to_be_told_must_be_there() -> None:
+    settings = Settings({"rest.advertised.listener": "https"})
+    with pytest.raises(ConfigError, match=r"rest\.advertised\.listener: there is no https listener"):
+        advertised_listener(settings, [Listener("a", 1)], "me")
 
 
 @pytest.mark.parametrize(
@@ -85,14 +106,21 @@ def test_others_reach_a_worker_where_it_is_bound_or_where_it_says(
 def test_a_dedicated_file_listens_only_where_it_says_so(
     values: dict[str, str], expected: list[tuple[str, int]]
 ) -> None:
-    assert list(file_listeners(values, Resolver(FakeLookup(), values))) == expected
+    found = file_listeners(values, Resolver(FakeLookup(), values))
+    assert [listener[:2] for listener in found] == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("8083", ("127.0.0.1", 8083)), ("h:1", ("h", 1)), (":2", ("127.0.0.1", 2)), ("[::1]:3", ("::1", 3))],
+    [
+        ("8083", ("127.0.0.1", 8083, False)),
+        ("h:1", ("h", 1, False)),
+        (":2", ("127.0.0.1", 2, False)),
+        ("[::1]:3", ("::1", 3, False)),
+        ("https://h:4", ("h", 4, True)),
+    ],
 )
-def test_an_address_on_the_command_line(text: str, expected: tuple[str, int]) -> None:
+def test_an_address_on_the_command_line(text: str, expected: tuple[str, int, bool]) -> None:
     assert parse_listener("--rest", text) == expected
 
 

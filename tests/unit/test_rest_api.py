@@ -6,10 +6,12 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from heliograph.api.app import LARGEST_BODY_BYTES
+from heliograph.api.body_reader import LARGEST_BODY_BYTES
+from heliograph.api.guard import Access
 from heliograph.api.root import health, unhealthy
 from heliograph.api.routes import ROUTES, Endpoint
 from heliograph.errors import ConnectError, UnreachableError
@@ -240,10 +242,7 @@ def test_a_request_that_takes_too_long_is_answered_and_the_next_one_served() -> 
             return []
 
     routes = [
-        Endpoint(row.method, row.path, row.handler, row.answers, row.doc, timeout_s=0.05)
-        if row.path == "/connectors" and row.method == "GET"
-        else row
-        for row in ROUTES
+        replace(row, timeout_s=0.05) if row.path == "/connectors" and row.method == "GET" else row for row in ROUTES
     ]
     with rest_worker(Stuck(), routes=routes) as worker:
         reply = worker.ask("GET", "/connectors")
@@ -265,7 +264,9 @@ def test_health_tells_a_start_and_a_worker_that_is_stuck() -> None:
         assert (reply.status, reply.body["status"]) == (503, "starting")
         worker.herder.ready = True
         assert worker.ask("GET", "/health").status == 200
-    row = Endpoint("GET", "/health", health, "", "", is_local=True, timeout_s=0.05, on_timeout=unhealthy)
+    row = Endpoint(
+        "GET", "/health", health, "", "", Access.BE_KNOWN, is_local=True, timeout_s=0.05, on_timeout=unhealthy
+    )
     with rest_worker(Stuck(), routes=[row]) as worker:
         reply = worker.ask("GET", "/health")
         assert (reply.status, reply.body["status"]) == (500, "unhealthy")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 
+import pytest
+
+from heliograph.api.principals import Principal
 from heliograph.api.routes import ROUTES
+from heliograph.api.signed_principal import HEADER, sign
 from heliograph.worker.connect_errors import NO_LEADER
-from tests.rest_worker import rest_worker
+from tests.certificates import Authority, subject
+from tests.fake_herder import FakeHerder
+from tests.rest_worker import guarded_worker, login_lines, rest_worker
 
 HEARTBEAT = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A"}
 
@@ -93,3 +100,111 @@ def test_a_leader_that_speaks_no_http_is_an_error_too() -> None:
         thread.join()
     assert reply.status == 500
     assert "does not answer" in reply.body["message"]
+
+
+# --- callers with names ---------------------------------------------------------------------------
+RULES = "- {users: payments, change: payments-.*}\n- {users: platform, change: .*}\n"
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    named = login_lines(tmp_path, "payments", "platform")
+    return {**named, "heliograph.rest.rules.file": f"{tmp_path}/rules.yaml"}
+
+
+def test_the_leader_holds_a_caller_of_a_follower_to_its_rules(lines: dict[str, str]) -> None:
+    with guarded_worker(lines) as leader, guarded_worker(lines) as follower:
+        follower.herder.leader = leader.url
+        assert follower.ask("GET", "/connectors").status == 401
+        for name in ("payments-ü", "orders-1"):
+            created = follower.log_in("platform").ask("POST", "/connectors", {"name": name, "config": HEARTBEAT})
+            assert created.status == 201
+        follower.log_in("payments")
+        assert follower.ask("GET", "/connectors?expand=info").body.keys() == {"payments-ü"}
+        assert follower.ask("HEAD", "/connectors").status == 200
+        assert follower.ask("DELETE", "/connectors/orders-1").status == 404
+        assert follower.ask("POST", "/connectors", {"name": "orders-2", "config": HEARTBEAT}).status == 403
+        assert follower.ask("DELETE", "/connectors/payments-%C3%BC?x=1").status == 204
+        assert leader.herder.connectors() == ["orders-1"]
+
+
+def test_a_password_does_not_travel_to_the_leader(lines: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, guarded_worker(lines) as follower:
+        follower.herder.leader = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        heard: list[bytes] = []
+
+        def hear() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                heard.append(connection.recv(10_000))
+
+        thread = threading.Thread(target=hear)
+        thread.start()
+        assert follower.log_in("payments").ask("GET", "/connectors").status == 500
+        thread.join()
+    assert b"x-heliograph-forwarded: " in heard[0]
+    assert b"authorization" not in heard[0].lower()
+
+
+def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str]) -> None:
+    platform, payments = Principal("user", "platform"), Principal("user", "payments")
+    body, target = b'{"name": "orders-9", "config": {}}', "/connectors?forward=false"
+    with guarded_worker(lines) as leader:
+        key = leader.herder.keys[0]
+        good = sign(platform, "POST", target, body, key)
+
+        def ask(header: str, method: str = "POST", target: str = target, body: bytes = body) -> int:
+            headers = {"content-type": "application/json", HEADER: header}
+            return leader.send(method, target, body, headers).status
+
+        assert ask(good) == 400, "let in, and refused for its config"
+        assert ask(sign(platform, "POST", target, body, b"another key")) == 401
+        assert ask(good, body=b"{}") == 401
+        assert ask(good, target="/connectors?forward=false&x=1") == 401
+        assert ask(good, method="PUT", target="/connectors/x/config") == 401
+        of_payments, of_platform = sign(payments, "POST", target, body, key).partition("."), good.partition(".")
+        assert ask(f"{of_platform[0]}.{of_payments[2]}") == 401
+        for nonsense in ("", ".", "x.y", "é.é", f"{of_platform[0]}", f"{of_platform[0]}."):
+            assert ask(nonsense) == 401, nonsense
+        leader.herder.keys = (b"a new key", key)
+        assert ask(good) == 400, "the key before still counts"
+        leader.herder.keys = (b"a newer key", b"a new key")
+        assert ask(good) == 401
+
+
+def test_without_a_key_the_client_is_told_to_come_again(lines: dict[str, str]) -> None:
+    class Keyless(FakeHerder):
+        def session_keys(self) -> tuple[bytes, ...]:
+            raise NO_LEADER.error()
+
+    with guarded_worker(lines, Keyless()) as follower:
+        follower.herder.leader = "http://127.0.0.1:1"
+        assert follower.log_in("payments").ask("GET", "/connectors").status == 409
+
+
+def test_a_certificates_subject_is_passed_on_over_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    client = authority.issue("client", "payments")
+    (tmp_path / "rules.yaml").write_text(f"- certificates: ['{subject(client)}']\n  change: payments-.*\n")
+    secured = {**authority.lines("required"), "heliograph.rest.rules.file": f"{tmp_path}/rules.yaml"}
+    with guarded_worker(secured) as leader, guarded_worker(secured) as follower:
+        follower.herder.leader = leader.url
+        follower.tls = authority.client(client)
+        created = follower.ask("POST", "/connectors", {"name": "payments-1", "config": HEARTBEAT})
+        assert (created.status, created.headers["location"]) == (201, f"{follower.url}/connectors/payments-1")
+        assert follower.ask("POST", "/connectors", {"name": "orders-1", "config": HEARTBEAT}).status == 403
+        assert leader.herder.connectors() == ["payments-1"]
+        assert follower.ask("GET", "/connectors").body == ["payments-1"]
+
+
+def test_a_leader_whose_certificate_is_not_trusted_is_told_nothing(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = Authority(tmp_path / "one"), Authority(tmp_path / "two")
+    with guarded_worker(one.lines()) as leader, guarded_worker(two.lines()) as follower:
+        follower.herder.leader = leader.url
+        follower.tls = two.client()
+        reply = follower.ask("GET", "/connectors")
+    assert reply.status == 500
+    assert "certificate verify failed" in reply.body["message"]

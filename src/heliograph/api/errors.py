@@ -20,9 +20,24 @@ from heliograph.worker.connect_errors import Refusal
 _log = logging.getLogger(__name__)
 
 # --- the web server -------------------------------------------------------------------------------
+UNAUTHORIZED = Refusal(
+    401,
+    "User cannot access the resource.",
+    "REST asks for a login, and the request has none, or not the right one",
+)
+NOT_LET_IN = Refusal(
+    403, "No rule of this worker names {who}.", "`heliograph.rest.rules.file` does not name the caller"
+)
+MAY_NOT = Refusal(
+    403, "The {who} may not {what}.", "no rule of `heliograph.rest.rules.file` lets the caller do what it asks for"
+)
 NO_SUCH_PATH = Refusal(404, "HTTP 404 Not Found", "the path is none of those above, or a task's number is not a number")
 NO_SUCH_METHOD = Refusal(405, "HTTP 405 Method Not Allowed", "the path does not take the method")
 NOT_ACCEPTABLE = Refusal(406, "HTTP 406 Not Acceptable", "the `Accept` header leaves out application/json")
+TOO_SLOW = Refusal(408, "HTTP 408 Request Timeout", "the body did not come within 30 seconds")
+TOO_MANY_BODIES = Refusal(
+    429, "HTTP 429 Too Many Requests", "the bodies of all requests under way have more than 64 MiB; try again"
+)
 TOO_LARGE = Refusal(413, "HTTP 413 Request Entity Too Large", "the body has more than 16 MiB")
 UNSUPPORTED_MEDIA_TYPE = Refusal(
     415, "HTTP 415 Unsupported Media Type", "the `Content-Type` header is not application/json"

@@ -15,10 +15,11 @@ Generated from the tables in `src/heliograph/api` by `make docs`; do not edit.
 
 The API is Kafka Connect 4.3.1's: same paths, status codes, bodies and errors
 ([what differs](../decisions/0010-rest-on-this-machine.md)). Bodies are JSON. Ask any worker of a group; what is not
-marked *local* is answered by the one that leads.
+marked *local* is answered by the one that leads. *needs* is what a rule must give a caller, where there are
+[rules](../guides/security-rest.md#rules).
 
-| method | path | answers | meaning |
-|---|---|---|---|
+| method | path | answers | needs | meaning |
+|---|---|---|---|---|
 """
 _ERRORS = """
 `HEAD` answers as `GET` without the body, `OPTIONS` names the methods of a path. In `heliograph run`, whose file defines
@@ -38,7 +39,7 @@ def render() -> str:
     lines = [_HEAD]
     for row in ROUTES:
         doc = f"{row.doc} (*local*)" if row.is_local else row.doc
-        lines.append(_line(row.method, f"`{row.path}`", row.answers, doc))
+        lines.append(_line(row.method, f"`{row.path}`", row.answers, row.access.value, doc))
     lines.append(_ERRORS)
     lines += [_line(str(row.status), " ".join(row.text.split()), row.when) for row in refusals()]
     return "".join(lines)

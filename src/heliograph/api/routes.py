@@ -2,7 +2,7 @@
 
 The app dispatches by it and `docs/reference/rest.md` is written from it. `is_local` endpoints are answered by the
 worker that is asked; all others by the one that leads. `is_change` endpoints are refused where a file defines the
-connectors.
+connectors. `access` is what rules must allow a caller; an endpoint without it cannot be written down.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.api import connectors, loggers, offsets, plugins, root
 from heliograph.api.errors import answer_of
+from heliograph.api.guard import Access
 from heliograph.worker.connect_errors import TIMED_OUT
 
 if TYPE_CHECKING:
@@ -36,42 +37,62 @@ class Endpoint:
     handler: Callable[[Call], Answer]
     answers: str
     doc: str
+    access: Access
     is_change: bool = False
     is_local: bool = False
     timeout_s: float = _REQUEST_TIMEOUT_S
     on_timeout: Callable[[], Answer] = _timed_out
 
 
-def _read(path: str, handler: Callable[[Call], Answer], doc: str, *, is_local: bool = False) -> Endpoint:
-    return Endpoint("GET", path, handler, "200", doc, is_local=is_local)
+def _read(path: str, handler: Callable[[Call], Answer], doc: str) -> Endpoint:
+    return Endpoint("GET", path, handler, "200", doc, Access.SEE_CONNECTOR)
+
+
+def _local(path: str, handler: Callable[[Call], Answer], doc: str, access: Access = Access.BE_KNOWN) -> Endpoint:
+    return Endpoint("GET", path, handler, "200", doc, access, is_local=True)
 
 
 def _change(method: str, path: str, handler: Callable[[Call], Answer], answers: str, doc: str) -> Endpoint:
-    return Endpoint(method, path, handler, answers, doc, is_change=True)
+    return Endpoint(method, path, handler, answers, doc, Access.CHANGE_CONNECTOR, is_change=True)
+
+
+def _internal(method: str, path: str) -> Endpoint:
+    doc = "Between Java's workers only; refused"
+    return Endpoint(method, path, root.refuse_internal, "-", doc, Access.NOTHING, is_local=True)
 
 
 _C = "/connectors/{connector}"
 _TASK = _C + "/tasks/{task}"
 
 ROUTES = (
-    _read(
-        "/", root.describe_worker, "Version of the API, what built it, id of the worker's Kafka cluster", is_local=True
-    ),
+    _local("/", root.describe_worker, "Version of the API, what built it, id of the worker's Kafka cluster"),
     Endpoint(
         "GET",
         "/health",
         root.health,
         "200, 503, 500",
         "Whether the worker is ready (200), starting (503) or stuck (500, after 10 s)",
+        Access.BE_KNOWN,
         is_local=True,
         timeout_s=_HEALTH_TIMEOUT_S,
         on_timeout=root.unhealthy,
     ),
-    _read(
-        "/connectors", connectors.list_connectors, "Names; with `expand=info`, `expand=status` or both, more of each"
+    Endpoint(
+        "GET",
+        "/connectors",
+        connectors.list_connectors,
+        "200",
+        "Names; with `expand=info`, `expand=status` or both, more of each",
+        Access.BE_KNOWN,
     ),
-    _change(
-        "POST", "/connectors", connectors.create, "201", "New connector: `name`, `config` and maybe `initial_state`"
+    Endpoint(
+        "POST",
+        "/connectors",
+        connectors.create,
+        "201",
+        "New connector: `name`, `config` and maybe `initial_state`",
+        Access.CREATE_CONNECTOR,
+        is_change=True,
     ),
     _read(_C, connectors.get, "Config and tasks"),
     _change("DELETE", _C, connectors.delete, "204", "Stop and forget; progress stays"),
@@ -97,12 +118,11 @@ ROUTES = (
     _read(_C + "/offsets", offsets.get_offsets, "Committed progress"),
     _change("PATCH", _C + "/offsets", offsets.alter_offsets, "200", "Overwrite progress; an offset of null is removed"),
     _change("DELETE", _C + "/offsets", offsets.reset_offsets, "200", "Forget all progress"),
-    _read("/connector-plugins", plugins.list_plugins, "The connectors there are", is_local=True),
-    _read(
+    _local("/connector-plugins", plugins.list_plugins, "The connectors there are"),
+    _local(
         "/connector-plugins/{plugin}/config",
         plugins.get_definitions,
         "Keys of a connector; `version` may be `latest` or 4.3.1",
-        is_local=True,
     ),
     Endpoint(
         "PUT",
@@ -110,18 +130,20 @@ ROUTES = (
         plugins.validate,
         "200",
         "What each key of a config means and what is wrong with it",
+        Access.WRITE_CONFIGS,
         is_local=True,
     ),
-    _read("/admin/loggers", loggers.list_loggers, "Loggers in use with their levels", is_local=True),
-    _read("/admin/loggers/{logger}", loggers.get_logger, "Level of one logger", is_local=True),
+    _local("/admin/loggers", loggers.list_loggers, "Loggers in use with their levels", Access.SEE_WORKER),
+    _local("/admin/loggers/{logger}", loggers.get_logger, "Level of one logger", Access.SEE_WORKER),
     Endpoint(
         "PUT",
         "/admin/loggers/{logger}",
         loggers.set_level,
         "200, 204",
         "Set `level`; 200 and the loggers changed, or with `scope=cluster` 204 and on every worker",
+        Access.CHANGE_WORKER,
         is_local=True,
     ),
-    Endpoint("POST", _C + "/tasks", root.refuse_internal, "-", "Between Java's workers only; refused", is_local=True),
-    Endpoint("PUT", _C + "/fence", root.refuse_internal, "-", "Between Java's workers only; refused", is_local=True),
+    _internal("POST", _C + "/tasks"),
+    _internal("PUT", _C + "/fence"),
 )

@@ -1,7 +1,7 @@
 """Calls to a Connect worker's REST, Heliograph's or Java's, for the commands that deploy and show connectors.
 
-Invariant: every failure is a RestError whose sentence names the worker, or gives Connect's own message. User and
-password of a URL are sent and never shown.
+Invariant: every failure is a RestError whose sentence names the worker, or gives Connect's own message. A login is sent
+and never shown.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import ssl
 import time
 from contextlib import closing
-from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from heliograph.errors import ConfigError, RestError
 
@@ -23,10 +24,20 @@ _REBALANCE_PAUSE_S = 0.5
 _NOT_FOUND, _CONFLICT = 404, 409
 
 
+class Login(NamedTuple):
+    """A user of REST and its password."""
+
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.user})"
+
+
 class ConnectClient:
     """One worker of a Connect cluster; any will do, because workers forward to their leader."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, login: Login | None = None, tls: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         try:
             host, port = parts.hostname, parts.port
@@ -38,9 +49,10 @@ class ConnectClient:
         self._host, self._port = host, port
         self._path = parts.path.rstrip("/")
         self._headers = {"Accept": "application/json"}
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+        self._tls = tls
+        if login is not None:
+            credentials = f"{login.user}:{login.password}".encode()
+            self._headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         shown_host = f"[{host}]" if ":" in host else host
         self.url = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{self._path}"
 
@@ -107,10 +119,20 @@ class ConnectClient:
         return _read_json(text)
 
     def _connect(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._is_https else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=_CONNECT_TIMEOUT_S)
+        connection: http.client.HTTPConnection
+        if self._is_https:
+            connection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=_CONNECT_TIMEOUT_S, context=self._tls
+            )
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_TIMEOUT_S)
         try:
             connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise RestError(
+                f"{self.url} cannot be trusted: {error.verify_message}. Name the certificate that has signed the"
+                " worker's in --ca-file."
+            ) from None
         except OSError as error:
             raise RestError(
                 f"{self.url} cannot be reached: {_words(error)}. Is the worker running, and is --url its address?"

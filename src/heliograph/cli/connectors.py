@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heliograph.cli.connect_client import ConnectClient
-from heliograph.cli.deploy import failures_of, url_option
+from heliograph.cli.connect_options import connect_options
+from heliograph.cli.deploy import failures_of
 from heliograph.cli.flows import show_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from heliograph.cli.connect_client import ConnectClient
+
 _HEADER = ("CONNECTOR", "TYPE", "STATE", "TASKS", "WORKER")
 
 
 @click.command()
-@url_option
+@connect_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def connectors(url: str, *, as_json: bool) -> None:
+def connectors(client: ConnectClient, *, as_json: bool) -> None:
     """List the connectors of a Connect cluster, Heliograph's or Java's, with their states."""
-    statuses = ConnectClient(url).statuses()
+    statuses = client.statuses()
     if as_json:
         show_json(statuses)
         return

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heliograph.cli.connect_client import ConnectClient
+from heliograph.cli.connect_options import connect_options
 from heliograph.cli.connector_files import PARTS, Part, check_cluster, read_connector_files
 from heliograph.errors import RestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-EXIT_FAILED = 1
-DEFAULT_URL = "http://localhost:8083"
+    from heliograph.cli.connect_client import ConnectClient
 
-url_option = click.option("--url", default=DEFAULT_URL, show_default=True, help="REST of any worker of the cluster.")
+EXIT_FAILED = 1
+
 _folder_option = click.option(
     "--dir",
     "folder",
@@ -40,12 +40,11 @@ _unread_folder_option = click.option(
 @click.command()
 @click.argument("cluster")
 @_folder_option
-@url_option
+@connect_options
 @click.pass_context
-def deploy(context: click.Context, cluster: str, folder: Path, url: str) -> None:
+def deploy(context: click.Context, cluster: str, folder: Path, client: ConnectClient) -> None:
     """Start the connectors of CLUSTER that do not run: mm2-cpc-CLUSTER.json, mm2-hbc-..., mm2-msc-..."""
     configs = read_connector_files(folder, cluster)
-    client = ConnectClient(url)
     click.echo(f"Deploying cluster {cluster}")
     _exit(context, _deploy(client, cluster, configs, is_running=lambda name: _state(client.status(name)) == "RUNNING"))
 
@@ -53,12 +52,11 @@ def deploy(context: click.Context, cluster: str, folder: Path, url: str) -> None
 @click.command()
 @click.argument("cluster")
 @_unread_folder_option
-@url_option
+@connect_options
 @click.pass_context
-def undeploy(context: click.Context, cluster: str, url: str) -> None:
+def undeploy(context: click.Context, cluster: str, client: ConnectClient) -> None:
     """Remove the connectors of CLUSTER."""
     check_cluster(cluster)
-    client = ConnectClient(url)
     click.echo(f"Undeploying cluster {cluster}")
     _exit(context, _undeploy(client, cluster))
 
@@ -66,12 +64,11 @@ def undeploy(context: click.Context, cluster: str, url: str) -> None:
 @click.command()
 @click.argument("cluster")
 @_folder_option
-@url_option
+@connect_options
 @click.pass_context
-def redeploy(context: click.Context, cluster: str, folder: Path, url: str) -> None:
+def redeploy(context: click.Context, cluster: str, folder: Path, client: ConnectClient) -> None:
     """Remove the connectors of CLUSTER and start them anew from their files."""
     configs = read_connector_files(folder, cluster)
-    client = ConnectClient(url)
     click.echo(f"Redeploying cluster {cluster}")
     is_undeployed = _undeploy(client, cluster)
     # The status of a removed connector lingers for a moment, so it is not asked for.
@@ -82,12 +79,11 @@ def redeploy(context: click.Context, cluster: str, folder: Path, url: str) -> No
 @click.command()
 @click.argument("cluster")
 @_unread_folder_option
-@url_option
+@connect_options
 @click.pass_context
-def status(context: click.Context, cluster: str, url: str) -> None:
+def status(context: click.Context, cluster: str, client: ConnectClient) -> None:
     """Show the state of CLUSTER's connectors. Exit code 1: one is missing or has failed, or a task of it has."""
     check_cluster(cluster)
-    client = ConnectClient(url)
     found = [(part, client.status(part.name_for(cluster))) for part in PARTS]
     for part, each in found:
         click.echo(f"{part.singular} connector: {json.dumps(_state(each))}")

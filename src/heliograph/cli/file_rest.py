@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
 from heliograph.api.app import make_app
+from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
+from heliograph.cli.machine import MachineLookup
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.listeners import file_listeners, parse_listener
-from heliograph.errors import ConfigError
+from heliograph.config.rest_access import rest_access
+from heliograph.errors import HeliographError
 from heliograph.kafka.cluster_id import cluster_id
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.file_herder import FileHerder
@@ -41,34 +44,47 @@ def _remember(context: click.Context, _option: click.Parameter, value: str | Non
 
 rest_option = click.option(
     _OPTION,
-    metavar="[HOST:]PORT",
+    metavar="[HOST:]PORT|URL",
     expose_value=False,
     callback=_remember,
     help="Serve Connect's REST API there, for reading; wins over `listeners` and `rest.port` of the file.",
 )
 
 
-def wanted_listeners(config: MirrorMakerConfig) -> tuple[Listener, ...]:
-    """Where REST is wanted: by the option, else by the file; none where neither says so.
+class WantedRest(NamedTuple):
+    """Where REST is to be served, and to whom."""
+
+    listeners: tuple[Listener, ...]
+    door: Door
+
+
+def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
+    """What the option says, else the file; None where neither says anything.
 
     What the file says may be meant for Java's workers among themselves; where we cannot serve it, the flows still run.
     """
     given = click.get_current_context().meta.get(_GIVEN)
     if given is not None:
-        return (given,)
+        return _wanted(config, (given,))
     try:
-        return file_listeners(config.raw, config.resolver)
-    except ConfigError as error:
+        listeners = file_listeners(config.raw, config.resolver)
+        return _wanted(config, listeners) if listeners else None
+    except HeliographError as error:
         log.warning("REST is not served: %s", error)
-        return ()
+        return None
+
+
+def _wanted(config: MirrorMakerConfig, listeners: tuple[Listener, ...]) -> WantedRest:
+    access = rest_access(config.raw, config.resolver, listeners, MachineLookup())
+    return WantedRest(listeners, Door(access, config.raw, config.resolver, listeners))
 
 
 @contextmanager
 def file_rest(
-    listeners: Sequence[Listener], config: MirrorMakerConfig, flows: Sequence[SourceFlow], control: Control
+    wanted: WantedRest | None, config: MirrorMakerConfig, flows: Sequence[SourceFlow], control: Control
 ) -> Iterator[None]:
     """Serve as long as the flows run; nothing where nobody wants it."""
-    if not listeners:
+    if wanted is None:
         yield
         return
 
@@ -84,8 +100,8 @@ def file_rest(
     herder = FileHerder(config, flows, control, levels, first_targets_id)
     plugins = ConnectorPlugins({}, config.resolver)
     # What changes something is refused before it reaches the herder.
-    app = make_app(Worker(cast("Herder", herder), plugins, levels), read_only=True)
-    with RestServer(app, listeners) as server:
+    app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.door, read_only=True)
+    with RestServer(app, wanted.listeners, wanted.door.listener_tls) as server:
         herder.worker_id = server.url.partition("//")[2]
         log.info("Connect's REST API is at %s, for reading", server.url)
         yield

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heliograph.cli.file_rest import file_rest, rest_option, wanted_listeners
+from heliograph.cli.file_rest import file_rest, rest_option, wanted_rest
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.cli.screen import Screen, format_bytes, make_screen
 from heliograph.config import keys
@@ -63,7 +63,7 @@ def run(
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
     config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
     spark = _spark_settings(config, master, (*confs, *more_confs))
-    listeners = wanted_listeners(config)
+    rest = wanted_rest(config)
     screen = make_screen(verbose=verbose)
     for warning in config.warnings:
         log.warning("%s", warning)
@@ -81,7 +81,7 @@ def run(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
     )
     try:
-        with file_rest(listeners, config, flows, control):
+        with file_rest(rest, config, flows, control):
             for flow in flows:
                 flow.start()
             if not once:

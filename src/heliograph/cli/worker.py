@@ -6,12 +6,14 @@ import logging
 import os
 import socket
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from heliograph.api.app import make_app
+from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
 from heliograph.cli.machine import MachineLookup, read_config_file
@@ -30,6 +32,8 @@ from heliograph.worker.connect_worker import ConnectWorker
 from heliograph.worker.log_levels import LogLevels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from heliograph.worker.connect_types import Herder
 
 log = logging.getLogger("heliograph")
@@ -60,7 +64,12 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     driver = SparkDriver(spark)
     engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
     try:
-        _serve(config, engine, driver, stopping)
+        with serving(config, engine) as url:
+            log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)
+            while not stopping.wait(_POLL_S):
+                if driver.error is not None:
+                    raise EngineError(str(driver.error))
+            log.info("Stopping: flushing and committing progress ...")
     finally:
         engine.close()
     spark.remove_files()
@@ -92,13 +101,17 @@ class _Herder:
         raise NO_LEADER.error()
 
 
-def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopping: threading.Event) -> None:
+@contextmanager
+def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
+    """A worker of its group with REST, from the inside of the block on; gives REST's address."""
     herder = _Herder()
     settings = config.settings
     levels = LogLevels()
-    app = make_app(Worker(cast("Herder", herder), config.plugins, levels))
-    with RestServer(app, rest_listeners(settings)) as server:
-        advertised = advertised_listener(settings, server.listeners[0], socket.gethostname())
+    listeners = rest_listeners(settings)
+    door = Door(config.rest, config.raw, config.resolver, listeners)
+    app = make_app(Worker(cast("Herder", herder), config.plugins, levels), door)
+    with RestServer(app, listeners, door.listener_tls) as server:
+        advertised = advertised_listener(settings, server.listeners, socket.gethostname())
         url = advertised.url
         if advertised.is_loopback:
             log.info(
@@ -109,10 +122,6 @@ def _serve(config: WorkerConfig, engine: SparkEngine, driver: SparkDriver, stopp
         try:
             connect.start()
             herder.begun = connect.herder
-            log.info("Connect's REST API is at %s, group '%s'", server.url, config.group_id)
-            while not stopping.wait(_POLL_S):
-                if driver.error is not None:
-                    raise EngineError(str(driver.error))
-            log.info("Stopping: flushing and committing progress ...")
+            yield server.url
         finally:
             connect.stop()

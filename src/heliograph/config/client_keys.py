@@ -35,7 +35,7 @@ SASL_MECHANISM = define(
     STRING,
     "GSSAPI",
     CLIENT,
-    "How SASL authenticates; Heliograph has PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.",
+    "How SASL authenticates: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI or AWS_MSK_IAM.",
     importance=MEDIUM,
 )
 SASL_JAAS_CONFIG = define(
@@ -43,7 +43,7 @@ SASL_JAAS_CONFIG = define(
     PASSWORD,
     "",
     CLIENT,
-    "Login module with its user name and password, as in Java's JAAS files.",
+    "Login module with its options, such as user name and password, as in Java's JAAS files.",
     importance=MEDIUM,
 )
 SSL_PROTOCOL = define(
@@ -65,7 +65,12 @@ SSL_ENDPOINT_ALGORITHM = define(
     "`https` checks that a broker's certificate is for its host name; empty does not.",
 )
 SSL_TRUSTSTORE_TYPE = define(
-    "ssl.truststore.type", STRING, "JKS", CLIENT, "Format of the truststore; PEM is read.", importance=MEDIUM
+    "ssl.truststore.type",
+    STRING,
+    "JKS",
+    CLIENT,
+    "Format of the truststore: JKS, PKCS12 or PEM. What the file is counts.",
+    importance=MEDIUM,
 )
 SSL_TRUSTSTORE_LOCATION = define(
     "ssl.truststore.location", STRING, "", CLIENT, "File of the certificates that are trusted.", importance=HIGH
@@ -80,7 +85,12 @@ SSL_TRUSTSTORE_CERTIFICATES = define(
     since="2.7",
 )
 SSL_KEYSTORE_TYPE = define(
-    "ssl.keystore.type", STRING, "JKS", CLIENT, "Format of the keystore; PEM is read.", importance=MEDIUM
+    "ssl.keystore.type",
+    STRING,
+    "JKS",
+    CLIENT,
+    "Format of the keystore: JKS, PKCS12 or PEM. What the file is counts.",
+    importance=MEDIUM,
 )
 SSL_KEYSTORE_LOCATION = define(
     "ssl.keystore.location",

@@ -44,7 +44,6 @@ define_all(
     ("worker.unsync.backoff.ms", INT, 300_000, MEDIUM, "", "Pause after failing to catch up."),
     ("inter.worker.key.generation.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How keys between workers are made."),
     ("inter.worker.key.size", INT, None, LOW, "2.4", "Size of keys between workers."),
-    ("inter.worker.key.ttl.ms", INT, 3_600_000, LOW, "2.4", "Life of a key between workers."),
     ("inter.worker.signature.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How requests between workers are signed."),
     ("inter.worker.verification.algorithms", LIST, ("HmacSHA256",), LOW, "2.4", "Signatures a worker accepts."),
 )
@@ -56,20 +55,18 @@ define_all(
 )
 
 # --- REST -----------------------------------------------------------------------------------------
-_NO_REST = ignored("the REST server has plain HTTP listeners and nothing to add to them")
+_NO_REST = ignored("the REST server has its listeners and adds nothing to its answers")
 define_all(
     FILE | WORKER,
     _NO_REST,
     ("access.control.allow.origin", STRING, "", LOW, "", "Origins whose pages may call REST from a browser."),
     ("access.control.allow.methods", STRING, "", LOW, "", "Methods that pages of other origins may call."),
     ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its answers."),
-    ("ssl.client.auth", STRING, "none", LOW, "", "Whether REST asks for certificates of its clients."),
 )
 define_all(
     WORKER,
     _NO_REST,
     ("admin.listeners", LIST, NO_STRINGS, LOW, "", "Addresses of REST's endpoints for administrators."),
-    ("rest.extension.classes", LIST, NO_STRINGS, LOW, "2.0", "Java classes that extend REST."),
 )
 define(
     "dedicated.mode.enable.internal.rest",

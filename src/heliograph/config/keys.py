@@ -18,6 +18,7 @@ from heliograph.config import (
     inert_connector_keys,
     inert_security_keys,
     inert_worker_keys,
+    security_keys,
     store_keys,
     table,
     worker_keys,
@@ -54,6 +55,7 @@ _OTHER_ROWS = (
     inert_worker_keys,
     inert_client_keys,
     inert_security_keys,
+    security_keys,
     store_keys,
 )
 TABLE = table.TABLE

@@ -2,7 +2,7 @@
 
 `listeners` counts; where it is not set, `rest.host.name` and `rest.port`, which Kafka 3.0 removed and many files still
 have. Connect listens on every network unless a host is named; we listen on this machine only, because whoever reaches
-the API may start, stop and redirect replication without a login (docs/decisions/0010-rest-on-this-machine.md).
+the API may start, stop and redirect replication unless a login is asked for (docs/guides/security-rest.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from heliograph.config.types import Settings
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from heliograph.config.placeholders import Resolver
 
@@ -31,6 +31,7 @@ class Listener(NamedTuple):
 
     host: str
     port: int
+    is_https: bool = False
 
     @property
     def is_everywhere(self) -> bool:
@@ -45,7 +46,8 @@ class Listener(NamedTuple):
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.is_https else 'http'}://{host}:{self.port}"
 
 
 def rest_listeners(settings: Settings) -> tuple[Listener, ...]:
@@ -71,34 +73,52 @@ def file_listeners(raw: Mapping[str, str], resolver: Resolver) -> tuple[Listener
 
 
 def parse_listener(name: str, text: str) -> Listener:
-    """`PORT` or `HOST:PORT`, as on a command line; `name` is what it is given by."""
+    """`PORT`, `HOST:PORT` or a URL, as on a command line; `name` is what it is given by."""
+    if "://" in text:
+        return _listener(name, text.strip())
     host, _colon, port = text.strip().rpartition(":")
     if not port.isdecimal():
         raise ConfigError(f"{name} {text}: write it as PORT or HOST:PORT, such as {DEFAULT_PORT}.")
     return Listener(host.strip("[]") or LOOPBACK, _checked_port(name, int(port)))
 
 
-def advertised_listener(settings: Settings, bound: Listener, own_host: str) -> Listener:
-    """How other workers reach a listener: as the file says, else where it is bound, else by this machine's name."""
+def advertised_listener(settings: Settings, all_bound: Sequence[Listener], own_host: str) -> Listener:
+    """How other workers reach this one: as the file says, else where it is bound, else by this machine's name.
+
+    Of several listeners an https one is told, where Java would tell http: what callers send is passed on under it.
+    """
+    bound = _told_to_others(settings, all_bound)
     host = _unquoted(settings[keys.REST_ADVERTISED_HOST_NAME]) or (own_host if bound.is_everywhere else bound.host)
     port = settings[keys.REST_ADVERTISED_PORT]
     if port is None:
-        return Listener(host, bound.port)
-    return Listener(host, _checked_port(settings.written_as(keys.REST_ADVERTISED_PORT), port))
+        return bound._replace(host=host)
+    return bound._replace(host=host, port=_checked_port(settings.written_as(keys.REST_ADVERTISED_PORT), port))
+
+
+def _told_to_others(settings: Settings, bound: Sequence[Listener]) -> Listener:
+    wanted = settings[keys.REST_ADVERTISED_LISTENER].lower()
+    if not wanted:
+        return next((listener for listener in bound if listener.is_https), bound[0])
+    for listener in bound:
+        if listener.url.startswith(f"{wanted}://"):
+            return listener
+    name = settings.written_as(keys.REST_ADVERTISED_LISTENER)
+    raise ConfigError(f"{name}: there is no {wanted} listener; name one in `listeners`, or remove the key.")
 
 
 def _listener(name: str, text: str) -> Listener:
-    problem = f"{name}: '{text}' is not an address; write it as http://HOST:PORT, such as http://:{DEFAULT_PORT}."
+    problem = (
+        f"{name}: '{text}' is not an address; write it as http://HOST:PORT or https://HOST:PORT, such as"
+        f" http://:{DEFAULT_PORT}."
+    )
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
         raise ConfigError(problem) from None
-    if parts.scheme.lower() == "https":
-        raise ConfigError(f"{name}: '{text}' is https; the REST server speaks plain http, put a TLS proxy before it.")
-    if parts.scheme.lower() != "http" or port is None or parts.path.strip("/") or parts.query:
+    if parts.scheme.lower() not in ("http", "https") or port is None or parts.path.strip("/") or parts.query:
         raise ConfigError(problem)
-    return Listener(host or LOOPBACK, port)
+    return Listener(host or LOOPBACK, port, parts.scheme.lower() == "https")
 
 
 def _checked_port(name: str, port: int) -> int:

@@ -18,7 +18,7 @@ from heliograph.config.properties import as_map, parse_properties
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -55,6 +55,19 @@ class Resolver:
     def resolve(self, key: str, value: str) -> str:
         """The value of `key` with every placeholder replaced."""
         return _PLACEHOLDER.sub(lambda found: self._replacement(key, found[1]), value)
+
+    def sources(self, value: str) -> Iterator[str]:
+        """What the value's placeholders would take from the machine: paths of files, and `env:NAME`."""
+        for body in _PLACEHOLDER.findall(value):
+            name, colon, rest = body.partition(":")
+            provider = self._providers.get(name) if colon else _Provider("env")
+            path, _, entry = rest.rpartition(":")
+            if provider is None:
+                yield body
+            elif provider.kind == "env":
+                yield f"env:{entry if colon else name}"
+            else:
+                yield path if provider.kind == "file" else f"{path.rstrip('/')}/{entry}"
 
     def _replacement(self, key: str, body: str) -> str:
         name, colon, rest = body.partition(":")

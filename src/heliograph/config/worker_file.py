@@ -7,16 +7,18 @@ problems are told at once. A *warning* is for what the user has to mend; a *note
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import ConnectorConfig, policy_name, resolved_view, worker_client
+from heliograph.config.listeners import rest_listeners
 from heliograph.config.names import ROLES
 from heliograph.config.overlays import Layer, role_scope
 from heliograph.config.placeholders import Resolver
 from heliograph.config.properties import Entry, as_map, parse_properties
+from heliograph.config.rest_access import RestAccess, rest_access
 from heliograph.config.suggest import did_you_mean
 from heliograph.config.types import Scope, Settings
 from heliograph.errors import ConfigError
@@ -71,6 +73,7 @@ class WorkerConfig:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
+    rest: RestAccess = field(default_factory=RestAccess)
 
     @property
     def settings(self) -> Settings:
@@ -158,8 +161,13 @@ def _examine(entries: list[Entry], lookup: Lookup) -> WorkerReport:
     lines = {entry.key: entry.line for entry in entries if entry.line}
     warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
     config = WorkerConfig(raw, resolver, warnings, notes, lines)
-    problems = _located(_problems(config), lines)
-    return WorkerReport(problems, warnings, notes, None if problems else config)
+    problems = list(_problems(config))
+    try:
+        config = replace(config, rest=rest_access(raw, resolver, rest_listeners(config.settings), lookup))
+    except ConfigError as error:
+        problems += error.problems
+    located = _located(problems, lines)
+    return WorkerReport(located, warnings, notes, None if located else config)
 
 
 def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, ...]:

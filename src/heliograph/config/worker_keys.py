@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.config.table import CONNECTOR, FILE, HIGH, WORKER, define
+from heliograph.config.table import CONNECTOR, FILE, HIGH, NO_STRINGS, WORKER, define
 from heliograph.config.types import BOOLEAN, INT, LIST, LONG, REPLICATION_FACTOR_CHECK, SHORT, STRING, at_least, one_of
 
 OFFSET_FLUSH_INTERVAL_MS = define(
@@ -87,9 +87,10 @@ LISTENERS = define(
     LIST,
     ("http://:8083",),
     FILE | WORKER,
-    "Addresses on which the REST server listens, each `http://HOST:PORT`. Where the host is left out, only this machine"
-    " reaches it; `0.0.0.0` is every network. In a dedicated-mode file it, or `rest.port`, makes `run` serve REST for"
-    " reading.",
+    "Addresses on which the REST server listens, each `http://HOST:PORT` or `https://HOST:PORT`. Where the host is left"
+    " out, only this machine reaches it; `0.0.0.0` is every network. `https` takes its key from"
+    " `listeners.https.ssl.*`, or from `ssl.*` where none of those is set. In a dedicated-mode file it, or `rest.port`,"
+    " makes `run` serve REST for reading.",
 )
 REST_PORT = define(
     "rest.port",
@@ -124,7 +125,52 @@ REST_ADVERTISED_LISTENER = define(
     STRING,
     "",
     FILE | WORKER,
-    "Protocol of the listener under which other workers reach this one; only `http` is there.",
+    "Protocol of the listener under which other workers reach this one, `http` or `https`; where it is not set, `https`"
+    " if there is such a listener.",
+)
+SSL_CLIENT_AUTH = define(
+    "ssl.client.auth",
+    STRING,
+    "none",
+    FILE | WORKER,
+    "Whether `https` listeners ask for a client's certificate: `none`, `requested` or `required`. Also behind"
+    " `listeners.https.`.",
+    one_of("none", "requested", "required"),
+)
+REST_EXTENSION_CLASSES = define(
+    "rest.extension.classes",
+    LIST,
+    NO_STRINGS,
+    FILE | WORKER,
+    "Java classes that extend REST. Only Connect's `BasicAuthSecurityRestExtension` is there: callers must log in.",
+    since="2.0",
+)
+REST_JAAS_CONFIG_FILE = define(
+    "heliograph.rest.jaas.config.file",
+    STRING,
+    "",
+    FILE | WORKER,
+    "JAAS file whose section `KafkaConnect` names the file of REST's users; where it is not set, the one that"
+    " `-Djava.security.auth.login.config` in the variable `KAFKA_OPTS` names.",
+    ours=True,
+)
+REST_RULES_FILE = define(
+    "heliograph.rest.rules.file",
+    STRING,
+    "",
+    FILE | WORKER,
+    "YAML file that says which user or certificate may see and change which connectors; without it everyone who gets in"
+    " may do everything.",
+    ours=True,
+)
+INTER_WORKER_KEY_TTL_MS = define(
+    "inter.worker.key.ttl.ms",
+    INT,
+    3_600_000,
+    WORKER,
+    "Life of the key with which workers sign for whom they pass a request on; used where REST knows its callers.",
+    at_least(1),
+    since="2.4",
 )
 TOPIC_TRACKING_ENABLE = define(
     "topic.tracking.enable",

@@ -165,6 +165,7 @@ class CopyLoop:
         now = time.monotonic()
         for cluster in self._clusters:
             cluster.maintain(now)
+            cluster.raise_refusal()
         self._pump(now)
         if fetch and self._session.is_ready:
             self._fetcher.pump(now, self._wants, self._room_bytes)
@@ -181,7 +182,7 @@ class CopyLoop:
             self._syncs.pump(now)
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
-            self._network.drop_overdue(now)
+            self._network.maintain(now)
             self._lease.report(self._report())
 
     def _pump(self, now: float) -> None:

@@ -1,8 +1,9 @@
 """The driver's dealings with a cluster: topics, configs and offsets, over connections that block.
 
 Requests are kafka-python's schemas on our own connection, so that authentication, errors and time-outs are those of
-the data path. Every error leaves here as a ClusterError whose sentence names the cluster. Not thread-safe: each loop
-has its own.
+the data path. Every error leaves here as a ClusterError whose sentence names the cluster. Who gives a function for the
+security has it asked at each new connection, so that a secret that has changed is used. Not thread-safe: each loop has
+its own.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from heliograph.errors import (
     AuthenticationError,
     BrokerError,
     ClusterError,
+    ConfigError,
     HeliographError,
     UnreachableError,
 )
@@ -34,7 +36,7 @@ from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED, Refusal, refus
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heliograph.kafka.security import Security
     from heliograph.mirror.topics import AddPartitions, CreateTopic
@@ -65,14 +67,14 @@ class Admin:
         self,
         alias: str,
         bootstrap: tuple[Address, ...],
-        security: Security,
+        security: Security | Callable[[], Security],
         client_id: str,
         *,
         timeout_s: float,
     ) -> None:
         self.alias = alias
         self._bootstrap = bootstrap
-        self._security = security
+        self._security = security if callable(security) else lambda: security
         self._client_id = client_id
         self.timeout_s = timeout_s
         self._connections: dict[Address, Connection] = {}
@@ -91,8 +93,8 @@ class Admin:
         while True:
             try:
                 self.view([])
-            except AuthenticationError as error:
-                raise AuthenticationError(f"The cluster '{self.alias}' and we do not get on: {error}") from None
+            except AuthenticationError:
+                raise
             except ClusterError as error:
                 if time.monotonic() > deadline:
                     servers = ",".join(map(str, self._bootstrap))
@@ -378,7 +380,7 @@ class Admin:
     ) -> Any:
         """One request to one broker, in a version both know; a connection that has gone stale is opened again once."""
         for is_fresh in (False, True):
-            connection = None if is_fresh else self._connections.get(address)
+            connection = None if is_fresh else self._usable(address)
             if connection is None:
                 connection = self._open(address)
             try:
@@ -391,8 +393,20 @@ class Admin:
                     raise UnreachableError(f"{address} stopped answering: {error}") from None
         raise AssertionError("unreachable")
 
+    def _usable(self, address: Address) -> Connection | None:
+        """The open connection, unless its session comes to its end."""
+        connection = self._connections.get(address)
+        session = connection.session if connection is not None else None
+        if connection is not None and session is not None and session.log_in_at <= time.monotonic():
+            self._connections.pop(address).sock.close()
+            return None
+        return connection
+
     def _open(self, address: Address) -> Connection:
-        connection = open_connection(address, self._security, self._client_id, min(10.0, self.timeout_s))
+        try:
+            connection = open_connection(address, self._security(), self._client_id, min(10.0, self.timeout_s))
+        except (AuthenticationError, ConfigError) as error:
+            raise AuthenticationError(f"The cluster '{self.alias}' cannot be used: {error}") from None
         self._connections[address] = connection
         return connection
 

@@ -4,7 +4,8 @@ A broker works on one request of a connection at a time, so one connection leave
 and over a long round trip it caps the rate. Therefore a broker can be reached over several *lanes*; a partition stays
 on its lane, which keeps its order. Metadata is asked for at the start, when a broker says it is the wrong one, and
 every `_MAX_AGE_S`; `version` counts the answers. Connections are made on first use and again, with back-off, after they
-are lost. Nothing here blocks.
+are lost. Nothing here blocks. `refusal` says that a broker does not know us, or we not it: what we log in with may be
+out of date, which only whoever gave it can mend.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from heliograph.errors import ClusterError
+from heliograph.errors import AuthenticationError, ClusterError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import Address, TopicPartition
@@ -73,6 +74,7 @@ class Cluster:
         self.hidden: set[str] = set()  # topics that we may not see
         self.version = 0
         self.trouble: str | None = None
+        self.refusal: AuthenticationError | None = None
         self._bootstrap = bootstrap
         self._security = security
         self._network = network
@@ -149,15 +151,22 @@ class Cluster:
         def opened(connection: Connection) -> None:
             link.connection, link.is_connecting = connection, False
             link.backoff.reset()
-            self.trouble = None
+            self.trouble = self.refusal = None
 
         def lost(why: HeliographError | str) -> None:
             link.connection, link.is_connecting = None, False
             link.retry_at = time.monotonic() + link.backoff.next_pause_s()
             self.trouble = f"cluster '{self.alias}': {why}"
+            if isinstance(why, AuthenticationError):
+                self.refusal = AuthenticationError(f"The cluster '{self.alias}' cannot be used: {why}")
             self.want_metadata()
 
         self._network.connect(address, self._security, opened, lost)
+
+    def raise_refusal(self) -> None:
+        """End here where a broker has refused us, or we it: whoever gave us our secrets may have newer ones."""
+        if self.refusal is not None:
+            raise self.refusal
 
     def maintain(self, now: float) -> None:
         """Ask for metadata where it is wanted or old."""

@@ -18,23 +18,19 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
-from kafka.protocol.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
+from kafka.protocol.sasl import SaslAuthenticateRequest
 
-from heliograph.errors import AuthenticationError, BrokerError, UnreachableError
+from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.buffers import Buffer
-from heliograph.kafka.security import Security, make_ssl_context
+from heliograph.kafka.login import NEWEST_AUTHENTICATE, Session, log_in
+from heliograph.kafka.tls import handshake_error, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from heliograph.kafka.buffers import BufferPool
+    from heliograph.kafka.security import Security
     from heliograph.model import Address
 
 _SIZE = struct.Struct(">i")
@@ -79,6 +75,9 @@ class Connection:
         self.pending: deque[Pending] = deque()
         self.features = features or {}
         self.round_trip_s = 0.0
+        self.session: Session | None = None
+        self.is_holding = False
+        self._held: list[tuple[list[Any], Pending]] = []
         self._versions = versions
         self._outbox: deque[memoryview] = deque()
         self._correlation_id = 0
@@ -107,7 +106,10 @@ class Connection:
         return self._correlation_id
 
     def send(self, parts: list[Any], pending: Pending) -> None:
-        """Queue a framed request; it leaves with `flush`."""
+        """Queue a framed request; it leaves with `flush`. While we log in again, the broker would take it amiss."""
+        if self.is_holding:
+            self._held.append((parts, pending))
+            return
         self.pending.append(pending)
         self._outbox.extend(memoryview(part) for part in parts if len(part))
 
@@ -215,8 +217,16 @@ class Connection:
         start = 5 if pending.is_flexible else 4
         return pending, pending.decode(buffer.view[start : self._body_size], pending.version), buffer
 
+    def stop_holding(self) -> None:
+        """Queue what was held back while we logged in again."""
+        self.is_holding = False
+        held, self._held = self._held, []
+        for parts, pending in held:
+            self.send(parts, pending)
+
     def abandon(self, why: str) -> None:
         """Close, and tell everyone who waits."""
+        self.stop_holding()
         self.sock.close()
         self._outbox.clear()
         if self._body is not None:
@@ -243,7 +253,8 @@ def open_connection(address: Address, security: Security, client_id: str, timeou
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock = _wrap(sock, address, security)
+        if security.uses_tls:
+            sock = wrap(sock, address, security)
         connection = _handshake(sock, address, security, client_id)
     except BaseException:
         sock.close()
@@ -252,26 +263,14 @@ def open_connection(address: Address, security: Security, client_id: str, timeou
     return connection
 
 
-def _wrap(sock: socket.socket, address: Address, security: Security) -> socket.socket:
-    if not security.uses_tls:
-        return sock
-    context = make_ssl_context(security)
-    try:
-        return context.wrap_socket(sock, server_hostname=address.host)
-    except ssl.SSLCertVerificationError as error:
-        raise AuthenticationError(
-            f"{address}: the broker's certificate is not trusted: {error.verify_message}"
-        ) from None
-    except OSError as error:
-        raise AuthenticationError(f"{address}: no TLS connection could be made: {_words(error)}") from None
-
-
 def _handshake(sock: socket.socket, address: Address, security: Security, client_id: str) -> Connection:
     connection = Connection(sock, address, client_id, {})
     try:
         connection = _introduce(connection)
         if security.uses_sasl:
             _authenticate(connection, security)
+    except ssl.SSLError as error:  # with TLS 1.3 a broker refuses our certificate after the handshake
+        raise handshake_error(error, address, security) from None
     except (OSError, ConnectionLost) as error:
         hint = "" if security.uses_tls else "; does the listener want TLS or SASL?"
         raise UnreachableError(f"{address} closed the connection before it answered ({error}){hint}") from None
@@ -299,26 +298,16 @@ def _introduce(connection: Connection) -> Connection:
 
 
 def _authenticate(connection: Connection, security: Security) -> None:
-    handshake = _ask(connection, SaslHandshakeRequest(version=1, mechanism=security.mechanism), SaslHandshakeResponse)
-    if handshake.error_code:
-        offered = ", ".join(handshake.mechanisms)
-        raise AuthenticationError(
-            f"{connection.address} does not take sasl.mechanism={security.mechanism}; it takes {offered}."
-        )
-    mechanism = get_sasl_mechanism(security.mechanism)(
-        sasl_plain_username=security.username,
-        sasl_plain_password=security.password,
-        sasl_mechanism=security.mechanism,
-    )
-    while not mechanism.is_done():
-        request = SaslAuthenticateRequest(version=0, auth_bytes=mechanism.auth_bytes())
-        answer = _ask(connection, request, SaslAuthenticateResponse)
-        if answer.error_code:
-            reason = answer.error_message or "authentication failed"
-            raise AuthenticationError(f"{connection.address} refused the user '{security.username}': {reason}")
-        mechanism.receive(answer.auth_bytes)
-    if not mechanism.is_authenticated():
-        raise AuthenticationError(f"{connection.address} did not accept the user '{security.username}'.")
+    version = connection.version_of(SaslAuthenticateRequest, NEWEST_AUTHENTICATE)
+    steps = log_in(security, connection.address, version)
+    question = next(steps)
+    session = Session(security)
+    try:
+        while True:
+            question = steps.send(_ask(connection, question.request, question.response_class))
+    except StopIteration as end:
+        session.lasts(end.value, time.monotonic())
+    connection.session = session
 
 
 def ask(connection: Connection, request: Any, response_class: Any, *, timeout_s: float) -> Any:

@@ -12,15 +12,18 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.connection import Connection, ConnectionLost, open_connection
+from heliograph.kafka.login import NEWEST_AUTHENTICATE, Question, log_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-    from heliograph.kafka.buffers import BufferPool
+    from heliograph.kafka.buffers import Buffer, BufferPool
     from heliograph.kafka.security import Security
     from heliograph.model import Address
 
@@ -41,7 +44,7 @@ class Network:
         self._selector.register(self._wakee, _READ, None)
         self._opened: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._openers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="connect")
-        self._lost_callbacks: dict[Connection, Callable[[str], None]] = {}
+        self._lost_callbacks: dict[Connection, Callable[[HeliographError | str], None]] = {}
         self._writing: set[Connection] = set()
 
     def connect(
@@ -133,22 +136,70 @@ class Network:
                 self._writing.discard(connection)
                 self._selector.modify(connection.sock, _READ, connection)
 
-    def drop(self, connection: Connection, why: str) -> None:
+    def drop(self, connection: Connection, why: HeliographError | str) -> None:
         """Close a connection and tell its owner and everyone who waits for an answer."""
         on_lost = self._lost_callbacks.pop(connection, None)
         if on_lost is None:
             return
         self._writing.discard(connection)
         self._selector.unregister(connection.sock)
-        connection.abandon(why)
+        connection.abandon(str(why))
         on_lost(why)
 
-    def drop_overdue(self, now: float | None = None) -> None:
-        """Drop connections whose oldest request is past its deadline: a stopped broker answers nothing, ever."""
+    def maintain(self, now: float | None = None) -> None:
+        """What is due from time to time; to be called about once a second."""
         moment = time.monotonic() if now is None else now
+        self._drop_overdue(moment)
+        self._renew_sessions(moment)
+
+    def _drop_overdue(self, moment: float) -> None:
+        """Drop connections whose oldest request is past its deadline: a stopped broker answers nothing, ever."""
         for connection in list(self._lost_callbacks):
             if connection.pending and connection.pending[0].deadline < moment:
                 self.drop(connection, f"{connection.address} did not answer in time")
+
+    def _renew_sessions(self, moment: float) -> None:
+        """Log in again where the broker's session comes to its end (KIP-368); requests wait meanwhile."""
+        for connection in self._lost_callbacks:
+            session = connection.session
+            if session is not None and session.log_in_at <= moment and not session.is_renewing:
+                session.is_renewing = True
+                self._openers.submit(self._prepare_login, connection)
+
+    def _prepare_login(self, connection: Connection) -> None:
+        """On a helper thread, since a token may have to be fetched."""
+        assert connection.session is not None
+        try:
+            version = connection.version_of(SaslAuthenticateRequest, NEWEST_AUTHENTICATE)
+            steps = log_in(connection.session.security, connection.address, version)
+            question = next(steps)
+        except HeliographError as error:
+            failure = error
+            self._opened.put(lambda: self.drop(connection, failure))
+        else:
+            self._opened.put(lambda: self._ask_login(connection, steps, question))
+        self._wake()
+
+    def _ask_login(self, connection: Connection, steps: Generator[Question, Any, int], question: Question) -> None:
+        if connection not in self._lost_callbacks:
+            return
+        connection.is_holding = False
+        deadline = time.monotonic() + self._connect_timeout_s
+
+        def answered(answer: Any, _buffer: Buffer) -> None:
+            try:
+                self._ask_login(connection, steps, steps.send(answer))
+            except StopIteration as end:
+                assert connection.session is not None
+                connection.session.lasts(end.value, time.monotonic())
+                connection.stop_holding()
+                self.flush(connection)
+            except HeliographError as error:
+                self.drop(connection, error)
+
+        connection.request(question.request, question.response_class, answered, lambda _why: None, deadline)
+        connection.is_holding = True
+        self.flush(connection)
 
     def close(self) -> None:
         """Close everything, without callbacks."""

@@ -1,44 +1,66 @@
-"""From `security.protocol`, `sasl.*` and `ssl.*` to a TLS context and SASL credentials.
+"""From `security.protocol`, `sasl.*` and `ssl.*` to the plain values that a connection is opened with.
 
-`Security` is a frozen bag of plain strings: it crosses to executors, and contexts are built from it where sockets open.
-Secrets never show in its repr. Supported: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL; PLAIN and SCRAM; PEM stores.
-Anything else is refused here, at load time, with the key's name.
+`Security` is a frozen bag of strings: it crosses to executors. Files are read, tokens fetched and contexts built from
+it where sockets open. Secrets never show in its repr. What contradicts itself or is missing is refused here, at load
+time, with the key's name as the user wrote it.
 """
 
 from __future__ import annotations
 
 import re
-import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from heliograph.config import client_keys
-from heliograph.errors import AuthenticationError, ConfigError
+from heliograph.config import client_keys, security_keys
+from heliograph.config.jaas import LoginModule, one_module
+from heliograph.errors import ConfigError
+from heliograph.kafka.keystores import Stores
+from heliograph.kafka.oauth import DEFAULT_TIMEOUT_MS, OAuthClient, RefreshRule
+from heliograph.kafka.sasl import MECHANISMS, missing_library
+from heliograph.kafka.tls import VERSIONS, openssl_suites, unknown_suites
 
 if TYPE_CHECKING:
-    from heliograph.config.types import Settings
+    from collections.abc import Mapping
 
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_JAAS_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
-_TLS_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+    from heliograph.config.types import Key, Settings
+
+# Keys that a message at connection time may name.
+_NAMED = (
+    *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.oauthbearer.token.endpoint.url"),
+    *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.certificates", "ssl.keystore.location"),
+    *("ssl.keystore.password", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
+    *("ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.cipher.suites"),
+)
+_EXTENSION = "extension_"
+_EXTENSION_NAME, _EXTENSION_VALUE = re.compile(r"[A-Za-z]+"), re.compile(r"[\x21-\x7e \t\r\n]+")
+# The operator's Java library has names of its own for what Kafka's login module is told.
+_OAUTH_OPTIONS = {
+    "clientId": "oauth.client.id",
+    "clientSecret": "oauth.client.secret",
+    "scope": "oauth.scope",
+    "ssl.truststore.location": "oauth.ssl.truststore.location",
+    "ssl.truststore.password": "oauth.ssl.truststore.password",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class Security(Stores):
     """How to connect to a cluster's brokers."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
-    trusted_file: str = ""
-    trusted_pem: str = field(default="", repr=False)
-    key_file: str = ""
-    key_password: str = field(default="", repr=False)
+    is_delegation_token: bool = False
+    oauth: OAuthClient | None = None
+    kerberos_service: str = ""
+    kerberos_key_tab: str = ""
+    aws_profile: str = ""
     checks_host_name: bool = True
     newest_tls: str = "TLSv1.3"
     oldest_tls: str = "TLSv1.2"
+    cipher_suites: tuple[str, ...] = ()
 
     @property
     def uses_tls(self) -> bool:
@@ -52,82 +74,207 @@ class Security:
 
 
 def make_security(settings: Settings, alias: str) -> Security:
-    """The security a cluster's settings spell; raises ConfigError naming the key that is missing or not supported."""
+    """The security a cluster's settings spell; raises ConfigError naming the key that is missing or contradicts."""
     protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
-    tls: dict[str, str | bool] = _tls_fields(settings, alias) if protocol.endswith("SSL") else {}
-    if not protocol.startswith("SASL_"):
-        return Security(protocol, **tls)  # type: ignore[arg-type]
-    mechanism = settings[client_keys.SASL_MECHANISM].upper()
-    if mechanism not in _MECHANISMS:
-        raise ConfigError(
-            f"{alias}.sasl.mechanism: '{mechanism}' is not supported yet; supported are {', '.join(_MECHANISMS)}."
-        )
-    options = parse_jaas(settings[client_keys.SASL_JAAS_CONFIG])
-    missing = [name for name in ("username", "password") if name not in options]
-    if missing:
-        raise ConfigError(
-            f"{alias}.sasl.jaas.config: {' and '.join(missing)} is missing for the mechanism {mechanism}."
-        )
-    return Security(
-        protocol,
-        mechanism=mechanism,
-        username=options["username"],
-        password=options["password"],
-        **tls,  # type: ignore[arg-type]
-    )
+    fields: dict[str, Any] = {"protocol": protocol}
+    if protocol != "PLAINTEXT":
+        fields["written"] = tuple((name, settings.written(name)) for name in _NAMED)
+    if protocol.endswith("SSL"):
+        fields |= _stores(settings) | _versions(settings)
+    if protocol.startswith("SASL_"):
+        fields |= _login(settings, protocol, alias)
+    return Security(**fields)
 
 
-def parse_jaas(text: str) -> dict[str, str]:
-    """Options of a JAAS line: `Module required username="u" password=p;`, quoted or not."""
-    options = {}
-    for name, double, single, bare in _JAAS_OPTION.findall(text):
-        options[name] = re.sub(r"\\(.)", r"\1", double or single) if double or single else bare
-    return options
+# --- TLS --------------------------------------------------------------------------------------------------------------
 
 
-def _tls_fields(settings: Settings, alias: str) -> dict[str, str | bool]:
-    for location, kind in (
-        (client_keys.SSL_TRUSTSTORE_LOCATION, client_keys.SSL_TRUSTSTORE_TYPE),
-        (client_keys.SSL_KEYSTORE_LOCATION, client_keys.SSL_KEYSTORE_TYPE),
-    ):
-        if settings[location] and settings[kind].upper() != "PEM":
-            raise ConfigError(
-                f"{alias}.{kind.name}: stores of type {settings[kind]} are not read yet; convert {settings[location]}"
-                f" to PEM (keytool -exportcert -rfc) and set {alias}.{kind.name}=PEM."
-            )
-    newest = settings[client_keys.SSL_PROTOCOL]
-    if newest not in _TLS_VERSIONS:
-        raise ConfigError(f"{alias}.ssl.protocol: '{newest}' is not supported; use TLSv1.2 or TLSv1.3.")
-    allowed = [name for name in _TLS_VERSIONS if name in settings[client_keys.SSL_ENABLED_PROTOCOLS] and name <= newest]
-    if not allowed:
-        raise ConfigError(
-            f"{alias}.ssl.enabled.protocols: no version in it is one that Heliograph has and ssl.protocol={newest}"
-            " allows; use TLSv1.2, TLSv1.3 or both."
-        )
+def _stores(settings: Settings) -> dict[str, Any]:
+    _not_both(settings, client_keys.SSL_TRUSTSTORE_LOCATION, client_keys.SSL_TRUSTSTORE_CERTIFICATES)
+    _not_both(settings, client_keys.SSL_KEYSTORE_LOCATION, security_keys.SSL_KEYSTORE_KEY)
+    key, chain = security_keys.SSL_KEYSTORE_KEY, security_keys.SSL_KEYSTORE_CERTIFICATE_CHAIN
+    for given, other in ((key, chain), (chain, key)):
+        if settings[given] and not settings[other]:
+            raise ConfigError(f"{settings.written_as(other)}: it is missing beside {settings.written_as(given)}.")
     return {
         "trusted_file": settings[client_keys.SSL_TRUSTSTORE_LOCATION],
+        "trusted_password": settings[security_keys.SSL_TRUSTSTORE_PASSWORD],
         "trusted_pem": settings[client_keys.SSL_TRUSTSTORE_CERTIFICATES],
         "key_file": settings[client_keys.SSL_KEYSTORE_LOCATION],
+        "key_store_password": settings[security_keys.SSL_KEYSTORE_PASSWORD],
+        "key_pem": settings[key],
+        "chain_pem": settings[chain],
         "key_password": settings[client_keys.SSL_KEY_PASSWORD],
-        "checks_host_name": settings[client_keys.SSL_ENDPOINT_ALGORITHM].lower() == "https",
-        "newest_tls": allowed[-1],
-        "oldest_tls": allowed[0],
     }
 
 
-def make_ssl_context(security: Security) -> ssl.SSLContext:
-    """A client context; files are read at each call, so a renewed certificate is used by the next connection."""
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    context.minimum_version = _TLS_VERSIONS[security.oldest_tls]
-    context.maximum_version = _TLS_VERSIONS[security.newest_tls]
-    context.check_hostname = security.checks_host_name
+def _not_both(settings: Settings, one: Key[str], other: Key[str]) -> None:
+    if settings[one] and settings[other]:
+        raise ConfigError(
+            f"{settings.written_as(other)}: {settings.written_as(one)} is set too; leave one of them out."
+        )
+
+
+def _versions(settings: Settings) -> dict[str, Any]:
+    newest = settings[client_keys.SSL_PROTOCOL]
+    if newest == "TLS":  # Java's word for whatever is the newest
+        newest = "TLSv1.3"
+    if newest not in VERSIONS:
+        name = settings.written_as(client_keys.SSL_PROTOCOL)
+        raise ConfigError(f"{name}: '{newest}' is not supported; use TLSv1.2 or TLSv1.3.")
+    allowed = [name for name in VERSIONS if name in settings[client_keys.SSL_ENABLED_PROTOCOLS] and name <= newest]
+    if not allowed:
+        name = settings.written_as(client_keys.SSL_ENABLED_PROTOCOLS)
+        raise ConfigError(
+            f"{name}: no version in it is one that Heliograph has and ssl.protocol={newest} allows; use TLSv1.2,"
+            " TLSv1.3 or both."
+        )
+    suites = settings[security_keys.SSL_CIPHER_SUITES]
+    if suites:
+        allowed = _versions_of_suites(settings, suites, allowed)
+    return {
+        "checks_host_name": settings[client_keys.SSL_ENDPOINT_ALGORITHM].lower() == "https",
+        "newest_tls": allowed[-1],
+        "oldest_tls": allowed[0],
+        "cipher_suites": suites,
+    }
+
+
+def _versions_of_suites(settings: Settings, suites: tuple[str, ...], allowed: list[str]) -> list[str]:
+    """A version for which no suite is listed is not spoken, as in Java."""
+    name = settings.written_as(security_keys.SSL_CIPHER_SUITES)
+    unknown = unknown_suites(suites)
+    if unknown:
+        raise ConfigError(f"{name}: OpenSSL here has no cipher suite {', '.join(unknown)}.")
+    older, newest = openssl_suites(suites)
+    usable = [version for version in allowed if (newest if version == "TLSv1.3" else older)]
+    if not usable:
+        raise ConfigError(f"{name}: no suite in it is one of {' or '.join(allowed)}.")
+    return usable
+
+
+# --- SASL -------------------------------------------------------------------------------------------------------------
+
+
+def _login(settings: Settings, protocol: str, alias: str) -> dict[str, Any]:
+    name = settings.written_as(client_keys.SASL_MECHANISM)
+    mechanism = settings[client_keys.SASL_MECHANISM].upper()
+    if mechanism not in MECHANISMS:
+        raise ConfigError(f"{name}: '{mechanism}' is not supported; supported are {', '.join(MECHANISMS)}.")
+    library = missing_library(mechanism)
+    if library is not None:
+        raise ConfigError(
+            f"{name}: {mechanism} needs the Python library '{library}', which is not installed; install it here and"
+            " where Spark's executors run."
+        )
+    jaas_key = settings.written_as(client_keys.SASL_JAAS_CONFIG)
+    text = settings[client_keys.SASL_JAAS_CONFIG]
+    if not text.strip() and mechanism not in ("GSSAPI", "AWS_MSK_IAM"):
+        raise ConfigError(
+            f"{jaas_key}: it is missing; the cluster '{alias}' uses {mechanism} and needs a login module."
+        )
+    module = one_module(text, jaas_key) if text.strip() else LoginModule("", "required", {})
+    options = module.options
+    fields: dict[str, Any] = {"mechanism": mechanism}
+    if mechanism == "OAUTHBEARER":
+        return fields | {"oauth": _oauth(settings, options, jaas_key)}
+    if mechanism == "GSSAPI":
+        return fields | _kerberos(settings, options)
+    if mechanism == "AWS_MSK_IAM":
+        return fields | _aws(options, protocol, name, jaas_key)
+    missing = [option for option in ("username", "password") if option not in options]
+    if missing:
+        raise ConfigError(f"{jaas_key}: {' and '.join(missing)} is missing for the mechanism {mechanism}.")
+    is_token = options.get("tokenauth", "").lower() == "true"
+    return fields | {
+        "username": options["username"],
+        "password": options["password"],
+        "is_delegation_token": is_token and mechanism.startswith("SCRAM-"),
+    }
+
+
+def _kerberos(settings: Settings, options: Mapping[str, str]) -> dict[str, Any]:
+    key = security_keys.SASL_KERBEROS_SERVICE_NAME
+    service = settings[key] or options.get("serviceName", "")
+    if not service:
+        raise ConfigError(f"{settings.written_as(key)}: it is missing; GSSAPI needs the brokers' name, often 'kafka'.")
+    return {"kerberos_service": service, "kerberos_key_tab": options.get("keyTab", "")}
+
+
+def _aws(options: Mapping[str, str], protocol: str, name: str, jaas_key: str) -> dict[str, Any]:
+    if protocol != "SASL_SSL":
+        raise ConfigError(f"{name}: AWS_MSK_IAM needs security.protocol=SASL_SSL.")
+    if any(option.startswith("awsRole") for option in options):
+        raise ConfigError(
+            f"{jaas_key}: awsRoleArn and its kin are not read; name the role in an AWS profile and the profile by"
+            " awsProfileName."
+        )
+    return {"aws_profile": options.get("awsProfileName", "")}
+
+
+def _oauth(settings: Settings, options: Mapping[str, str], jaas_key: str) -> OAuthClient:
+    options = {name: options[other] for name, other in _OAUTH_OPTIONS.items() if other in options} | dict(options)
+    key = security_keys.OAUTH_TOKEN_ENDPOINT_URL
+    url = settings[key] or options.get("oauth.token.endpoint.uri", "")
+    origin = settings.written_as(key) if settings[key] else jaas_key
+    _check_endpoint(url, settings.written_as(key))
+    client_id = settings[security_keys.OAUTH_CLIENT_ID] or options.get("clientId", "")
+    client_secret = settings[security_keys.OAUTH_CLIENT_SECRET] or options.get("clientSecret", "")
+    secret_key = security_keys.OAUTH_CLIENT_SECRET
+    secret_origin = settings.written_as(secret_key) if settings[secret_key] else jaas_key
+    if not url.startswith("file:") and not (client_id and client_secret):
+        missing = "clientSecret" if client_id else "clientId"
+        raise ConfigError(f"{jaas_key}: {missing} is missing for the mechanism OAUTHBEARER.")
+    return OAuthClient(
+        url,
+        client_id,
+        client_secret,
+        settings[security_keys.OAUTH_SCOPE] or options.get("scope", ""),
+        _extensions(options, jaas_key),
+        settings[security_keys.OAUTH_HEADER_URLENCODE],
+        settings[security_keys.SASL_LOGIN_CONNECT_TIMEOUT_MS] or DEFAULT_TIMEOUT_MS,
+        settings[security_keys.SASL_LOGIN_READ_TIMEOUT_MS] or DEFAULT_TIMEOUT_MS,
+        settings[security_keys.SASL_LOGIN_RETRY_BACKOFF_MS],
+        settings[security_keys.SASL_LOGIN_RETRY_BACKOFF_MAX_MS],
+        RefreshRule(
+            settings[security_keys.SASL_LOGIN_REFRESH_WINDOW_FACTOR],
+            settings[security_keys.SASL_LOGIN_REFRESH_WINDOW_JITTER],
+            settings[security_keys.SASL_LOGIN_REFRESH_MIN_PERIOD_S],
+            settings[security_keys.SASL_LOGIN_REFRESH_BUFFER_S],
+        ),
+        _endpoint_stores(options),
+        origin,
+        secret_origin,
+    )
+
+
+def _check_endpoint(url: str, name: str) -> None:
+    if not url:
+        raise ConfigError(f"{name}: it is missing; OAUTHBEARER asks for tokens there.")
     try:
-        if security.trusted_file:
-            context.load_verify_locations(cadata=Path(security.trusted_file).read_text(encoding="ascii"))
-        if security.trusted_pem:
-            context.load_verify_locations(cadata=security.trusted_pem)
-        if security.key_file:
-            context.load_cert_chain(security.key_file, password=security.key_password or None)
-    except (OSError, ValueError) as error:
-        raise AuthenticationError(f"a certificate or key file cannot be used: {error}") from None
-    return context
+        parts = urlsplit(url)
+        is_usable = parts.scheme == "file" or bool(parts.hostname and parts.port != 0)
+    except ValueError:
+        is_usable = False
+    if not is_usable or parts.scheme not in ("http", "https", "file"):
+        raise ConfigError(f"{name}: it must be a URL that begins with https://, http:// or file://.")
+
+
+def _extensions(options: Mapping[str, str], jaas_key: str) -> tuple[tuple[str, str], ...]:
+    found = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
+    for name, value in found.items():
+        if name == "auth" or not _EXTENSION_NAME.fullmatch(name) or not _EXTENSION_VALUE.fullmatch(value):
+            raise ConfigError(f"{jaas_key}: an option that begins with {_EXTENSION} is not one that SASL allows.")
+    return tuple(found.items())
+
+
+def _endpoint_stores(options: Mapping[str, str]) -> Stores:
+    """TLS to the token endpoint, by the `ssl.*` options of the login module."""
+    return Stores(
+        trusted_file=options.get("ssl.truststore.location", ""),
+        trusted_password=options.get("ssl.truststore.password", ""),
+        trusted_pem=options.get("ssl.truststore.certificates", ""),
+        key_file=options.get("ssl.keystore.location", ""),
+        key_store_password=options.get("ssl.keystore.password", ""),
+        key_password=options.get("ssl.key.password", ""),
+    )

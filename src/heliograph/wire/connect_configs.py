@@ -3,17 +3,20 @@
 A key is a kind and a name, `connector-orders`; a value is JSON. A task's configs count only with the commit record that
 follows them. Of `target-state-`, `state.v2` counts; `state` is what older workers understand, who know no STOPPED.
 
-Keys of other kinds (`session-key`) and records that cannot be read decode to None: Java workers write here too.
+Keys of other kinds and records that cannot be read decode to None: Java workers write here too.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any, Literal, NamedTuple
 
 from heliograph.wire.connect_json import dump_json, load_object, split_task
 
 TargetState = Literal["STARTED", "PAUSED", "STOPPED"]
 Config = dict[str, str]
+_SESSION_KEY = "session-key"
 
 
 class ConnectorConfigRecord(NamedTuple):
@@ -67,6 +70,17 @@ class LoggerRecord(NamedTuple):
     level: str
 
 
+class SessionKeyRecord(NamedTuple):
+    """The key with which workers sign what they ask of each other."""
+
+    key: bytes
+    created_ms: int
+    algorithm: str = "HmacSHA256"
+
+    def __repr__(self) -> str:
+        return f"SessionKeyRecord(created_ms={self.created_ms})"
+
+
 ConfigRecord = (
     ConnectorConfigRecord
     | TaskConfigRecord
@@ -75,6 +89,7 @@ ConfigRecord = (
     | RestartRecord
     | TaskCountRecord
     | LoggerRecord
+    | SessionKeyRecord
 )
 
 
@@ -101,6 +116,9 @@ def _content(record: ConfigRecord) -> tuple[str, dict[str, Any] | None]:  # noqa
             return f"tasks-fencing-{name}", None if count is None else {"task-count": count}
         case LoggerRecord(namespace, level):
             return f"logger-cluster-{namespace}", {"level": level}
+        case SessionKeyRecord(key, created_ms, algorithm):
+            text = base64.b64encode(key).decode()
+            return _SESSION_KEY, {"key": text, "algorithm": algorithm, "creation-timestamp": created_ms}
 
 
 def decode_config(key: bytes | None, value: bytes | None) -> ConfigRecord | None:
@@ -162,6 +180,16 @@ def _logger(namespace: str, content: dict[str, Any] | None) -> ConfigRecord | No
     return LoggerRecord(namespace, level) if isinstance(level, str) else None
 
 
+def _session_key(rest: str, content: dict[str, Any] | None) -> ConfigRecord | None:
+    key, algorithm, created_ms = ((content or {}).get(name) for name in ("key", "algorithm", "creation-timestamp"))
+    if rest or not isinstance(key, str) or not isinstance(algorithm, str) or not isinstance(created_ms, int):
+        return None
+    try:
+        return SessionKeyRecord(base64.b64decode(key, validate=True), created_ms, algorithm)
+    except binascii.Error:
+        return None
+
+
 _DECODERS = {
     "connector-": _connector,
     "task-": _task,
@@ -170,6 +198,7 @@ _DECODERS = {
     "restart-connector-": _restart,
     "tasks-fencing-": _task_count,
     "logger-cluster-": _logger,
+    _SESSION_KEY: _session_key,
 }
 
 

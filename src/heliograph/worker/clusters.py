@@ -14,8 +14,11 @@ from heliograph.kafka.producer import ProduceLimits
 from heliograph.kafka.security import make_security
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Settings
+    from heliograph.kafka.security import Security
     from heliograph.model import Flow
 
 
@@ -50,7 +53,7 @@ def spec_of(client: Settings, alias: str) -> ClusterSpec:
 
 def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
     """A client for the driver's own questions and changes."""
-    return _admin(config, cluster_spec(config, alias, "admin", flow), flow)
+    return _admin(config, flow, lambda: cluster_spec(config, alias, "admin", flow))
 
 
 class Written:
@@ -64,10 +67,10 @@ class Written:
         administered = cluster_spec(config, flow.target, "admin", flow)
         records = records_spec(config, flow)
         progress = progress_spec(config, flow)
-        self.target = _admin(config, administered, flow)
+        self.target = _admin(config, flow, lambda: cluster_spec(config, flow.target, "admin", flow))
         is_target = set(records.bootstrap) == set(administered.bootstrap)
-        self.records = self.target if is_target else _admin(config, records, flow)
-        self.progress = self.records if progress is None else _admin(config, progress, flow)
+        self.records = self.target if is_target else _admin(config, flow, lambda: records_spec(config, flow))
+        self.progress = self.records if progress is None else _admin(config, flow, lambda: progress_spec(config, flow))
         self.holders = tuple(dict.fromkeys((self.target, self.records)))
         self.clients = tuple(dict.fromkeys((self.target, self.records, self.progress)))
 
@@ -77,9 +80,17 @@ class Written:
             client.close()
 
 
-def _admin(config: MirrorConfig, spec: ClusterSpec, flow: Flow) -> Admin:
+def _admin(config: MirrorConfig, flow: Flow, make_spec: Callable[[], ClusterSpec | None]) -> Admin:
+    """A client that resolves its secrets anew at each connection."""
     timeout_s = config.settings(flow)[keys.ADMIN_TIMEOUT_MS] / 1000
-    return Admin(spec.alias, spec.bootstrap, spec.security, f"heliograph-{flow}-admin", timeout_s=timeout_s)
+    spec = make_spec()
+    assert spec is not None
+
+    def security() -> Security:
+        newest = make_spec()
+        return (newest or spec).security
+
+    return Admin(spec.alias, spec.bootstrap, security, f"heliograph-{flow}-admin", timeout_s=timeout_s)
 
 
 def fetch_limits(consumer: Settings, settings: Settings) -> FetchLimits:

@@ -4,17 +4,19 @@ Invariants:
 A. A connector's task configs change only with a commit record, all at once. Where some of them are missing (compaction
    may have taken them), the old ones stay and `is_consistent` is false until the next complete set.
 B. A connector that nobody gave a target state is wanted STARTED; a target state may be written before its connector.
+C. Of session keys the last two count: who has not read the newest one yet signs with the one before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
     LoggerRecord,
+    SessionKeyRecord,
     TargetStateRecord,
     TaskConfigRecord,
     TaskCountRecord,
@@ -22,6 +24,8 @@ from heliograph.wire.connect_configs import (
 
 if TYPE_CHECKING:
     from heliograph.wire.connect_configs import Config, ConfigRecord, TargetState
+
+V = TypeVar("V")
 
 
 class StoredConnector(NamedTuple):
@@ -54,6 +58,7 @@ class ConfigState:
         self._proposed: dict[str, dict[int, Config]] = {}
         self._inconsistent: set[str] = set()
         self._counts: dict[str, int] = {}
+        self.session_keys: tuple[SessionKeyRecord, ...] = ()
 
     @property
     def connectors(self) -> dict[str, StoredConnector]:
@@ -76,9 +81,7 @@ class ConfigState:
                 self._take_config(name, config)
                 changes.configs.add(name)
             case TargetStateRecord(name, state):
-                self._states.pop(name, None)
-                if state is not None:
-                    self._states[name] = state
+                _note(self._states, name, state)
                 changes.target_states.add(name)
             case TaskConfigRecord(name, task, config):
                 self._proposed.setdefault(name, {})[task] = config
@@ -86,11 +89,11 @@ class ConfigState:
                 self._commit(name, tasks)
                 changes.tasks.add(name)
             case TaskCountRecord(name, count):
-                self._counts.pop(name, None)
-                if count is not None:
-                    self._counts[name] = count
+                _note(self._counts, name, count)
             case LoggerRecord():
                 changes.log_levels.append(record)
+            case SessionKeyRecord():
+                self.session_keys = (record, *self.session_keys[:1])
 
     def _take_config(self, name: str, config: Config | None) -> None:
         if config is not None:
@@ -112,3 +115,10 @@ class ConfigState:
         self._tasks[name] = tuple(proposed[task] for task in range(tasks))
         self._proposed.pop(name, None)
         self._inconsistent.discard(name)
+
+
+def _note(known: dict[str, V], name: str, value: V | None) -> None:
+    """None means that there is nothing to know any more."""
+    known.pop(name, None)
+    if value is not None:
+        known[name] = value

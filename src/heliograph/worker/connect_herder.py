@@ -81,6 +81,13 @@ class ConnectHerder:
         """The id of the Kafka cluster that holds the worker's topics."""
         return self._cluster_id()
 
+    def session_keys(self) -> tuple[bytes, ...]:
+        """Secrets that the workers of the group share, the newest first."""
+        found = tuple(record.key for record in self._configs.session_keys)
+        if not found:
+            raise connect_errors.NO_LEADER.error()
+        return found
+
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def connectors(self) -> list[str]:

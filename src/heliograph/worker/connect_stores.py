@@ -22,6 +22,7 @@ from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
     LoggerRecord,
+    SessionKeyRecord,
     TargetStateRecord,
     TaskConfigRecord,
     decode_config,
@@ -109,6 +110,11 @@ class ConfigStore:
         with self._lock:
             return self._state.connectors
 
+    @property
+    def session_keys(self) -> tuple[SessionKeyRecord, ...]:
+        """The keys with which workers sign, the newest first; without the lock, so that nobody waits for a broker."""
+        return self._state.session_keys
+
     def load(self) -> None:
         """Read the topic for the first time; what was asked for before (restarts, log levels) is over.
 
@@ -167,6 +173,10 @@ class ConfigStore:
     def put_log_level(self, namespace: str, level: str) -> ConfigChanges:
         """Give a logger a level on every worker."""
         return self._write([LoggerRecord(namespace, level)])
+
+    def put_session_key(self, key: bytes, created_ms: int) -> ConfigChanges:
+        """Give all workers a new key to sign with."""
+        return self._write([SessionKeyRecord(key, created_ms)])
 
     def _write(self, records: Sequence[ConfigRecord]) -> ConfigChanges:
         with self._lock:

@@ -90,6 +90,9 @@ class HerderView(Protocol):
     def offsets(self, name: str) -> list[ConnectOffset]:
         """The committed progress of the connector."""
 
+    def session_keys(self) -> tuple[bytes, ...]:
+        """Secrets that the workers of the group share, the newest first; 409 while there is none."""
+
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group, this one included, by way of the config topic."""
 

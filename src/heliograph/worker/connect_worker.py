@@ -21,6 +21,7 @@ from heliograph.worker.internal_topics import create_worker_topics
 if TYPE_CHECKING:
     from heliograph.config.worker_file import WorkerConfig
     from heliograph.engine.engine import SparkEngine
+    from heliograph.kafka.security import Security
     from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,11 @@ class ConnectWorker:
     def _admin(self, timeout_s: float) -> Admin:
         client = self._config.client
         bootstrap = parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], client_keys.BOOTSTRAP_SERVERS.name)
-        return Admin(_ALIAS, bootstrap, make_security(client, _ALIAS), "heliograph-worker", timeout_s=timeout_s)
+        make_security(client, _ALIAS)  # what cannot be meant is told now
+        return Admin(_ALIAS, bootstrap, self._newest_security, "heliograph-worker", timeout_s=timeout_s)
+
+    def _newest_security(self) -> Security:
+        return make_security(self._config.client, _ALIAS)
 
     def _cluster_id(self) -> str:
         admin = self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000)

@@ -124,6 +124,10 @@ class FileHerder:
             # Flows into one cluster may share a topic of progress.
             return [entry for entry in progress.read() if entry[0].get("cluster") == flow.source]
 
+    def session_keys(self) -> tuple[bytes, ...]:
+        """There is nobody to share one with."""
+        return ()
+
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """This process is all there is."""
         self._log_levels.set(logger, level)

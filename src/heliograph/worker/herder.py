@@ -32,6 +32,7 @@ from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
 from heliograph.worker.connector_run import ConnectorRun, RunState
 from heliograph.worker.restarts import RestartLimits, Restarts
+from heliograph.worker.session_keys import SessionKeys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,6 +98,7 @@ class Reconciler:
         self._slots: dict[str, _Slot] = {}
         self._leads_since: int | None = None
         self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
+        self._session_keys = SessionKeys(self._configs, worker)
         self._wake = threading.Event()
         self._lock = threading.RLock()
         self._stopping = threading.Event()
@@ -215,6 +217,8 @@ class Reconciler:
         with self._lock:
             leads = self._leads_since is not None
             news = self._advance(stored) if leads else {}
+        if leads:
+            self._session_keys.keep_fresh()
         self._statuses.refresh()  # after the runs: a status topic that cannot be read must not hold them up
         if not leads:
             return

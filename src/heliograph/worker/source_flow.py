@@ -22,7 +22,14 @@ from heliograph.config import keys
 from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.engine.spec import PartitionSpec
-from heliograph.errors import ClusterError, EngineError, FencedError, HeliographError
+from heliograph.errors import (
+    AuthenticationError,
+    ClusterError,
+    ConfigError,
+    EngineError,
+    FencedError,
+    HeliographError,
+)
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
 from heliograph.mirror.assignment import assign, task_count
@@ -331,17 +338,25 @@ class SourceFlow:
         self.status.note_control(f"{TASK_STEP}{task.number}", ())
         self.status.forget_failures(task.tps)
         partitions = self._partition_specs(task, progress)
-        spec = task_spec(self._config, self.flow, task.number, partitions, self._offsets_topic, len(self._tasks))
+        try:  # secrets are resolved here, at each start
+            spec = task_spec(self._config, self.flow, task.number, partitions, self._offsets_topic, len(self._tasks))
+        except ConfigError as error:
+            self._failed(task, str(error))
+            return
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
     def _restart_due_tasks(self) -> tuple[str, ...]:
         now = time.monotonic()
         due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
-        if due:
-            progress = self._progress()
+        try:
+            progress = self._progress() if due else Progress({}, frozenset())
+        except AuthenticationError as error:  # it will not pass by itself at once, as a broker's absence may
             for task in due:
-                self._start(task, progress)
+                self._failed(task, str(error))
+            return ()
+        for task in due:
+            self._start(task, progress)
         return ()
 
     def _retry_failed_partitions(self) -> tuple[str, ...]:

@@ -1,0 +1,65 @@
+"""One connection to REST: uvicorn's, with patience that ends, and with the certificate its client has shown.
+
+Left to itself uvicorn waits for ever for a request whose headers come byte by byte, and for a client that does not
+take its answer. Here headers have `HEADERS_TIMEOUT_S`, and there are only so many connections. The time of a body is
+kept where it is read (`body_reader.py`), the time of the work by the table of routes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+HEADERS_TIMEOUT_S = 30.0
+MOST_CONNECTIONS = 500
+CERTIFICATE = "client_certificate"
+"""The name in a request's state under which its client's certificate is found, as DER."""
+
+
+class RestProtocol(H11Protocol):
+    """A connection."""
+
+    headers_timeout_s = HEADERS_TIMEOUT_S
+    _headers_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+            return
+        secured: Any = transport.get_extra_info("ssl_object")
+        self.app_state = {**self.app_state, CERTIFICATE: secured.getpeercert(True) if secured is not None else None}
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Go on with a request, or begin with the next one."""
+        super().data_received(data)
+        is_serving = self.cycle is not None and not self.cycle.response_complete
+        if is_serving:
+            self._stop_waiting()
+        elif self._headers_due is None and not self.transport.is_closing():
+            self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that has been idle; one that does not take its answer is cut off."""
+        super().timeout_keep_alive_handler()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _await_headers(self) -> None:
+        self._headers_due = self.loop.call_later(self.headers_timeout_s, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._headers_due is not None:
+            self._headers_due.cancel()
+            self._headers_due = None

@@ -1,0 +1,160 @@
+"""Which caller may see and change which connectors: the rules of `heliograph.rest.rules.file`.
+
+    - users: [payments]
+      certificates: ["CN=payments-deploy,O=Example"]
+      see: payments-.*
+      change: [payments-.*, shared-heartbeat]
+      secrets: [/etc/secrets/payments/.*, "env:PAYMENTS_.*"]
+    - users: [platform]
+      change: .*
+      secrets: .*
+      worker: change
+
+Patterns are Java's, as those of topics, and match a whole name. A caller has what all rules that name it give; who is
+named in none is let in nowhere. What may be changed may be seen. `secrets` are the files and variables of the worker's
+machine that a config may name. `worker` is for loggers: `see` or `change`.
+
+Invariant: a rule never looks at whether a connector exists, so no answer can tell that to who may not see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.api.principals import Principal, subject_written
+from heliograph.config.yaml_tree import Tree, parse_yaml
+from heliograph.errors import ConfigError
+from heliograph.mirror.java_regex import JavaRegexError, compile_java
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER = "users", "certificates", "see", "change", "secrets", "worker"
+_FIELDS = (_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER)
+_LARGEST_FILE_CHARACTERS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What one caller may do."""
+
+    sees: tuple[re.Pattern[str], ...] = ()
+    changes: tuple[re.Pattern[str], ...] = ()
+    secrets: tuple[re.Pattern[str], ...] = ()
+    sees_worker: bool = False
+    changes_worker: bool = False
+
+    def may_see(self, connector: str) -> bool:
+        """Whether there is such a connector, to this caller."""
+        return _matches(self.sees, connector) or self.may_change(connector)
+
+    def may_change(self, connector: str) -> bool:
+        """Whether it may be created, changed and deleted."""
+        return _matches(self.changes, connector)
+
+    def may_take(self, source: str) -> bool:
+        """Whether a config may name a file or a variable of the worker's machine."""
+        return ".." not in source.split("/") and _matches(self.secrets, source)
+
+    @property
+    def changes_any(self) -> bool:
+        """Whether the caller has connectors at all to write configs for."""
+        return bool(self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a file."""
+
+    _by_principal: dict[Principal, list[Permissions]] = field(default_factory=dict)
+
+    def permissions(self, principal: Principal) -> Permissions | None:
+        """All that a caller may do; None for one that no rule names."""
+        found = self._by_principal.get(principal)
+        if found is None:
+            return None
+        return Permissions(
+            tuple(pattern for each in found for pattern in each.sees),
+            tuple(pattern for each in found for pattern in each.changes),
+            tuple(pattern for each in found for pattern in each.secrets),
+            any(each.sees_worker for each in found),
+            any(each.changes_worker for each in found),
+        )
+
+
+def parse_rules(text: str, file: str) -> Rules:
+    """The rules of a file's text; raises ConfigError with every problem, each with its line."""
+    if len(text) > _LARGEST_FILE_CHARACTERS:
+        raise ConfigError(f"{file}: this file of rules is too large.")
+    try:
+        documents = parse_yaml(text)
+    except ConfigError as error:
+        raise ConfigError([f"{file}: {problem}" for problem in error.problems]) from None
+    if len(documents) != 1 or documents[0].kind != "list":
+        raise ConfigError(f"{file}: it must be a list of rules, each beginning with '- users:' or '- certificates:'.")
+    by_principal: dict[Principal, list[Permissions]] = {}
+    problems = []
+    for rule in documents[0].items:
+        try:
+            permissions = _permissions(rule)
+            for principal in _principals(rule):
+                by_principal.setdefault(principal, []).append(permissions)
+        except ConfigError as error:
+            problems += [f"{file}: {problem}" for problem in error.problems]
+    if problems:
+        raise ConfigError(problems)
+    return Rules(by_principal)
+
+
+def _matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def _permissions(rule: Tree) -> Permissions:
+    unknown = [tree for name, tree in rule.fields.items() if name not in _FIELDS]
+    if rule.kind != "map" or unknown:
+        found = f"'{unknown[0].path.rpartition('.')[2]}' is" if unknown else "this is"
+        raise ConfigError(f"line {rule.line}: {found} no part of a rule; it has {', '.join(_FIELDS)}.")
+    worker = rule.get(_WORKER)
+    if worker is not None and worker.text not in (_SEE, _CHANGE):
+        raise ConfigError(f"line {worker.line}: {_WORKER}: it must be {_SEE} or {_CHANGE}.")
+    return Permissions(
+        tuple(_patterns(rule, _SEE)),
+        tuple(_patterns(rule, _CHANGE)),
+        tuple(_patterns(rule, _SECRETS)),
+        sees_worker=worker is not None,
+        changes_worker=worker is not None and worker.text == _CHANGE,
+    )
+
+
+def _principals(rule: Tree) -> Iterator[Principal]:
+    users, certificates = list(_texts(rule, _USERS)), list(_texts(rule, _CERTIFICATES))
+    if not users and not certificates:
+        raise ConfigError(f"line {rule.line}: the rule is for nobody; add {_USERS} or {_CERTIFICATES}.")
+    yield from (Principal("user", tree.text) for tree in users)
+    for tree in certificates:
+        try:
+            yield subject_written(tree.text)
+        except ValueError:
+            raise ConfigError(
+                f"line {tree.line}: '{tree.text}' is not the subject of a certificate; write it as CN=orders,O=Example."
+            ) from None
+
+
+def _patterns(rule: Tree, name: str) -> Iterator[re.Pattern[str]]:
+    for tree in _texts(rule, name):
+        try:
+            yield compile_java(tree.text)
+        except JavaRegexError as error:
+            raise ConfigError(f"line {tree.line}: {name}: '{tree.text}' is not a pattern: {error}.") from None
+
+
+def _texts(rule: Tree, name: str) -> Iterator[Tree]:
+    """A text, or each of a list."""
+    found = rule.get(name)
+    for tree in () if found is None else found.items if found.kind == "list" else (found,):
+        if not tree.is_scalar:
+            raise ConfigError(f"line {tree.line}: {name}: it must be a text or a list of texts.")
+        yield tree

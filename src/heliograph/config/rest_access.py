@@ -1,0 +1,110 @@
+"""Who may call REST, from the keys of a file: TLS for `https` listeners, the login, the file of rules.
+
+Two ways of Connect's own are kept. `listeners.https.ssl.*` counts as a whole: where one key of that prefix is set, the
+`ssl.*` of the file are not looked at. And the login is an extension, `BasicAuthSecurityRestExtension`, whose users are
+in a file that the section `KafkaConnect` of a JAAS file names. There is no JVM to give that JAAS file to, so a key or
+the variable `KAFKA_OPTS` names it.
+
+An extension that is not there is refused: it may be the one that was to keep strangers out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from heliograph.config import worker_keys as keys
+from heliograph.config.types import Settings
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from heliograph.config.listeners import Listener
+    from heliograph.config.placeholders import Lookup, Resolver
+
+ClientAuth = Literal["none", "requested", "required"]
+HTTPS_PREFIX = "listeners.https."
+_OWN_KEYS = (
+    keys.SSL_CLIENT_AUTH,
+    keys.REST_EXTENSION_CLASSES,
+    keys.REST_JAAS_CONFIG_FILE,
+    keys.REST_RULES_FILE,
+)
+_BASIC_AUTH = "BasicAuthSecurityRestExtension"
+_BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
+_OPTS_VARIABLE = "KAFKA_OPTS"
+_JAAS_OPTION = re.compile(r"""-Djava\.security\.auth\.login\.config==?("[^"]*"|'[^']*'|\S+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class RestAccess:
+    """What is asked of callers."""
+
+    client_auth: ClientAuth = "none"
+    jaas_file: str = ""
+    rules_file: str = ""
+
+    @property
+    def knows_callers(self) -> bool:
+        """Whether a caller has a name, by a login or by a certificate."""
+        return bool(self.jaas_file) or self.client_auth != "none"
+
+
+def rest_access(
+    raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[Listener], lookup: Lookup
+) -> RestAccess:
+    """What a file asks of those who call REST; raises ConfigError with what cannot be meant."""
+    settings = Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in _OWN_KEYS if row.name in raw})
+    has_https = any(listener.is_https for listener in listeners)
+    client_auth = _client_auth(https_settings(raw, resolver)) if has_https else "none"
+    jaas_file = _jaas_file(settings, lookup) if _has_login(settings) else ""
+    access = RestAccess(client_auth, jaas_file, settings[keys.REST_RULES_FILE])
+    if access.rules_file and not access.knows_callers:
+        raise ConfigError(
+            f"{settings.written_as(keys.REST_RULES_FILE)}: rules need callers with names; add"
+            f" {keys.REST_EXTENSION_CLASSES.name}={_BASIC_AUTH_CLASS}, or https listeners with"
+            f" {keys.SSL_CLIENT_AUTH.name}=required."
+        )
+    return access
+
+
+def https_settings(raw: Mapping[str, str], resolver: Resolver) -> Settings:
+    """The `ssl.*` of https listeners: those behind the prefix if there are any, else those of the file."""
+    prefixed = {key for key in raw if key.startswith(HTTPS_PREFIX)}
+    prefix = HTTPS_PREFIX if prefixed else ""
+    names = prefixed or {key for key in raw if key.startswith("ssl.")}
+    values = {name.removeprefix(prefix): resolver.resolve(name, raw[name]) for name in names}
+    return Settings({**values, "security.protocol": "SSL"}, prefix)
+
+
+def _client_auth(tls: Settings) -> ClientAuth:
+    found = tls[keys.SSL_CLIENT_AUTH]
+    return "required" if found == "required" else "requested" if found == "requested" else "none"
+
+
+def _has_login(settings: Settings) -> bool:
+    classes = settings[keys.REST_EXTENSION_CLASSES]
+    name = settings.written_as(keys.REST_EXTENSION_CLASSES)
+    for class_name in classes:
+        if class_name not in (_BASIC_AUTH_CLASS, _BASIC_AUTH):
+            raise ConfigError(
+                f"{name}: {class_name} is a Java class and cannot be loaded; only {_BASIC_AUTH_CLASS} is there."
+                " If it kept strangers out, use that one; else remove it."
+            )
+    return bool(classes)
+
+
+def _jaas_file(settings: Settings, lookup: Lookup) -> str:
+    given = settings[keys.REST_JAAS_CONFIG_FILE]
+    if given:
+        return given
+    found = _JAAS_OPTION.search(lookup.variable(_OPTS_VARIABLE) or "")
+    if found is None:
+        raise ConfigError(
+            f"{settings.written_as(keys.REST_EXTENSION_CLASSES)}: the login needs a JAAS file with a section"
+            f" KafkaConnect; name it in {keys.REST_JAAS_CONFIG_FILE.name}, or by -Djava.security.auth.login.config in"
+            f" the variable {_OPTS_VARIABLE}."
+        )
+    return found[1].strip("\"'")
