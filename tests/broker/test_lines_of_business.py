@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
 
 from heliograph.cli.machine import MachineLookup
 from heliograph.cli.main import cli
+from heliograph.cli.worker import serving
 from heliograph.config.connector import ConnectorConfig
 from heliograph.config.worker_file import WorkerConfig, load_worker
 from heliograph.errors import BrokerError
@@ -25,8 +28,11 @@ from heliograph.model import AclBinding, CommittedOffset, Flow, TopicPartition
 from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.source_flow import SourceFlow
+from tests.certificates import Authority
 from tests.clients import make_topic, read, write
+from tests.copying import wait_for
 from tests.guarded import PASSWORD, Guarded
+from tests.interop.rest_story import ask
 from tests.least_privilege import listening
 from tests.thread_engine import thread_engine
 
@@ -196,3 +202,72 @@ def test_a_connector_that_reaches_for_the_others_topics_copies_nothing_and_says_
         "'lending' does not show us the topics that begin with 'payments.'; the principal needs READ" in words
         for words in told
     )
+
+
+class Rest:
+    """The worker of the example, asked by users of its REST login."""
+
+    def __init__(self, url: str, authority: Authority) -> None:
+        self._url, self._tls = url, authority.client()
+
+    def ask(self, user: str, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        login = b64encode(f"{user}:{PASSWORD}".encode()).decode()
+        headers = {"authorization": f"Basic {login}", "content-type": "application/json"}
+        sent = None if body is None else json.dumps(body).encode()
+        status, _headers, raw = ask(self._url, method, path, sent, headers, self._tls)
+        return status, json.loads(raw) if raw else None
+
+
+@pytest.fixture
+def rest(replicated: Setup) -> Iterator[Rest]:
+    """The whole worker with TLS, the login and the rules of the example."""
+    folder = replicated.folder
+    authority = Authority(folder)
+    authority.issue("worker")
+    for file in ("rules.yaml", "jaas.conf"):
+        text = (EXAMPLE / file).read_text()
+        (folder / file).write_text(replaced(text, replicated.onprem, replicated.cloud, folder))
+    (folder / "users.properties").write_text("".join(f"{line}={PASSWORD}\n" for line in LINES))
+    text = (folder / "worker.properties").read_text().replace("https://0.0.0.0:8443", "https://127.0.0.1:0")
+    with serving(load_worker(text, MachineLookup()), thread_engine()) as url:
+        found = Rest(url, authority)
+        wait_for(lambda: found.ask("payments", "GET", "/connectors") == (200, []))
+        yield found
+
+
+def test_over_rest_each_line_has_only_its_own_connectors(replicated: Setup, rest: Rest) -> None:
+    for line in LINES:
+        for kind in ("source", "checkpoint"):
+            stored = json.loads((replicated.folder / f"{line}-{kind}.json").read_text())
+            status, told = rest.ask(line, "POST", "/connectors", stored)
+            assert status == 201, told
+        wait_for(lambda line=line: _is_running(rest, line))
+    for line, other in (LINES, LINES[::-1]):
+        assert rest.ask(line, "GET", "/connectors") == (200, [f"{line}-checkpoint", f"{line}-source"])
+        config = rest.ask(line, "GET", f"/connectors/{line}-source/config")[1]
+        del config["name"]
+        for method, path, body in (
+            ("GET", "", None),
+            ("GET", "/config", None),
+            ("GET", "/status", None),
+            ("GET", "/offsets", None),
+            ("PUT", "/config", config),
+            ("PUT", "/pause", None),
+            ("PUT", "/stop", None),
+            ("POST", "/restart", None),
+            ("DELETE", "", None),
+            ("DELETE", "/offsets", None),
+        ):
+            status, told = rest.ask(line, method, f"/connectors/{other}-source{path}", body)
+            assert status in (403, 404), (method, path, told)
+        stolen = {key: value.replace(f"{line}.properties", f"{other}.properties") for key, value in config.items()}
+        status, told = rest.ask(line, "PUT", f"/connectors/{line}-thief/config", stolen)
+        assert status == 403, f"a config may not name the other line's file of secrets: {told}"
+        assert rest.ask(line, "POST", "/connectors", {"name": f"{other}-thief", "config": config})[0] == 403
+    assert rest.ask("stranger", "GET", "/connectors")[0] == 401
+
+
+def _is_running(rest: Rest, line: str) -> bool:
+    status, told = rest.ask(line, "GET", f"/connectors/{line}-source/status")
+    states = [told["connector"]["state"], *(task["state"] for task in told["tasks"])] if status == 200 else []
+    return len(states) > 1 and set(states) == {"RUNNING"}
