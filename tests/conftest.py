@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
 
-settings.register_profile("house", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("house", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("house"), max_examples=int(os.environ.get("EXAMPLES", "5000")))
 settings.load_profile("house")
 os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m")

@@ -142,6 +142,7 @@ def test_a_target_broker_goes_away_in_mid_copy(
     finish(copy, lease, join, RECORDS + 3000)
 
 
+@pytest.mark.slow
 def test_source_and_target_restart_broker_by_broker_under_a_copy(
     three_brokers: EmbeddedCluster, topic: str, alias: str
 ) -> None:

@@ -78,7 +78,7 @@ def test_orders_arrive_at_once_and_a_clean_stop_neither_loses_nor_repeats(
     write(source, topic, ({"value": f"{n}".encode(), "partition": n % 2} for n in range(100)))
     file = write_file(tmp_path, source, target, alias, topic)
     remote = f"{alias}.{topic}"
-    for round_ in range(3):
+    for round_ in range(2):
         with Running(file) as heliograph:
             wait_for(lambda want=(round_ + 1) * 101 - 1: count(target, remote) >= want, 90)
             seconds = one_record_through(source, target, topic, remote)
