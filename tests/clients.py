@@ -36,9 +36,7 @@ def make_topic(cluster: EmbeddedCluster, topic: str, partitions: int = 2, factor
     admin = admin_of(cluster)
     named = tuple((name.replace("_", "."), value) for name, value in configs.items())
     wanted, deadline = [CreateTopic(topic, partitions, factor, named)], time.monotonic() + 30
-    while refused := admin.create_topics(
-        wanted
-    ):  # an old broker answers before its cluster counts it as one of its own
+    while refused := admin.create_topics(wanted):  # an old broker answers before its cluster counts it
         is_early = refused[topic].code == INVALID_REPLICATION_FACTOR and factor <= len(cluster.brokers)
         assert is_early and time.monotonic() < deadline, str(refused[topic])
         time.sleep(0.2)
