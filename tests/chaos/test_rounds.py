@@ -9,7 +9,7 @@ import pytest
 from heliograph.wire.forward import warm_up
 from tests.chaos.rounds import Arena, arena
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SEED = 7
 SECONDS = 15
@@ -29,6 +29,7 @@ def test_with_exactly_once_both_sides_are_equal_after_a_round_of_faults(clusters
     assert (outcome.lost, outcome.out_of_order, outcome.duplicates, outcome.strangers) == (0, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_without_it_nothing_is_lost_and_order_is_kept_in_a_round_of_faults(clusters: Arena) -> None:
     outcome = clusters.play(SEED, exactly_once=False, seconds=SECONDS)
     print(outcome, dict(outcome.faults), outcome.notes)
