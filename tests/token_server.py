@@ -88,7 +88,7 @@ def token_server(pem: Path | None = None) -> Iterator[TokenServer]:
             context.load_cert_chain(pem)
             server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         tokens.url = f"{'http' if pem is None else 'https'}://127.0.0.1:{server.server_address[1]}/token"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield tokens
         finally:

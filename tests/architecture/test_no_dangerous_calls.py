@@ -87,9 +87,9 @@ def tells_a_type(test: ast.expr) -> bool:
     return False
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
-def test_no_file_does_what_outsiders_could_use(file: Path) -> None:
-    assert list(dangers(ast.parse(file.read_text()))) == []
+def test_no_file_does_what_outsiders_could_use() -> None:
+    assert len(FILES) > 100
+    assert [f"{file}: {danger}" for file in FILES for danger in dangers(ast.parse(file.read_text()))] == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -22,6 +21,7 @@ from typing import Self
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.jars import connect_jars, ensure_jars
 from heliograph.embedded.java import java_command
+from heliograph.embedded.ports import free_ports
 from tests.interop.java_mm2 import LOG_CONFIG
 
 _HEAP = ("-Xms128M", "-Xmx512M")
@@ -31,8 +31,7 @@ _STOP_TIMEOUT_S = 60.0
 
 def free_port() -> int:
     """A port nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    return free_ports(1)[0]
 
 
 def worker_lines(cluster: EmbeddedCluster, port: int, group: str) -> list[str]:

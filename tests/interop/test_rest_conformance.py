@@ -12,15 +12,15 @@ from tests.interop.java_connect import JavaConnect
 from tests.interop.record_connect_rest import recorded
 from tests.interop.rest_story import differences, tell
 
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-@pytest.mark.broker
+
 def test_java_answers_as_it_was_recorded(target: EmbeddedCluster, tmp_path: Path) -> None:
     with JavaConnect.on(target, tmp_path, group="rest-conformance") as connect:
         told = tell(connect.wait_until_ready().url, target.bootstrap)
     assert differences(recorded(), told) == {}
 
 
-@pytest.mark.spark
 def test_our_worker_answers_as_java_does(target: EmbeddedCluster, alias: str, tmp_path: Path) -> None:
     port = free_port()
     with RunningWorker(worker_file(tmp_path, target, f"{alias}-rest", port), port) as worker:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
+from heliograph.embedded.ports import free_ports
 from tests.running import run
 
 pytestmark = pytest.mark.spark
@@ -32,8 +32,7 @@ def refused(tmp_path: Path, text: str | None, **variables: str) -> str:
 
 
 def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return free_ports(1)[0]
 
 
 @pytest.mark.parametrize(

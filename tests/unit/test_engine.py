@@ -25,16 +25,16 @@ class BusySpark:
     """A context whose slots are all taken: a job waits until its group is cancelled."""
 
     def __init__(self) -> None:
-        self.groups: list[str] = []
-        self._cancelled = threading.Event()
+        self.cancelled: dict[str, threading.Event] = {}
+        self._of_thread = threading.local()
 
     def setJobGroup(self, group: str, _description: str, *, interruptOnCancel: bool) -> None:  # noqa: N802, N803
         assert interruptOnCancel
-        self.groups.append(group)
+        self._of_thread.group = group
+        self.cancelled[group] = threading.Event()
 
     def cancelJobGroup(self, group: str) -> None:  # noqa: N802
-        assert group in self.groups
-        self._cancelled.set()
+        self.cancelled[group].set()
 
     def parallelize(self, _data: list[int], _slices: int) -> BusySpark:
         return self
@@ -43,7 +43,7 @@ class BusySpark:
         return self
 
     def collect(self) -> list[str]:
-        assert self._cancelled.wait(30)
+        assert self.cancelled[self._of_thread.group].wait(30)
         raise RuntimeError("Job 0 cancelled")
 
 
@@ -56,9 +56,28 @@ def test_a_task_that_waits_for_a_slot_is_taken_back_when_it_is_stopped(monkeypat
     first = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     second = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     engine.stop(first, "it is paused")
-    assert [ends.get(timeout=30).error for _end in range(1)] == [None]
-    assert len(set(spark.groups)) == 2, "no two starts share a group of jobs"
+    assert ends.get(timeout=30) == TaskEnd(first.spec)
     engine.stop(second, "it is paused")
+    assert ends.get(timeout=30) == TaskEnd(second.spec)
+    assert len(spark.cancelled) == 2, "no two starts share a group of jobs"
+    engine.close()
+
+
+def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
+    spark, is_up = BusySpark(), threading.Event()
+
+    def context() -> BusySpark:
+        assert is_up.wait(30)
+        return spark
+
+    driver = SimpleNamespace(context=context, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    engine.stop(task, "it is paused")
+    is_up.set()
+    assert ends.get(timeout=30) == TaskEnd(task.spec)
     engine.close()
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from heliograph.embedded.ports import free_ports
 from heliograph.engine.lease import LeaseClient, LeaseServer, encode_assignment
 from heliograph.engine.lease_channel import Channel, NotOurPeerError, introduce, welcome
 from heliograph.engine.report import PartitionReport, TaskReport
@@ -95,8 +96,7 @@ def lost(client: LeaseClient) -> str | None:
 
 
 def test_a_task_whose_driver_is_gone_ends_itself_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        address = Address("127.0.0.1", closed.getsockname()[1])
+    address = Address("127.0.0.1", free_ports(1)[0])
     client = LeaseClient(LeaseSpec(address, "x", 60_000), "task-0", 1)
     assert "the driver is gone" in eventually(lambda: lost(client))
 

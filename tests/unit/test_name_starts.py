@@ -61,14 +61,18 @@ def test_patterns_as_names(patterns: list[str], names: tuple[Names, ...]) -> Non
     assert names_of(patterns) == names
 
 
+# Nothing that repeats is repeated again: Python's matching of such patterns takes for ever.
 _literals = st.text("abx-_", min_size=1, max_size=3)
 _atoms = st.one_of(
     _literals,
-    st.sampled_from(["(?:.*)", "\\.", "[ab]", "[a-c]", "(?:a|b)", "(x|y-)", "\\d", "\\Qa.b\\E", "(?=a)", "^", "$"]),
+    st.sampled_from(["\\.", "[ab]", "[a-c]", "(?:a|b)", "(x|y-)", "\\d", "\\Qa.b\\E", "(?=a)", "^", "$"]),
 )
-_quantified = st.builds(str.__add__, _atoms, st.sampled_from(["", "", "", "?", "+", "*", "{0,2}"]))
+_quantified = st.one_of(
+    st.just("(?:.*)"), st.builds(str.__add__, _atoms, st.sampled_from(["", "", "", "?", "+", "*", "{0,2}"]))
+)
 _sequences = st.lists(_quantified, min_size=1, max_size=4).map("".join)
-_grouped = st.one_of(_sequences, _sequences.map(lambda text: f"({text})?"), _sequences.map(lambda text: f"(?:{text})+"))
+_repeated = st.lists(_atoms, min_size=1, max_size=4).map(lambda atoms: f"(?:{''.join(atoms)})+")
+_grouped = st.one_of(_sequences, _sequences.map(lambda text: f"({text})?"), _repeated)
 _patterns = st.lists(_grouped, min_size=1, max_size=3).map("|".join)
 
 

@@ -12,6 +12,7 @@ from heliograph.api import signed_principal
 from heliograph.api.principals import Principal
 from heliograph.api.routes import ROUTES
 from heliograph.api.signed_principal import HEADER, sign
+from heliograph.embedded.ports import free_ports
 from heliograph.worker.connect_errors import NO_LEADER
 from tests.certificates import Authority, subject
 from tests.fake_herder import FakeHerder
@@ -74,8 +75,7 @@ def test_without_a_leader_the_client_is_told_to_come_again() -> None:
 
 
 def test_a_leader_that_does_not_answer_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    (port,) = free_ports(1)
     with rest_worker() as worker:
         worker.herder.leader = f"http://127.0.0.1:{port}/"
         reply = worker.ask("GET", "/connectors")

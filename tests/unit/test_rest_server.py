@@ -15,6 +15,7 @@ from heliograph.api.exchange import Worker
 from heliograph.api.routes import ROUTES
 from heliograph.api.server import RestServer
 from heliograph.config.listeners import Listener
+from heliograph.embedded.ports import free_ports
 from heliograph.errors import HeliographError
 from heliograph.worker.log_levels import LogLevels
 from tests.fake_herder import FakeHerder
@@ -27,7 +28,8 @@ def server(*listeners: Listener, herder: FakeHerder | None = None) -> RestServer
 
 
 def test_every_listener_is_served_and_released() -> None:
-    rest = server(Listener("127.0.0.1", 0), Listener("localhost", 0))
+    one, another = free_ports(2)  # not of the system, who gives those away again at once
+    rest = server(Listener("127.0.0.1", one), Listener("localhost", another))
     rest.start()
     urls = [listener.url for listener in rest.listeners]
     assert rest.url == urls[0]

@@ -104,17 +104,21 @@ class SparkEngine:
         """
         task.stop_reason = reason
         if not task.has_reported:
-            waiting = threading.Timer(_SILENCE_S, self._cancel_silent, (task,))
-            waiting.daemon = True
-            waiting.start()
+            self._cancel_later(task)
+
+    def _cancel_later(self, task: RunningTask) -> None:
+        waiting = threading.Timer(_SILENCE_S, self._cancel_silent, (task,))
+        waiting.daemon = True
+        waiting.start()
 
     def _cancel_silent(self, task: RunningTask) -> None:
         with self._lock:
             is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
-            task.is_cancelled = is_there and not task.has_reported
-        if task.is_cancelled:
+            task.is_cancelled |= is_there and not task.has_reported
+        if is_there and task.is_cancelled:
             with suppress(Exception):  # Spark that is gone has no job either
                 self._driver.context().cancelJobGroup(_job_group(task.spec))
+            self._cancel_later(task)  # its thread may be about to hand in the job
 
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
@@ -137,6 +141,8 @@ class SparkEngine:
             if task.is_cancelled:
                 return TaskEnd(spec)
             return TaskEnd(spec, error=f"Spark lost the task: {what_spark_says(error)}")
+        if "error" in outcome and task.is_cancelled:
+            return TaskEnd(spec)
         if "error" in outcome:
             is_fenced = bool(outcome.get("fenced"))
             return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)

@@ -88,7 +88,7 @@ class LeaseServer:
         self._meeting = threading.Lock()
         self._server = Server((host, 0), Handler)
         self.address = Address(host, int(self._server.server_address[1]))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="leases", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="leases", daemon=True)
         self._thread.start()
 
     def _serve(self, sock: socket.socket) -> None:
