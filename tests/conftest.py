@@ -13,8 +13,6 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
-from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-
 settings.register_profile("house", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("house"), max_examples=int(os.environ.get("EXAMPLES", "5000")))
 settings.load_profile("house")
@@ -24,6 +22,9 @@ os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m")
 _ROOT = Path(__file__).parents[1]
 _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((_ROOT / "src/heliograph/wire").glob("*.py"))))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
+
+from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
+from heliograph.wire.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
 # Compaction, and the end of a quota's window, shall come within a test's patience.
@@ -57,8 +58,15 @@ _NEEDED_BYTES = 8 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let brokers keep their data in memory where there is enough: they wait for disks more than for anything else."""
-    if config.option.basetemp or hasattr(config, "workerinput") or not _MEMORY.is_dir():
+    """Let brokers keep their data in memory where there is enough: they wait for disks more than for anything else.
+
+    Compile the kernels before there are several of us to do it at the same time.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    if not Path(os.environ["NUMBA_CACHE_DIR"]).is_dir():
+        warm_up()
+    if config.option.basetemp or not _MEMORY.is_dir():
         return
     if psutil.virtual_memory().available > _NEEDED_BYTES and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES:
         config.option.basetemp = f"{_MEMORY}/heliograph-tests-{os.getpid()}"

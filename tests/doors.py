@@ -10,6 +10,9 @@ from unittest import mock
 
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -132,6 +135,22 @@ class Doors:
         security = make_security(Settings(self.keys(door, *parts), f"{alias}."), alias)
         return ClusterSpec(alias, (Address(host, int(port)),), security, 10_000)
 
+    @contextmanager
+    def showing(self, door: str, store: Path) -> Iterator[None]:
+        """Meanwhile the broker shows another certificate at a door."""
+        name = f"listener.name.{door.lower()}.ssl.keystore.location"
+        self._alter(ConfigEntry(name, str(store), incremental_operation=AlterConfigOpType.SET))
+        try:
+            yield
+        finally:
+            self._alter(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE))
+
+    def _alter(self, entry: ConfigEntry) -> None:
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        (broker,) = admin.list_topics(timeout=30).brokers
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(broker), incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
     def set_password(self, password: str, user: str = "mirror") -> None:
         """Of both SCRAM mechanisms."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
@@ -158,6 +177,8 @@ def doors(name: str, made: World) -> Iterator[Doors]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(made.folder / "ca.pem"),
         "listener.name.mtls.ssl.client.auth": "required",
+        "ssl.allow.dn.changes": "true",
+        "ssl.allow.san.changes": "true",
         "listener.name.short.connections.max.reauth.ms": str(SESSION_MS),
     }
     for door, (protocol, store) in DOORS.items():

@@ -15,10 +15,13 @@ from heliograph.kafka.acl_admin import topic_acls
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.model import TopicPartition
 from heliograph.worker.flow_plan import plan_flow
+from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.source_state import source_state
 from tests.clients import read
 from tests.copying import wait_for
 from tests.guarded import Guarded
 from tests.least_privilege import OTHERS, RECORDS, GuardedFlow, words_for
+from tests.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 
@@ -134,6 +137,37 @@ def test_a_missing_transactional_id_is_named(here: Guarded, there: Guarded, tmp_
     kinds = [grant.fields["resource_type"] for grant in flow.printed]
     (words, *_more) = without(flow, kinds.index("TRANSACTIONAL_ID"))
     assert f"WRITE and DESCRIBE on the transactional id {flow.source}-mm2-MirrorSourceConnector-" in words
+
+
+def states_of(flow: SourceFlow) -> list[tuple[str, str | None]]:
+    return [source_state(flow), *((task.state, task.trace) for task in flow.task_states)]
+
+
+@pytest.mark.parametrize("operation", ["READ", "WRITE"])
+def test_a_flow_goes_on_by_itself_once_it_has_what_was_missing(
+    here: Guarded, there: Guarded, tmp_path: Path, operation: str
+) -> None:
+    flow = new_flow(here, there, tmp_path, "heliograph.restart.backoff.max.ms=200")
+    flow.prepare()
+    cluster, topic = (flow.source, flow.topic) if operation == "READ" else (flow.target, flow.remote)
+    (missing,) = [
+        grant
+        for grant in flow.printed
+        if (grant.cluster, grant.fields["resource_type"], grant.fields["operation"]) == (cluster, "TOPIC", operation)
+        and topic.startswith(grant.fields["resource_name"])
+    ]
+    flow.grant([grant for grant in flow.printed if grant != missing])
+    running = SourceFlow(flow.config, flow.flow, thread_engine(), flow_count=1, keeps_trying=True)
+    running.start()
+    try:
+        wait_for(lambda: "FAILED" in dict(states_of(running)))
+        assert words_for(missing).search(dict(states_of(running))["FAILED"] or "")
+        flow.grant([missing])
+        wait_for(lambda: running.status.totals[0] == RECORDS)
+        wait_for(lambda: dict(states_of(running)) == {"RUNNING": None})
+    finally:
+        running.stop()
+        assert running.join(60)
 
 
 def test_a_plan_warns_about_what_is_missing(here: Guarded, there: Guarded, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -20,7 +20,7 @@ from heliograph.worker.flow_tasks import TaskState
 from heliograph.worker.source_flow import SourceFlow
 from tests.clients import make_topic, read, write
 from tests.copying import Copy, HandLease, run_in_background, wait_for
-from tests.doors import PASSWORD, SCRAM, Doors, World, doors, world
+from tests.doors import PASSWORD, PLAIN, SCRAM, Doors, World, doors, world
 from tests.stores import Authority
 from tests.thread_engine import ThreadEngine
 
@@ -216,12 +216,12 @@ def running_flow(lab: Lab, alias: str, topic: str, *lines: str) -> Iterator[Sour
         f"{alias}->target.topics = {topic}",
         "heartbeats.replication.enabled = false",
         "emit.offset-syncs.enabled = false",
-        "heliograph.restart.backoff.max.ms = 1000",
+        "heliograph.restart.backoff.max.ms = 500",
         "tasks.max = 1",
         *lines,
     )
     config = load("\n".join(text), MachineLookup())
-    flow = SourceFlow(config, config.flows[0], cast("SparkEngine", ThreadEngine()), flow_count=1)
+    flow = SourceFlow(config, config.flows[0], cast("SparkEngine", ThreadEngine()), flow_count=1, keeps_trying=True)
     flow.start()
     try:
         yield flow
@@ -257,6 +257,57 @@ def test_a_password_that_changes_fails_the_task_until_the_file_has_the_new_one(
         write(lab.north.cluster, topic, [{"value": b"after", "partition": 0}])
         wait_for(lambda: flow.status.totals[0] >= 2)
     assert [seen.value for seen in read(lab.south.cluster, f"{alias}.{topic}", 2)[0]] == [b"before", b"after"]
+
+
+def assert_copied_once_mended(flow: SourceFlow, why: str, mend: AbstractContextManager[object]) -> None:
+    """A flow of one record: FAILED, with one sentence; RUNNING without being asked to."""
+    wait_for(lambda: flow.status.state == "FAILED")
+    assert str(flow.error).startswith(f"The cluster '{flow.flow.source}' cannot be used: ")
+    assert why in str(flow.error)
+    assert "canary" not in str(flow.error)
+    with mend:
+        wait_for(lambda: flow.status.state == "RUNNING")
+        assert flow.error is None
+        wait_for(lambda: flow.status.totals[0] == 1)
+
+
+@pytest.mark.parametrize(
+    ("door", "why"), [("EXPIRED", "certificate has expired"), ("ELSEWHERE", "certificate is not valid for '127.0.0.1'")]
+)
+def test_a_flow_begins_once_its_broker_shows_a_certificate_that_holds(
+    lab: Lab, door: str, why: str, alias: str, topic: str
+) -> None:
+    make_topic(lab.north.cluster, topic)
+    write(lab.north.cluster, topic, [{"value": b"x", "partition": 0}])
+    keys = lab.north.keys(door, lab.world.trusted())
+    with running_flow(lab, alias, topic, *(f"{alias}.{name} = {value}" for name, value in keys.items())) as flow:
+        assert_copied_once_mended(flow, why, lab.north.showing(door, lab.world.folder / "broker.pem"))
+
+
+@pytest.mark.parametrize("what", ["truststore", "password"])
+def test_a_flow_begins_once_its_files_are_right(lab: Lab, what: str, alias: str, topic: str, tmp_path: Path) -> None:
+    make_topic(lab.north.cluster, topic)
+    write(lab.north.cluster, topic, [{"value": b"x", "partition": 0}])
+    authority = lab.world.authority if what == "password" else Authority("stranger")
+    trusted = authority.pem_file(tmp_path / "ca.pem")
+    secret = tmp_path / "secret.properties"
+    secret.write_text(f"password={PASSWORD if what == 'truststore' else 'wrong-canary'}\n")
+    login = {
+        "ssl.truststore.location": str(trusted),
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN} username="mirror" password="${{file:{secret}:password}}";',
+    }
+    keys = lab.north.keys("SASL_SSL", login)
+
+    @contextmanager
+    def mended() -> Iterator[None]:
+        lab.world.authority.pem_file(trusted)
+        secret.write_text(f"password={PASSWORD}\n")
+        yield
+
+    why = f"must be in {alias}.ssl.truststore.location" if what == "truststore" else f"of {alias}.sasl.jaas.config"
+    with running_flow(lab, alias, topic, *(f"{alias}.{name} = {value}" for name, value in keys.items())) as flow:
+        assert_copied_once_mended(flow, why, mended())
 
 
 def test_a_truststore_that_is_renewed_on_disk_is_used_by_the_next_connection(lab: Lab, tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench.proxy import running_proxy
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.ports import free_ports
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.topic_log import read_topic
 from heliograph.model import CommittedOffset, TopicPartition
@@ -81,6 +83,23 @@ def test_a_chain_and_a_fan_in_bring_each_record_by_every_way_once(
     mine = {name for name in topics_of(third) if name.endswith(topic)}
     assert mine == {f"{a}.{topic}", f"{b}.{topic}", f"{b}.{a}.{topic}"}
     assert {name for name in topics_of(source) if name.endswith(topic)} == {topic}
+
+
+def test_a_cluster_that_is_away_holds_up_only_its_own_flows(
+    source: EmbeddedCluster, target: EmbeddedCluster, third: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    a, z, c = (f"{alias}{letter}" for letter in "azc")
+    fill(source, topic, "a")
+    fill(target, topic, "z")
+    (port,) = free_ports(1)
+    lines = (f"topics = {topic}", f"{z}.bootstrap.servers = 127.0.0.1:{port}", "heliograph.connect.timeout.ms = 1000")
+    file = file_of(tmp_path, {a: source, z: target, c: third}, [f"{a}->{c}", f"{z}->{c}"], *lines)
+    with Running(file) as running:
+        wait_for(lambda: is_equal(source, topic, third, f"{a}.{topic}"), 90)
+        wait_for(lambda: f"{z}->{c}: cannot begin: The cluster '{z}' did not answer" in running.output())
+        with running_proxy(port, int(target.bootstrap.rpartition(":")[2]), 0):
+            wait_for(lambda: is_equal(target, topic, third, f"{z}.{topic}"))
+            assert running.stop() == 0, running.output()
 
 
 def test_only_the_flows_into_the_clusters_asked_for_run(

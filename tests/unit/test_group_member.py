@@ -143,8 +143,10 @@ def test_a_silent_coordinator_ends_the_lead_and_its_word_brings_it_back(
     assert worker.member.leader_url is None
     cluster.release(HeartbeatRequest)
     wait_for(lambda: worker.member.is_leader)
-    wait_for(lambda: worker.told == [leading(1), Standing(), leading(1)])
-    assert len(cluster.requests(JoinGroupRequest)) == 1
+    wait_for(lambda: len(worker.told) == 3)
+    # On a machine so slow that the session has ended meanwhile it had to join again.
+    generation = len(cluster.requests(JoinGroupRequest))
+    assert worker.told == [leading(1), Standing(), leading(generation)]
 
 
 def test_a_heartbeat_follows_a_coordinator_that_moves(cluster: ScriptedCluster, worker: Worker) -> None:

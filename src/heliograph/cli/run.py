@@ -24,7 +24,8 @@ from heliograph.errors import ConfigError, EngineError
 from heliograph.wire.forward import warm_up
 from heliograph.worker.checks import examine_all
 from heliograph.worker.control import Control
-from heliograph.worker.source_flow import TASK_STEP, TOPICS_STEP, SourceFlow
+from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.source_state import TASK_STEP, SourceStep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,10 @@ def run(
     driver = SparkDriver(spark)
     first = config.settings(config.flows[0])
     engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
-    flows = [SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once) for flow in config.flows]
+    flows = [
+        SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once, keeps_trying=not once)
+        for flow in config.flows
+    ]
     control = Control(config, {flow.flow: flow.status for flow in flows})
     log.info(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
@@ -159,12 +163,12 @@ def stop_on_signals() -> threading.Event:
 
 
 def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver) -> None:
-    """Show the flows until they end, one fails to begin, or a signal comes."""
+    """Show the flows until they end, none of them can begin, or a signal comes."""
     while not stopping.wait(_POLL_S) and any(not flow.join(0) for flow in flows):
         screen.show([flow.status for flow in flows])
         if driver.error is not None:
             raise EngineError(str(driver.error))
-        if any(flow.error for flow in flows):
+        if all(flow.error for flow in flows):
             return
     screen.show([flow.status for flow in flows])
     if stopping.is_set():
@@ -210,6 +214,6 @@ def _summary(flows: list[SourceFlow]) -> int:
             for trouble in troubles:
                 click.echo(f"error: {flow.flow}: {trouble}", err=True)
             # A topic that could not be made was not copied either, nor what a given-up task had to copy.
-            if step == TOPICS_STEP or step.startswith(TASK_STEP):
+            if step == SourceStep.TOPICS or step.startswith(TASK_STEP):
                 code = code or EXIT_PARTITIONS_FAILED
     return code

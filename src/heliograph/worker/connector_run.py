@@ -17,6 +17,7 @@ from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.source_state import source_state
 from heliograph.worker.task_configs import task_configs
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class ConnectorRun:
         if self.error is not None:
             return RunState("FAILED", self.error, ())
         if self._flow is not None:
-            return RunState("RUNNING", None, tuple((task.state, task.trace) for task in self._flow.task_states))
+            tasks = tuple((task.state, task.trace) for task in self._flow.task_states)
+            return RunState(*source_state(self._flow), tasks)
         if self._loop is not None:
             troubles = [words for step in self._troubles.values() for words in step]
             return RunState("RUNNING", None, (("FAILED", "\n".join(troubles)) if troubles else ("RUNNING", None),))

@@ -18,6 +18,7 @@ from heliograph.config.redaction import redact
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
+from heliograph.worker.source_state import source_state
 from heliograph.worker.task_configs import task_configs
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from heliograph.worker.heartbeat import HeartbeatSource
     from heliograph.worker.log_levels import LogLevels
     from heliograph.worker.source_flow import SourceFlow
-
-_STATES: dict[str, State] = {"STARTING": "UNASSIGNED", "RUNNING": "RUNNING", "FAILED": "FAILED"}  # else it has ended
 
 
 class _Part(NamedTuple):
@@ -100,8 +99,8 @@ class FileHerder:
             return ConnectorStatus(name, "RUNNING", self.worker_id, self._loop_tasks(kind, flow))
         running = self._flows[flow]
         tasks = [TaskStatus(task.number, task.state, self.worker_id, task.trace) for task in running.task_states]
-        trace = None if running.error is None else str(running.error)
-        return ConnectorStatus(name, _STATES.get(running.status.state, "STOPPED"), self.worker_id, tuple(tasks), trace)
+        state, trace = source_state(running)
+        return ConnectorStatus(name, state, self.worker_id, tuple(tasks), trace)
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
         """The config of each task."""

@@ -165,7 +165,7 @@ class Reconciler:
                 state: RunState | None = _restart_all(slot, told)
             elif only_failed:
                 failed = [number for number, (word, _trace) in enumerate(told.tasks) if word == "FAILED"]
-                state = _restart_tasks(slot, told, failed) if include_tasks and failed else None
+                state = _restart_tasks(slot, told, failed) if include_tasks and failed else _look_again(slot, told)
             elif slot.run is not None and slot.run.look_again():
                 state = RunState("RESTARTING", None, told.tasks)
             else:
@@ -365,6 +365,13 @@ def _restart_all(slot: _Slot, told: RunState) -> RunState:
     _retire(slot)
     _forgive(slot)
     return RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in told.tasks))
+
+
+def _look_again(slot: _Slot, told: RunState) -> RunState | None:
+    """A connector that finds nothing to do because of some trouble: it looks again at once."""
+    if told.state != "FAILED" or slot.run is None or not slot.run.look_again():
+        return None
+    return RunState("RESTARTING", None, told.tasks)
 
 
 def _restart_tasks(slot: _Slot, told: RunState, numbers: list[int]) -> RunState:

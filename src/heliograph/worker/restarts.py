@@ -12,9 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import keys
+from heliograph.errors import ClusterError
 from heliograph.kafka.backoff import Backoff
 
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
     from heliograph.config.types import Settings
 
 _FIRST_S = 0.5
@@ -32,6 +36,9 @@ class RestartLimits(NamedTuple):
     def of(cls, settings: Settings) -> RestartLimits:
         """As the settings say."""
         return cls(settings[keys.RESTART_BACKOFF_MAX_MS] / 1000, settings[keys.RESTART_ATTEMPTS_MAX])
+
+
+NO_RESTARTS = RestartLimits(0.0, 0)
 
 
 class Restarts:
@@ -57,3 +64,24 @@ class Restarts:
     def forgive(self) -> None:
         """Count anew: somebody has asked for it, or has changed something."""
         self._backoff.reset()
+
+
+def keep_trying(
+    step: Callable[[], None],
+    limits: RestartLimits,
+    stopping: threading.Event,
+    on_failure: Callable[[ClusterError], None],
+) -> None:
+    """Do a step until its clusters let it, or the end is wanted; raises where it may not be tried again."""
+    restarts = Restarts(limits)
+    while not stopping.is_set():
+        try:
+            step()
+        except ClusterError as error:
+            pause_s = restarts.pause_s()
+            if pause_s is None:
+                raise
+            on_failure(error)
+            stopping.wait(pause_s)
+        else:
+            return

@@ -2,7 +2,8 @@
 
 One thread per flow. Tasks run elsewhere and speak through a queue: an ended task is started again with back-off, from
 the offsets committed on the target. A new topic or partition is given to a running task; the others notice nothing.
-What others want of the flow while it runs comes through the same queue.
+A flow that cannot begin is FAILED, and tried again with back-off where nobody else does it. What others want of the
+flow while it runs comes through the same queue.
 
 Invariant: a partition is in at most one running task, and a task is started again only after its predecessor has ended.
 """
@@ -21,7 +22,6 @@ from heliograph.config import keys
 from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress, read_progress
-from heliograph.engine.spec import PartitionSpec
 from heliograph.errors import AuthenticationError, ClusterError, ConfigError, EngineError, FencedError, HeliographError
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
@@ -33,11 +33,12 @@ from heliograph.worker.clusters import Written, fetch_limits, make_admin
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.flow_tasks import FlowTask, TaskState
 from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs_topic
-from heliograph.worker.restarts import RestartLimits
+from heliograph.worker.restarts import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
+from heliograph.worker.source_state import TASK_STEP, SourceStep
 from heliograph.worker.status import FlowStatus
-from heliograph.worker.task_spec import task_spec
+from heliograph.worker.task_spec import partition_specs, task_spec
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
 if TYPE_CHECKING:
@@ -46,15 +47,12 @@ if TYPE_CHECKING:
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.engine.report import TaskReport
-    from heliograph.engine.spec import TaskSpec
+    from heliograph.engine.spec import PartitionSpec, TaskSpec
     from heliograph.model import Flow
     from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
 
-TOPICS_STEP = "topics"
-TASK_STEP = "task "
-_SYNCS_STEP = "offset syncs"
 _STOP_TIMEOUT_S = 40.0
 _TRY_AGAIN_S = 30.0
 _DAY_S = 86_400.0
@@ -72,6 +70,7 @@ class SourceFlow:
         *,
         flow_count: int,
         once: bool = False,
+        keeps_trying: bool = False,
     ) -> None:
         self.flow = flow
         self.status = FlowStatus(flow)
@@ -79,6 +78,7 @@ class SourceFlow:
         self._engine = engine
         self._flow_count = flow_count
         self._once = once
+        self._keeps_trying = keeps_trying
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
@@ -168,7 +168,7 @@ class SourceFlow:
             task.limit(self._limits)
         self._schedule.clear()
         self._plan_repeated_steps()
-        self._try_control(TOPICS_STEP, self._refresh)
+        self._try_control(SourceStep.TOPICS, self._refresh)
 
     def _restart_by_hand(self, number: int) -> None:
         for task in self._tasks:
@@ -184,12 +184,8 @@ class SourceFlow:
 
     def _run(self) -> None:
         try:
-            self._reach_clusters()
-            with self._beginning:
-                if self._stopping.is_set():
-                    return
-                self._has_touched = True
-            self._begin()
+            limits = self._limits if self._keeps_trying else NO_RESTARTS
+            keep_trying(self._reach_and_begin, limits, self._stopping, self._cannot_begin)
             while not self._is_over():
                 self._wait_and_serve()
             self._end()
@@ -202,6 +198,23 @@ class SourceFlow:
             self._source.close()
             self._written.close()
 
+    def _reach_and_begin(self) -> None:
+        self._reach_clusters()
+        with self._beginning:
+            if self._stopping.is_set():
+                return
+            self._has_touched = True
+        self._begin()
+        self.error = None
+        self.status.note_control(SourceStep.START, ())
+
+    def _cannot_begin(self, error: ClusterError) -> None:
+        self.error = error
+        self.status.state = "FAILED"
+        self._tasks = []  # none of them was started: that is the last thing a beginning does
+        if self.status.note_control(SourceStep.START, (str(error),)):
+            log.error("%s: cannot begin: %s (will be tried again)", self.flow, str(error).rstrip("."))
+
     def _reach_clusters(self) -> None:
         timeout_s = self._settings[keys.CONNECT_TIMEOUT_MS] / 1000
         for client in (self._source, *self._written.clients):
@@ -209,14 +222,13 @@ class SourceFlow:
 
     def _begin(self) -> None:
         self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
-        if self._settings[
-            keys.EMIT_OFFSET_SYNCS_ENABLED
-        ]:  # copying goes on without; the tasks say what they cannot write
-            self._try_control(_SYNCS_STEP, self._ensure_offset_syncs_topic)
+        # Copying goes on without syncs; the tasks say what they cannot write.
+        if self._settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+            self._try_control(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
         if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self._replicated = self._sync_topics()
-        self._tell_troubles(TOPICS_STEP, self._replicated.troubles)
+        self._tell_troubles(SourceStep.TOPICS, self._replicated.troubles)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
             self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
@@ -235,16 +247,16 @@ class SourceFlow:
         settings, clusters = self._settings, (self._source, self._target)
         if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
             acls = AclSync(self._rules, *clusters)
-            self._schedule.repeat("ACLs", acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
+            self._schedule.repeat(SourceStep.ACLS, acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
         if settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             configs = ConfigSync(self._rules, *clusters)
-            self._schedule.repeat("configs", configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
+            self._schedule.repeat(SourceStep.CONFIGS, configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
-            self._schedule.repeat(TOPICS_STEP, self._refresh, interval_s, first_in_s=interval_s)
+            self._schedule.repeat(SourceStep.TOPICS, self._refresh, interval_s, first_in_s=interval_s)
         if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            first_in_s = _TRY_AGAIN_S if _SYNCS_STEP in self.status.control_troubles else _DAY_S
-            self._schedule.repeat(_SYNCS_STEP, self._ensure_offset_syncs_topic, _DAY_S, first_in_s=first_in_s)
+            first_in_s = _TRY_AGAIN_S if SourceStep.SYNCS in self.status.control_troubles else _DAY_S
+            self._schedule.repeat(SourceStep.SYNCS, self._ensure_offset_syncs_topic, _DAY_S, first_in_s=first_in_s)
         if not self._once:
             self._schedule.repeat("failed partitions", self._retry_failed_partitions, _FAILED_PARTITIONS_S)
 
@@ -259,7 +271,7 @@ class SourceFlow:
         with suppress(queue.Empty):
             self._serve(self._events.get(timeout=timeout_s))
         if not self._stopping.is_set():
-            self._try_control("restarts", self._restart_due_tasks)
+            self._try_control(SourceStep.RESTARTS, self._restart_due_tasks)
             for name, step in self._schedule.take_due():
                 self._try_control(name, step)
 
@@ -279,7 +291,7 @@ class SourceFlow:
     def _tell_troubles(self, step: str, troubles: Iterable[str]) -> None:
         told = tuple(troubles)
         if told:
-            self._schedule.hasten(step, _TRY_AGAIN_S)
+            self._schedule.hasten(step, min(_TRY_AGAIN_S, self._limits.most_s))
         if self.status.note_control(step, told):
             for trouble in told:
                 log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))
@@ -376,7 +388,7 @@ class SourceFlow:
             self._on_report(end.spec, end.report)
         self.status.task_ended(end.spec.task_id, tuple(task.tps))
         if self._once and end.report is not None:  # nobody looks at what still troubles it later
-            self._tell_troubles(f"task {task.number}", end.report.trouble)
+            self._tell_troubles(f"{TASK_STEP}{task.number}", end.report.trouble)
         if self._stopping.is_set() or (self._once and end.error is None):
             task.is_done = True
             if end.error is not None:
@@ -405,24 +417,15 @@ class SourceFlow:
         return read_progress(self._written.progress, self._offsets_topic.name, self._connector, self.flow.source)
 
     def _partition_specs(self, task: FlowTask, progress: Progress) -> tuple[PartitionSpec, ...]:
-        return tuple(
-            PartitionSpec(
-                tp,
-                self._replicated.remote_topics[tp.topic],
-                progress.offsets.get(tp),
-                self._stop_offsets.get(tp) if self._once else None,
-                tp in progress.forgotten,
-            )
-            for tp in sorted(task.tps)
-        )
+        return partition_specs(task.tps, self._replicated.remote_topics, progress, self._stop_offsets)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        self.status.state = "STOPPING"
+        is_stopped, self.status.state = self._stopping.is_set(), "STOPPING"
         self._end_tasks()
         is_failed = self.status.failures or any(task.is_given_up for task in self._tasks)
-        self.status.state = "FAILED" if is_failed else "DONE" if self._once else "STOPPED"
+        self.status.state = "FAILED" if is_failed else "STOPPED" if is_stopped or not self._once else "DONE"
 
     def _fail(self, error: HeliographError) -> None:
         self.error = error
@@ -439,10 +442,6 @@ class SourceFlow:
             try:
                 end = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                log.error(
-                    "%s: a task did not stop within %.0f s; its last offsets may be copied again.",
-                    self.flow,
-                    _STOP_TIMEOUT_S,
-                )
+                log.error("%s: a task did not stop; what it did not commit may be copied again.", self.flow)
                 break
             self._serve(end)

@@ -13,9 +13,12 @@ from heliograph.mirror.internal_topics import offset_syncs_topic, transactional_
 from heliograph.worker.clusters import cluster_spec, fetch_limits, produce_limits, progress_spec, records_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from heliograph.config.mirror_config import MirrorConfig
+    from heliograph.engine.offset_store import Progress
     from heliograph.mirror.topics import CreateTopic
-    from heliograph.model import Flow
+    from heliograph.model import Flow, TopicPartition
 
 
 def task_spec(
@@ -54,6 +57,25 @@ def task_spec(
         on_recreated=settings[keys.ON_RECREATED],
         syncs=_syncs_spec(config, flow),
         progress=progress_spec(config, flow),
+    )
+
+
+def partition_specs(
+    tps: Iterable[TopicPartition],
+    remote_topics: Mapping[str, str],
+    progress: Progress,
+    stop_offsets: Mapping[TopicPartition, int],
+) -> tuple[PartitionSpec, ...]:
+    """What a task copies: each partition to where, from where on, and up to where if it shall end."""
+    return tuple(
+        PartitionSpec(
+            tp,
+            remote_topics[tp.topic],
+            progress.offsets.get(tp),
+            stop_offsets.get(tp),
+            tp in progress.forgotten,
+        )
+        for tp in sorted(tps)
     )
 
 
