@@ -27,7 +27,7 @@ demo: $(STAMP) ## Replicate 100 products, lose the source cluster, read on at th
 
 test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED)
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED) --durations 15
 
 slow: $(STAMP) ## Test what takes minutes: chaos, more of Java beside us, fifty connectors
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m slow

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("house", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("house"), max_examples=int(os.environ.get("EXAMPLES", "5000")))
 settings.load_profile("house")
-os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m")
+# Java's second compiler pays after minutes; a broker of a test lives for less, and would spend half its time in it.
+os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m -XX:TieredStopAtLevel=1")
 
 # A kernel's machine code contains functions of other files, whose changes its own cache would not notice.
 _ROOT = Path(__file__).parents[1]

@@ -147,7 +147,8 @@ def states_of(flow: SourceFlow) -> list[tuple[str, str | None]]:
 def test_a_flow_goes_on_by_itself_once_it_has_what_was_missing(
     here: Guarded, there: Guarded, tmp_path: Path, operation: str
 ) -> None:
-    flow = new_flow(here, there, tmp_path, "heliograph.restart.backoff.max.ms=200")
+    lines = ("heliograph.restart.backoff.max.ms=200", "heartbeats.replication.enabled=false")
+    flow = new_flow(here, there, tmp_path, *lines)
     flow.prepare()
     cluster, topic = (flow.source, flow.topic) if operation == "READ" else (flow.target, flow.remote)
     (missing,) = [

@@ -31,7 +31,7 @@ class Java:
             port, token, self._process = launch_gateway(
                 jarpath=str(_py4j_jar()),
                 classpath=f"{ensure_jars(connect_jars())}/*",
-                javaopts=["-Xmx256m", f"-Dlog4j2.configurationFile={log_config}"],
+                javaopts=["-Xmx256m", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={log_config}"],
                 java_path=java_command(),
                 die_on_exit=True,
                 enable_auth=True,

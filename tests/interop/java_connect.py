@@ -24,7 +24,7 @@ from heliograph.embedded.java import java_command
 from heliograph.embedded.ports import free_ports
 from tests.interop.java_mm2 import LOG_CONFIG
 
-_HEAP = ("-Xms128M", "-Xmx512M")
+_HEAP = ("-Xms128M", "-Xmx512M", "-XX:TieredStopAtLevel=1")
 _READY_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 60.0
 

@@ -18,7 +18,7 @@ appender.console.type = Console
 appender.console.name = console
 """
 SCRIPT_HEAP = ("-Xms256M", "-Xmx2G")  # what connect-mirror-maker.sh sets
-_SMALL_HEAP = ("-Xms128M", "-Xmx512M")
+_SMALL_HEAP = ("-Xms128M", "-Xmx512M", "-XX:TieredStopAtLevel=1")
 _STOP_TIMEOUT_S = 60
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_S = 0.5
 _SOUND_S = 60.0
+_TRY_AGAIN_S = 30.0
 _PATIENCE = 10
 
 
@@ -36,6 +37,11 @@ class RestartLimits(NamedTuple):
     def of(cls, settings: Settings) -> RestartLimits:
         """As the settings say."""
         return cls(settings[keys.RESTART_BACKOFF_MAX_MS] / 1000, settings[keys.RESTART_ATTEMPTS_MAX])
+
+    @property
+    def try_again_s(self) -> float:
+        """The pause before a step that was troubled comes again, where its own interval is longer."""
+        return min(_TRY_AGAIN_S, self.most_s)
 
 
 NO_RESTARTS = RestartLimits(0.0, 0)

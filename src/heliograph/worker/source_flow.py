@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 40.0
-_TRY_AGAIN_S = 30.0
 _DAY_S = 86_400.0
 _FAILED_PARTITIONS_S = 5.0
 
@@ -253,20 +252,23 @@ class SourceFlow:
             self._schedule.repeat(SourceStep.CONFIGS, configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
             interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
-            self._schedule.repeat(SourceStep.TOPICS, self._refresh, interval_s, first_in_s=interval_s)
+            first_in_s = self._pause_s(SourceStep.TOPICS, interval_s)
+            self._schedule.repeat(SourceStep.TOPICS, self._refresh, interval_s, first_in_s=first_in_s)
         if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            first_in_s = _TRY_AGAIN_S if SourceStep.SYNCS in self.status.control_troubles else _DAY_S
+            first_in_s = self._pause_s(SourceStep.SYNCS, _DAY_S)
             self._schedule.repeat(SourceStep.SYNCS, self._ensure_offset_syncs_topic, _DAY_S, first_in_s=first_in_s)
         if not self._once:
             self._schedule.repeat("failed partitions", self._retry_failed_partitions, _FAILED_PARTITIONS_S)
+
+    def _pause_s(self, step: str, interval_s: float) -> float:
+        """How long to wait for a step's next turn: not its whole interval where something troubles it."""
+        return min(interval_s, self._limits.try_again_s) if step in self.status.control_troubles else interval_s
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done or task.is_given_up for task in self._tasks))
 
     def _wait_and_serve(self) -> None:
-        due = [task.restart_at for task in self._tasks if task.restart_at is not None]
-        if self._schedule.next_at is not None:
-            due.append(self._schedule.next_at)
+        due = [at for at in (self._schedule.next_at, *(task.restart_at for task in self._tasks)) if at is not None]
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         with suppress(queue.Empty):
             self._serve(self._events.get(timeout=timeout_s))
@@ -291,7 +293,7 @@ class SourceFlow:
     def _tell_troubles(self, step: str, troubles: Iterable[str]) -> None:
         told = tuple(troubles)
         if told:
-            self._schedule.hasten(step, min(_TRY_AGAIN_S, self._limits.most_s))
+            self._schedule.hasten(step, self._limits.try_again_s)
         if self.status.note_control(step, told):
             for trouble in told:
                 log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))
