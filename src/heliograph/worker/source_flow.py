@@ -212,7 +212,7 @@ class SourceFlow:
         self.status.state = "FAILED"
         self._tasks = []  # none of them was started: that is the last thing a beginning does
         if self.status.note_control(SourceStep.START, (str(error),)):
-            log.error("%s: cannot begin: %s (will be tried again)", self.flow, str(error).rstrip("."))
+            log.error("%s: cannot begin: %s (tried again while others run)", self.flow, str(error).rstrip("."))
 
     def _reach_clusters(self) -> None:
         timeout_s = self._settings[keys.CONNECT_TIMEOUT_MS] / 1000
