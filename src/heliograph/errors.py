@@ -35,11 +35,12 @@ class HeliographError(Exception):
 
 
 class ConfigError(HeliographError):
-    """One or more problems in what the user wrote; all of them are reported together."""
+    """One or more problems in what the user wrote; all are reported together, with warnings that may be the reason."""
 
-    def __init__(self, problems: str | Sequence[str]) -> None:
+    def __init__(self, problems: str | Sequence[str], warnings: Sequence[str] = ()) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
-        super().__init__("\n".join(self.problems))
+        self.warnings = tuple(warnings)
+        super().__init__("\n".join((*self.problems, *self.warnings)))
 
 
 class OffsetsRefusedError(HeliographError):

@@ -301,7 +301,7 @@ def test_a_problem_comes_with_the_typo_that_may_be_its_reason() -> None:
     with pytest.raises(ConfigError) as caught:
         read("clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enable=true")
     assert "No source->target replication flow is enabled" in caught.value.problems[0]
-    assert "Did you mean 'A->B.enabled'?" in caught.value.problems[1]
+    assert "Did you mean 'A->B.enabled'?" in caught.value.warnings[0]
 
 
 def test_kinds_of_problems_do_not_hide_each_other() -> None:

@@ -194,10 +194,14 @@ def test_a_login_per_role_gets_only_what_the_role_does() -> None:
     assert "WRITE A.orders" not in needs["B User:admin"]
 
 
-def test_a_principal_that_only_brokers_know_must_be_said() -> None:
-    lines = ("A->B.topics = orders", "A.security.protocol = SSL")
-    with pytest.raises(ConfigError, match=r"A.security.protocol: .* a client certificate .* --principal A=User:name"):
-        needs_of(*lines)
+def test_a_principal_that_only_brokers_know_can_be_said() -> None:
+    lines = ("A->B.topics = orders", "A.security.protocol = SASL_SSL", "A.sasl.mechanism = GSSAPI")
+    lines = (*lines, "A.sasl.kerberos.service.name = kafka")
+    granted = needed_acls([config_of(*lines)], {})
+    (unknown,) = (each for each in granted if not each.is_known)
+    assert unknown.login.principal == "User:<the user of A.sasl.mechanism>"
+    assert "with GSSAPI is their own rule; so the principal is not known" in unknown.doubt
+    assert "--principal A=User:name" in unknown.doubt
     assert "A User:CN=mirror" in needs_of(*lines, **parse_principals(["A=User:CN=mirror"]))
     assert parse_principals(["B.producer=mm2"]) == {"B.producer": "User:mm2"}
     with pytest.raises(ConfigError, match="--principal nonsense: write it as CLUSTER=User:name"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.config import keys
 from heliograph.config.placeholders import Resolver
+from heliograph.config.types import Settings, Unresolved
 from heliograph.errors import ConfigError
 
 PROVIDER = "org.apache.kafka.common.config.provider."
@@ -69,3 +71,18 @@ def test_what_is_not_allowed_is_not_read(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason) as refused:
         Resolver(Machine(), DECLARED).declared_only().resolve("k", text)
     assert "stolen" not in str(refused.value)
+
+
+def test_a_patient_one_leaves_in_place_what_it_cannot_replace() -> None:
+    resolver = Resolver(Machine(), {}, is_patient=True)
+    assert resolver.looked_up("k", "${LOB_PW}") == "canary"
+    assert not isinstance(resolver.looked_up("k", "${LOB_PW}"), Unresolved)
+    value = resolver.looked_up("k", "user=${LOB_PW} password=${env:NOT_SET} x=${file:/no:x}")
+    assert value == "user=canary password=${env:NOT_SET} x=${file:/no:x}"
+    assert isinstance(value, Unresolved)
+    with pytest.raises(ConfigError, match="k: the environment variable NOT_SET is not set"):
+        Settings({keys.TOPICS.name: value})[keys.TOPICS]
+    with pytest.raises(ConfigError):
+        Resolver(Machine(), {}).looked_up("k", "${env:NOT_SET}")
+    connectors = Resolver(Machine(), DECLARED, is_patient=True).declared_only()
+    assert isinstance(connectors.looked_up("k", "${env:OTHER}"), Unresolved)

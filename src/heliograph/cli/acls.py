@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from heliograph.cli.acl_texts import as_commands, as_data, as_kafka_users
+from heliograph.cli.acl_texts import as_commands, as_data
+from heliograph.cli.kafka_users import as_kafka_users
 from heliograph.cli.machine import MachineLookup, read_config_file, read_mirror_file, secrets_option
 from heliograph.config.dedicated import usable
-from heliograph.config.worker_file import load_worker
+from heliograph.config.worker_file import examine_worker, usable_worker
 from heliograph.errors import ConfigError
 from heliograph.mirror.permissions import CLUSTER
 from heliograph.worker.checks import examine_all
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.connector import ConnectorConfig
     from heliograph.config.worker_file import WorkerConfig
-    from heliograph.worker.permissions import Granted
+    from heliograph.worker.logins import Granted
 
 
 @click.command()
@@ -49,16 +50,23 @@ if TYPE_CHECKING:
 def acls(files: tuple[Path, ...], worker_file: Path | None, principals: tuple[str, ...], form: str) -> None:
     """Print the ACLs that FILE needs, per cluster and principal: no more, and each with its reason.
 
-    Brokers before Kafka 2.8 also want IDEMPOTENT_WRITE on the target's cluster. No cluster is asked.
+    Brokers before Kafka 2.8 also want IDEMPOTENT_WRITE on the target's cluster. No cluster is asked, and secrets need
+    not be there: of a login only its name is read.
     """
     given = parse_principals(principals)
     if worker_file is None:
-        configs = [usable(examine_all(read_mirror_file(file), MachineLookup())) for file in files]
+        texts = [read_mirror_file(file, needs_secrets=False) for file in files]
+        reports = [examine_all(text, MachineLookup()) for text in texts]
+        configs = [usable(report) for report in reports]
+        warnings = [warning for report in reports for warning in report.warnings]
         granted = needed_acls(configs, given)
     else:
-        worker = load_worker(read_config_file(worker_file), MachineLookup())
+        report = examine_worker(read_config_file(worker_file), MachineLookup(), needs_secrets=False)
+        worker, warnings = usable_worker(report), list(report.warnings)
         connectors = [connector for file in files for connector in _connectors(file, worker)]
         granted = needed_acls(connectors, given, worker)
+    for warning in (*warnings, *(each.doubt for each in granted if not each.is_known)):
+        click.echo(f"warning: {warning}", err=True)
     for note in _notes(granted):
         click.echo(f"note: {note}", err=True)
     if form == "json":
@@ -86,8 +94,11 @@ def _text(value: object) -> str:
 
 
 def _notes(granted: Sequence[Granted]) -> Iterator[str]:
-    for login, needed in granted:
-        if any(acl.operation == "ALTER" and acl.resource.kind == CLUSTER for acl in needed):
+    for each in granted:
+        login = each.login
+        if each.is_known and each.doubt:
+            yield each.doubt
+        if any(acl.operation == "ALTER" and acl.resource.kind == CLUSTER for acl in each.acls):
             yield (
                 f"ALTER on the cluster '{login.cluster}' lets {login.principal} give any ACL to anyone; where ACLs of"
                 " copies are granted by hand, set sync.topic.acls.enabled to false and it is not needed."

@@ -74,9 +74,9 @@ secrets_option = click.option(
 )
 
 
-def read_mirror_file(path: Path) -> ConfigText:
+def read_mirror_file(path: Path, *, needs_secrets: bool = True) -> ConfigText:
     """The user's file of clusters and flows, in any form, with the folder that `--secrets` names."""
-    return ConfigText(read_config_file(path), path.name, mounted_secrets())
+    return ConfigText(read_config_file(path), path.name, mounted_secrets(), needs_secrets)
 
 
 def mounted_secrets() -> MountedSecrets | None:

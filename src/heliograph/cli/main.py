@@ -63,6 +63,8 @@ def main() -> None:
         problems = error.problems if isinstance(error, ConfigError) else (str(error),)
         for problem in problems:
             click.echo(f"error: {problem}", err=True)
+        for warning in error.warnings if isinstance(error, ConfigError) else ():
+            click.echo(f"warning: {warning}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_START)
     except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
         click.echo(trace_of(error), err=True)

@@ -20,7 +20,7 @@ from heliograph.config.placeholders import Lookup, Resolver
 from heliograph.config.places import located
 from heliograph.config.properties import as_map
 from heliograph.config.reading import Told
-from heliograph.config.types import Scope, Settings, split_list
+from heliograph.config.types import Scope, Settings, Unresolved, split_list
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
@@ -56,7 +56,7 @@ def load(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = (
 def usable(report: Report) -> MirrorMakerConfig:
     """The configuration of a report without problems."""
     if report.problems or report.config is None:
-        raise ConfigError([*report.problems, *(warning for warning in report.warnings if "Did you mean" in warning)])
+        raise ConfigError(report.problems, [warning for warning in report.warnings if "Did you mean" in warning])
     return report.config
 
 
@@ -66,7 +66,7 @@ def examine(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] 
     reading = None
     try:
         reading, lookup = read_entries(source, lookup)
-        resolver = Resolver(lookup, as_map(reading.entries))
+        resolver = Resolver(lookup, as_map(reading.entries), is_patient=not source.needs_secrets)
         clusters = _clusters(as_map(reading.entries), resolver)
     except ConfigError as error:
         if reading is None:
@@ -153,6 +153,9 @@ class _Examination:
         for view in views:
             for name in view.values:
                 row = keys.TABLE.get(name)
+                if isinstance(view.values[name], Unresolved):
+                    self._invalid.add(view.written(name))
+                    continue
                 if row is None or (heartbeats_only and row.scope & Scope.CONNECTOR != Scope.HEARTBEAT):
                     continue
                 try:
@@ -171,6 +174,8 @@ class _Examination:
         self._problems |= dict.fromkeys(problems)
 
     def _resolvable(self, raw: Mapping[str, str]) -> dict[str, str]:
+        if self._resolver.is_patient:
+            return dict(raw)
         kept = {}
         for name, value in raw.items():
             try:
@@ -197,7 +202,7 @@ class _Examination:
         for alias in dict.fromkeys(alias for flow in config.flows for alias in flow):
             name = f"{alias}.{client_keys.BOOTSTRAP_SERVERS.name}"
             is_unresolved = name in self._places and name not in self._raw
-            if not is_unresolved and not config.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]:
+            if not is_unresolved and not config.is_reachable(alias):
                 yield f"{name}: the cluster '{alias}' has no bootstrap servers; set this to host:port."
 
     def _line(self, sentence: str) -> int:
@@ -273,5 +278,5 @@ def _no_flow_sentences(
 def _idle_clusters(config: MirrorMakerConfig) -> Iterator[str]:
     used = {alias for flow in config.flows for alias in flow}
     for alias in config.clusters:
-        if alias not in used and not config.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]:
+        if alias not in used and not config.is_reachable(alias):
             yield f"clusters: '{alias}' has no bootstrap servers and no enabled flow; nothing is done with it."

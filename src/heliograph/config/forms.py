@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConfigText:
-    """A file's text, its name, and the folder of the secrets it may refer to."""
+    """A file's text, its name, and the folder of the secrets it may refer to.
+
+    Where nobody logs in (`needs_secrets` is false) what its placeholders stand for need not be there.
+    """
 
     text: str = field(repr=False)
     name: str = ""
     secrets: SecretsFolder | None = None
+    needs_secrets: bool = True
 
 
 def read_entries(source: ConfigText, lookup: Lookup) -> tuple[Reading, Lookup]:
     """What the file says, and where its placeholders are looked up; a ConfigError where it cannot be read at all."""
     if not is_resource(source.text, source.name):
         return Reading(parse_properties(source.text)), lookup
-    secrets = Secrets(source.secrets)
+    secrets = Secrets(source.secrets, must_exist=source.needs_secrets, is_needed=source.needs_secrets)
     reading = read_resource(source.text, secrets)
     return reading, secrets.lookup(lookup)

@@ -98,13 +98,17 @@ class MirrorMakerConfig:
 
         A cluster without bootstrap servers takes no part; `--clusters` leaves only pairs into its targets.
         """
-        reachable = [alias for alias in self.clusters if self.client(alias, "admin")[client_keys.BOOTSTRAP_SERVERS]]
+        reachable = [alias for alias in self.clusters if self.is_reachable(alias)]
         pairs = [Flow(source, target) for source in reachable for target in reachable if source != target]
         return tuple(
             pair
             for pair in pairs
             if (not self.targets or pair.target in self.targets) and self.settings(pair)[keys.EMIT_HEARTBEATS_ENABLED]
         )
+
+    def is_reachable(self, alias: str) -> bool:
+        """Whether the file says where a cluster is."""
+        return bool(self.client(alias, "admin").values.get(client_keys.BOOTSTRAP_SERVERS.name, "").strip())
 
     @property
     def cluster_pairs(self) -> tuple[Flow, ...]:

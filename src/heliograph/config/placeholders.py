@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from heliograph.config.properties import as_map, parse_properties
+from heliograph.config.types import Unresolved
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,12 +65,16 @@ _FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
 class Resolver:
     """Replaces placeholders by what the machine says at the time of the call.
 
-    Kafka wants providers declared; env, file and dir also work here without a declaration.
+    Kafka wants providers declared; env, file and dir also work here without a declaration. One that is patient serves
+    those who need little of a file: only what they read has to be there.
     """
 
-    def __init__(self, lookup: Lookup, properties: Mapping[str, str], *, declared_only: bool = False) -> None:
+    def __init__(
+        self, lookup: Lookup, properties: Mapping[str, str], *, declared_only: bool = False, is_patient: bool = False
+    ) -> None:
         self._lookup = lookup
         self._properties = properties
+        self.is_patient = is_patient
         declared = _declared_providers(properties)
         self._providers = declared if declared_only else _FREE | declared
         variables = declared.values() if declared_only else (_FREE["env"],)
@@ -77,11 +82,27 @@ class Resolver:
 
     def declared_only(self) -> Resolver:
         """The same for somebody who may use no more than the declared providers."""
-        return Resolver(self._lookup, self._properties, declared_only=True)
+        return Resolver(self._lookup, self._properties, declared_only=True, is_patient=self.is_patient)
 
     def resolve(self, key: str, value: str) -> str:
         """The value of `key` with every placeholder replaced."""
         return _PLACEHOLDER.sub(lambda found: self._replacement(key, found[1]), value)
+
+    def looked_up(self, key: str, value: str) -> str:
+        """As `resolve`; one that is patient leaves in place what it cannot replace, in an `Unresolved`."""
+        if not self.is_patient:
+            return self.resolve(key, value)
+        problems: list[str] = []
+
+        def replaced(found: re.Match[str]) -> str:
+            try:
+                return self._replacement(key, found[1])
+            except ConfigError as error:
+                problems.extend(error.problems)
+                return found[0]
+
+        text = _PLACEHOLDER.sub(replaced, value)
+        return Unresolved.of(text, problems[0]) if problems else text
 
     def sources(self, value: str) -> Iterator[str]:
         """What the value's placeholders would take from the machine: paths of files, and `env:NAME`."""

@@ -25,6 +25,7 @@ from heliograph.config.strimzi_fields import (
     TARGET,
     check_fields,
     config_of,
+    is_forbidden,
 )
 from heliograph.config.strimzi_mirror import Mirror
 from heliograph.config.yaml_tree import Tree, parse_yaml
@@ -44,13 +45,6 @@ _TARGET_FIELDS = {
     "offsetStorageTopic": "offset.storage.topic",
     "statusStorageTopic": "status.storage.topic",
 }
-_FORBIDDEN = ("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers")
-_ALLOWED = (
-    "ssl.endpoint.identification.algorithm",
-    "ssl.cipher.suites",
-    "ssl.protocol",
-    "ssl.enabled.protocols",
-)
 _MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---\s*$|^\s*-\s+[A-Za-z]+:", re.MULTILINE)
 
 
@@ -209,7 +203,7 @@ class _Reader:
             self._read_cluster_key(alias.text, name, value)
 
     def _read_cluster_key(self, alias: str, name: str, field: Tree) -> None:
-        if name.startswith(_FORBIDDEN) and name not in _ALLOWED:
+        if is_forbidden(name):
             self._reading.warn(field, "the operator ignores this key here; Heliograph obeys it.")
         if name.startswith("config.providers"):
             self._read_provider_key(name, field)

@@ -43,6 +43,18 @@ PATTERNS = {
 MIRROR = ("sourceCluster", "targetCluster", "source", *CONNECTORS, *PATTERNS)
 CONNECTOR = ("tasksMax", "pause", "state", "autoRestart", "config")
 
+_FORBIDDEN = ("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers") + (
+    "consumer.interceptor.classes",
+    "producer.interceptor.classes",
+    "prometheus.metrics.reporter.",
+)
+_ALLOWED = (
+    "ssl.endpoint.identification.algorithm",
+    "ssl.cipher.suites",
+    "ssl.protocol",
+    "ssl.enabled.protocols",
+)
+
 _PODS = "it is about the operator's pods, and there are none"
 _JAVA = "there is no Java worker that it could be about"
 SPEC_IGNORED = {
@@ -69,6 +81,11 @@ CONNECTOR_IGNORED = {
     "listOffsets": "offsets are not written to a ConfigMap; ask for them with `heliograph groups`",
     "alterOffsets": "offsets are not read from a ConfigMap",
 }
+
+
+def is_forbidden(key: str) -> bool:
+    """Whether the operator passes over a key in a cluster's config: it has a field for it, or sets it by itself."""
+    return key.startswith(_FORBIDDEN) and not key.startswith(_ALLOWED)
 
 
 def check_fields(

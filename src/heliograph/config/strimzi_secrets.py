@@ -39,11 +39,15 @@ class SecretsFolder(Protocol):
 
 @dataclass
 class Secrets:
-    """Where the secrets of a resource are. `documents` are those of its own file: secret, key, value."""
+    """Where the secrets of a resource are. `documents` are those of its own file: secret, key, value.
+
+    Whoever only writes their names does not ask that they `must_exist`; to others they are not even `is_needed`.
+    """
 
     folder: SecretsFolder | None = None
     documents: dict[str, dict[str, str]] = field(default_factory=dict)
     must_exist: bool = True
+    is_needed: bool = True
     _mounts: dict[str, str] = field(default_factory=dict)
     _variables: dict[str, tuple[str, str]] = field(default_factory=dict)
     _providers: set[str] = field(default_factory=lambda: {"strimzisecrets"})
@@ -85,6 +89,8 @@ class Secrets:
         names: list[str] | None = list(self.documents.get(secret, ())) or None
         if names is None and self.folder is not None:
             names = self.folder.names(secret)
+        if names is None and not self.is_needed:
+            return [pattern]
         if names is None:
             reading.problem(tree, f"{self._unknown(secret)}; its files that match '{pattern}' are asked for.")
             return []

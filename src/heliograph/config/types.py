@@ -173,6 +173,20 @@ class Key(Generic[T]):
         return value
 
 
+class Unresolved(str):
+    """A value with placeholders that could not be looked up, as they were written; `why` is the sentence about it."""
+
+    __slots__ = ("why",)
+    why: str
+
+    @classmethod
+    def of(cls, text: str, why: str) -> Unresolved:
+        """The value and the sentence."""
+        made = cls(text)
+        made.why = why
+        return made
+
+
 class Settings:
     """A typed view of a string map: `settings[KEY]` parses, checks and falls back to the key's default.
 
@@ -194,6 +208,8 @@ class Settings:
 
     def __getitem__(self, key: Key[T]) -> T:
         text = self.values.get(key.name)
+        if isinstance(text, Unresolved):
+            raise ConfigError(text.why)
         return key.default if text is None else key.parse(text, self.written_as(key), self.raw.get(key.name))
 
     def __contains__(self, key: Key[T]) -> bool:

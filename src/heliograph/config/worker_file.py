@@ -22,7 +22,7 @@ from heliograph.config.properties import Entry, as_map, parse_properties
 from heliograph.config.resolved import resolved_view
 from heliograph.config.rest_access import RestAccess, rest_access
 from heliograph.config.suggest import did_you_mean
-from heliograph.config.types import Scope, Settings
+from heliograph.config.types import Scope, Settings, Unresolved
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -120,14 +120,14 @@ def load_worker(text: str, lookup: Lookup) -> WorkerConfig:
 def usable_worker(report: WorkerReport) -> WorkerConfig:
     """The configuration of a report without problems."""
     if report.config is None:
-        raise ConfigError([*report.problems, *(warning for warning in report.warnings if "Did you mean" in warning)])
+        raise ConfigError(report.problems, [warning for warning in report.warnings if "Did you mean" in warning])
     return report.config
 
 
-def examine_worker(text: str, lookup: Lookup) -> WorkerReport:
-    """Look at a whole file; never raises for what is in it."""
+def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
+    """Look at a whole file; never raises for what is in it. Without a need for secrets they need not be there."""
     try:
-        return _examine(parse_properties(text), lookup)
+        return _examine(parse_properties(text), lookup, needs_secrets=needs_secrets)
     except ConfigError as error:
         return WorkerReport(error.problems)
 
@@ -157,15 +157,16 @@ def _property_name(variable: str) -> str:
     return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
-def _examine(entries: list[Entry], lookup: Lookup) -> WorkerReport:
+def _examine(entries: list[Entry], lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
     raw = as_map(entries)
-    resolver = Resolver(lookup, raw)
+    resolver = Resolver(lookup, raw, is_patient=not needs_secrets)
     lines = {entry.key: entry.line for entry in entries if entry.line}
     warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
     config = WorkerConfig(raw, resolver, warnings, notes, lines)
     problems = list(_problems(config))
     try:
-        config = replace(config, rest=rest_access(raw, resolver, rest_listeners(config.settings), lookup))
+        if needs_secrets:
+            config = replace(config, rest=rest_access(raw, resolver, rest_listeners(config.settings), lookup))
     except ConfigError as error:
         problems += error.problems
     located = _located(problems, lines)
@@ -198,7 +199,9 @@ def _problems(worker: WorkerConfig) -> Iterator[str]:
 
 
 def _check_value(resolver: Resolver, name: str, value: str) -> None:
-    resolved = resolver.resolve(name, value)
+    resolved = resolver.looked_up(name, value)
+    if isinstance(resolved, Unresolved):
+        return
     role = next((role for role in ROLES if name.startswith(f"{role}.")), None)
     key = name if role is None or name in keys.TABLE else name.removeprefix(f"{role}.")
     row = keys.TABLE.get(key)

@@ -102,6 +102,16 @@ def load_key_material(stores: Stores) -> KeyMaterial:
     return KeyMaterial(key_pem, _as_pem(chain), _as_pem(trusted))
 
 
+def own_subject(stores: Stores) -> str:
+    """Whom our certificate is about, as a broker without rules for it spells the name."""
+    if stores.chain_pem:
+        return _pem_certificates(stores.chain_pem, stores.named(KEYSTORE_CHAIN))[0].subject.rfc4514_string()
+    _key, chain = _own_key(stores)
+    if not chain:
+        raise KeyStoreError(f"{stores.named(KEYSTORE_LOCATION)}: there is no certificate of our own.")
+    return chain[0].subject.rfc4514_string()
+
+
 def load_into(context: ssl.SSLContext, material: KeyMaterial) -> None:
     """Give a TLS context our key and the certificates it trusts."""
     if material.trusted_pem:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys
 from heliograph.config.connector import ConnectorConfig
+from heliograph.config.types import split_list
 from heliograph.errors import ConfigError
 from heliograph.mirror.flow_permissions import (
     Mirror,
@@ -17,7 +18,7 @@ from heliograph.mirror.flow_permissions import (
     source_needs,
     worker_acls,
 )
-from heliograph.mirror.permissions import Acl, least
+from heliograph.worker.logins import WORKER, Granted, Use, put_together
 from heliograph.worker.principals import principal_of
 from heliograph.worker.rules import topic_rules
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Settings
     from heliograph.config.worker_file import WorkerConfig
+    from heliograph.mirror.permissions import Acl
     from heliograph.model import Flow
 
-WORKER = "worker"
 _ROLES = {
     Place.SOURCE_ADMIN: "admin",
     Place.SOURCE_CONSUMER: "consumer",
@@ -41,42 +42,30 @@ _ROLES = {
 }
 
 
-class Login(NamedTuple):
-    """A principal on a cluster."""
-
-    cluster: str
-    bootstrap: tuple[str, ...]
-    principal: str
-
-
-class Granted(NamedTuple):
-    """What a principal needs on a cluster."""
-
-    login: Login
-    acls: tuple[Acl, ...]
-
-
 def needed_acls(
     configs: Iterable[MirrorConfig], given: Mapping[str, str], worker: WorkerConfig | None = None
 ) -> tuple[Granted, ...]:
     """The ACLs of all flows, or connectors, of one user's; `given` are principals that only the user knows."""
-    found: dict[Login, list[Acl]] = {}
+    uses: list[Use] = []
     problems: dict[str, None] = {}
-    for config in configs:
-        for flow, need in config_needs(config):
-            try:
-                found.setdefault(_login(config, flow, need.place, given), []).append(need.acl)
-            except ConfigError as error:
-                problems |= dict.fromkeys(error.problems)
-    if worker is not None:
+    for client, alias, role, acl in _needs(configs, worker):
         try:
-            login = _login_of(worker.client, WORKER, "producer", given)
-            found.setdefault(login, []).extend(worker_acls(worker.settings))
+            uses.append(Use(alias, _servers(client), principal_of(client, alias, role, given), acl))
         except ConfigError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:
         raise ConfigError(list(problems))
-    return tuple(Granted(login, least(acls)) for login, acls in sorted(found.items()))
+    return put_together(uses)
+
+
+def _needs(configs: Iterable[MirrorConfig], worker: WorkerConfig | None) -> Iterator[tuple[Settings, str, str, Acl]]:
+    """Each ACL with the client that needs it, the alias of its cluster, and its role."""
+    for config in configs:
+        for flow, (place, acl) in config_needs(config):
+            yield client_of(config, flow, place), cluster_of(flow, place), _ROLES[place], acl
+    if worker is not None:
+        client = worker.client
+        yield from ((client, WORKER, "producer", acl) for acl in worker_acls(worker.settings))
 
 
 def config_needs(config: MirrorConfig) -> Iterator[tuple[Flow, Need]]:
@@ -129,14 +118,6 @@ def cluster_of(flow: Flow, place: Place) -> str:
     return flow.source if place.name.startswith("SOURCE_") else flow.target
 
 
-def _login(config: MirrorConfig, flow: Flow, place: Place, given: Mapping[str, str]) -> Login:
-    return _login_of(client_of(config, flow, place), cluster_of(flow, place), _ROLES[place], given)
-
-
-def _login_of(client: Settings, alias: str, role: str, given: Mapping[str, str]) -> Login:
-    return Login(alias, _servers(client), principal_of(client, alias, role, given))
-
-
 def _servers(client: Settings) -> tuple[str, ...]:
-    servers: tuple[str, ...] = client[client_keys.BOOTSTRAP_SERVERS]
-    return servers
+    """As written where they cannot be looked up: nothing is asked of them."""
+    return split_list(client.values.get(client_keys.BOOTSTRAP_SERVERS.name, ""))
