@@ -258,3 +258,78 @@ def test_another_kind_of_file_is_called_by_its_name(tmp_path: Path, text: str, w
     (tmp_path / "file").write_text(text)
     result = CliRunner().invoke(cli, ["validate", str(tmp_path / "file")])
     assert (result.exit_code, words in result.output) == (2, True), result.output
+
+
+def test_a_resource_leaves_rest_and_plugins_to_the_operator(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    lines = ("B.listeners=http://0.0.0.0:8083", "B.rest.advertised.port=8083", "B.plugin.path=/p")
+    kept = ("B.offset.flush.interval.ms=9", "B.ssl.protocol=TLSv1.2", "A.consumer.client.rack=r1")
+    trust = ("A.security.protocol=SSL", "A.ssl.truststore.location=/ca.jks", "A.consumer.interceptor.classes=x.Y")
+    file.write_text(minimal("A->B.topics=orders", *lines, *kept, *trust))
+    for version in ("kafka.strimzi.io/v1beta2", "kafka.strimzi.io/v1"):
+        result = convert(file, "--to", "strimzi", "--api-version", version)
+        assert result.exit_code == 0, result.output
+        spec = yaml.safe_load(result.stdout)["spec"]
+        source, target = spec["clusters"] if "clusters" in spec else (spec["mirrors"][0]["source"], spec["target"])
+        assert source["config"] == {"consumer.client.rack": "r1"}
+        assert source["tls"] == {}
+        assert target["config"].items() >= {"offset.flush.interval.ms": 9, "ssl.protocol": "TLSv1.2"}.items()
+        assert not [key for key in target["config"] if key.startswith(("listeners", "rest.", "plugin."))]
+        notes = [line for line in result.stderr.splitlines() if "it is left out, since the operator" in line]
+        assert [note.removeprefix("note: ").partition(": ")[0] for note in notes] == [
+            "A.ssl.truststore.location",
+            "A.consumer.interceptor.classes",
+            "B.listeners",
+            "B.rest.advertised.port",
+            "B.plugin.path",
+        ]
+        assert "name it in 'tls.trustedCertificates' of the cluster." in notes[0]
+        assert all(f"# {note.removeprefix('note: ')}" in result.stdout for note in notes)
+
+
+def several_targets(tmp_path: Path, worker: str, **targets: str) -> Result:
+    for alias, servers in targets.items():
+        config = {
+            "name": f"msc-{alias}",
+            "connector.class": "MirrorSourceConnector",
+            "source.cluster.alias": "A",
+            "source.cluster.bootstrap.servers": "a:1",
+            "target.cluster.alias": alias,
+            "target.cluster.bootstrap.servers": servers,
+        }
+        (tmp_path / f"{alias}.json").write_text(json.dumps(config))
+    (tmp_path / "worker.properties").write_text(worker)
+    return convert(tmp_path, "--to", "properties")
+
+
+def test_a_workers_keys_are_kept_for_each_of_its_targets(tmp_path: Path) -> None:
+    worker = (
+        "bootstrap.servers=b:1\ngroup.id=g\noffset.flush.interval.ms=9\noffset.storage.topic=o\nproducer.linger.ms=5\n"
+        "producer.security.protocol=SSL\nsecurity.protocol=SSL\nconsumer.max.poll.records=5\n"
+        "value.converter=JsonConverter\n"
+    )
+    result = several_targets(tmp_path, worker, B="b:1", C="b:2,b:1", D="d:1")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    for alias in "BCD":
+        for line in ("group.id = g", "offset.flush.interval.ms = 9", "producer.linger.ms = 5"):
+            assert f"{alias}.{line}" in lines
+    assert [alias for alias in "BCD" if f"{alias}.producer.security.protocol = SSL" in lines] == ["B", "C"]
+    for words in (
+        "worker.properties: the worker's cluster (b:1) is not that of D: in a file the records, progress and group",
+        "worker.properties: B and C are one cluster, where a file keeps the progress of A only once; give each",
+        "worker.properties: producer.security.protocol: it is about the worker's cluster; for D it is left out.",
+        "worker.properties: security.protocol: it is about the worker's own connection",
+        "worker.properties: consumer.max.poll.records: a key of the worker that no flow reads; it is left out.",
+        "worker.properties: value.converter: a dedicated MM2 has no converters",
+    ):
+        assert words in result.stderr
+
+
+def test_the_targets_of_other_workers_are_theirs(tmp_path: Path) -> None:
+    (tmp_path / "other.properties").write_text("bootstrap.servers=d:1\ngroup.id=h\n")
+    (tmp_path / "nobody.properties").write_text("bootstrap.servers=e:1\ngroup.id=i\n")
+    result = several_targets(tmp_path, "bootstrap.servers=b:1\ngroup.id=g\n", B="b:1", D="d:1")
+    assert {"B.group.id = g", "D.group.id = h"} <= set(result.stdout.splitlines())
+    assert "nobody.properties: the worker's cluster (e:1) is the target of no connector here" in result.stderr
+    assert "i" not in [line.rpartition(" = ")[2] for line in result.stdout.splitlines()]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from heliograph.config.flow_keys import EMIT_CHECKPOINTS, EMIT_HEARTBEATS, FlowKeys
 from heliograph.config.keys import TABLE
 from heliograph.config.names import ROLES, SIDES
-from heliograph.config.properties import as_map, parse_properties
 from heliograph.config.reading import Reading
 from heliograph.config.types import Scope
+from heliograph.config.worker_targets import BYTES_CONVERTER, CONVERTERS, WorkerFile
 from heliograph.config.yaml_tree import Tree
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
@@ -28,8 +28,6 @@ CLASSES = {
     "MirrorCheckpointConnector": Scope.CHECKPOINT,
     "MirrorHeartbeatConnector": Scope.HEARTBEAT,
 }
-CONVERTERS = ("key.converter", "value.converter", "header.converter")
-BYTES_CONVERTER = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _OWNERS = {scope: f"the {name.removeprefix('Mirror')}" for name, scope in CLASSES.items()}
 _EMITS = {Scope.CHECKPOINT: EMIT_CHECKPOINTS, Scope.HEARTBEAT: EMIT_HEARTBEATS}
 _OF_THE_FORM = ("name", "connector.class", "source.cluster.alias", "target.cluster.alias", "enabled")
@@ -57,9 +55,10 @@ def read_connectors(files: Mapping[str, str]) -> Reading:
     whole = Tree("map", "the connectors", 0)
     reading.add("clusters", ", ".join(aliases), whole)
     reading.add(EMIT_HEARTBEATS, "false", whole)
-    for file, text in files.items():
-        if file.endswith(".properties"):
-            _read_worker(reading, file, text, list(dict.fromkeys(connector.flow.target for connector in found)))
+    flows = list(dict.fromkeys(connector.flow for connector in found))
+    workers = [file for file in files if file.endswith(".properties")]
+    for file in workers:
+        WorkerFile(reading, file, flows).read(files[file], is_only=len(workers) == 1)
     return reading
 
 
@@ -158,31 +157,3 @@ def _read_cluster_key(reading: Reading, flow_keys: FlowKeys, flow: Flow, side: s
     elif earlier.value != tree.text:
         for role in ROLES:
             flow_keys.add(f"{side}.{role}.{key}", tree.text, tree)
-
-
-def _read_worker(reading: Reading, file: str, text: str, targets: list[str]) -> None:
-    """The worker of a target: its own keys, and those of the producer of all its connectors' records."""
-    values = as_map(parse_properties(text))
-    servers = values.get("bootstrap.servers", "")
-    same = [alias for alias in targets if _value(reading, f"{alias}.bootstrap.servers") == servers]
-    place = Tree("map", file, 0)
-    if not same:
-        reading.warn(
-            place, f"the worker's cluster ({servers}) is the target of no connector here; its keys are left out."
-        )
-        return
-    for key, value in values.items():
-        row, tree = TABLE.get(key), Tree("text", f"{file}: {key}", 0, text=value)
-        if key in CONVERTERS or (row is not None and row.scope & Scope.CLIENT):
-            continue
-        if key.startswith("config.providers"):
-            reading.add(key, value, tree)
-        elif key.startswith("producer.") or (row is not None and row.scope & Scope.WORKER):
-            reading.add(f"{same[0]}.{key}", value, tree)
-        else:
-            reading.note(tree, "a key of the worker that no flow reads; it is left out.")
-
-
-def _value(reading: Reading, name: str) -> str | None:
-    entry = reading.entry(name)
-    return entry.value if entry is not None else None

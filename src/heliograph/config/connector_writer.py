@@ -11,13 +11,13 @@ import re
 from typing import TYPE_CHECKING
 
 from heliograph.config.connector import CLASSES
-from heliograph.config.connector_json import BYTES_CONVERTER, CONVERTERS
 from heliograph.config.flow_keys import EMIT_CHECKPOINTS
 from heliograph.config.keys import TABLE
 from heliograph.config.names import ROLES
 from heliograph.config.placeholders import PROVIDER_CLASSES
 from heliograph.config.properties_text import properties_text
 from heliograph.config.types import Scope, split_list
+from heliograph.config.worker_targets import BYTES_CONVERTER, CONVERTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -43,7 +43,8 @@ PATTERNS = {
 MIRROR = ("sourceCluster", "targetCluster", "source", *CONNECTORS, *PATTERNS)
 CONNECTOR = ("tasksMax", "pause", "state", "autoRestart", "config")
 
-_FORBIDDEN = ("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers") + (
+_FORBIDDEN = (
+    *("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers"),
     "consumer.interceptor.classes",
     "producer.interceptor.classes",
     "prometheus.metrics.reporter.",

@@ -1,8 +1,8 @@
 """Writes flows as KafkaMirrorMaker2 resources, one per target, in the layout of the version that is asked for.
 
 References to secrets are written where a key holds nothing but the placeholder that `strimzi_auth` makes of one.
-Everything else about security that a resource has no field for goes into `authentication: {type: custom}`, and where
-the operator does not take a key at all, that is told.
+Everything else about security that a resource has no field for goes into `authentication: {type: custom}`. What the
+operator does not take at all, as REST's listeners, is left out and told.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from heliograph.config.strimzi_auth import CUSTOM_PREFIXES, PASSWORD_TYPES
+from heliograph.config.strimzi_fields import is_forbidden
 from heliograph.config.types import Scope
 
 if TYPE_CHECKING:
-    from heliograph.config.parts import ClusterParts, FlowParts, Parts
+    from heliograph.config.parts import FlowParts, Parts
 
 _REFERENCE = r"\$\{dir:([^}]*)/([^}/]+):([^}:]+)\}"
 _ONE_REFERENCE = re.compile(_REFERENCE)
@@ -37,6 +38,21 @@ _TARGET_FIELDS = {  # of version v1, which has no defaults for them
     "config.storage.topic": ("configStorageTopic", "mirrormaker2-cluster-configs"),
     "offset.storage.topic": ("offsetStorageTopic", "mirrormaker2-cluster-offsets"),
     "status.storage.topic": ("statusStorageTopic", "mirrormaker2-cluster-status"),
+}
+
+# Why there is no place for a key in a resource, or what takes its place; the first that a key begins with counts.
+_FORBIDDEN_BECAUSE = {
+    "listeners": "REST of its workers is the operator's own",
+    "rest.": "REST of its workers is the operator's own",
+    "ssl.client.auth": "REST of its workers is the operator's own",
+    "plugin.path": "plugins are part of its image",
+    "consumer.interceptor.classes": "interceptors are set by 'tracing' of the spec",
+    "producer.interceptor.classes": "interceptors are set by 'tracing' of the spec",
+    "prometheus.metrics.reporter.": "metrics are set by 'metricsConfig' of the spec",
+    "ssl.truststore.": "put the certificates into a Secret and name it in 'tls.trustedCertificates' of the cluster",
+    "ssl.key": "put the key into a Secret and name it in 'authentication' of the cluster",
+    "security.protocol": "it is chosen by 'tls' and 'authentication' of the cluster",
+    "": "what there is for it are 'tls' and 'authentication' of the cluster",
 }
 
 
@@ -84,30 +100,39 @@ def _add_worker(parts: Parts, cluster: dict[str, Any], target: str, notes: list[
         for key, (field, name) in _TARGET_FIELDS.items():
             cluster[field] = worker.pop(key, name)
     worker |= parts.providers
-    if worker:
-        cluster["config"] = cluster.get("config", {}) | {key: _scalar(value) for key, value in worker.items()}
+    config = cluster.get("config", {}) | _config(target, worker, notes)
+    if config:
+        cluster["config"] = config
 
 
 def _cluster(parts: Parts, alias: str, notes: list[str]) -> dict[str, Any]:
     cluster = parts.clusters[alias]
     keys = dict(cluster.plain)
     written: dict[str, Any] = {"alias": alias, "bootstrapServers": keys.pop("bootstrap.servers", "")}
-    written |= _security(cluster, keys, notes)
+    written |= _security(keys)
     for role, values in cluster.roles.items():
         keys |= {f"{role}.{key}": value for key, value in values.items()}
-    if keys:
-        written["config"] = {key: _scalar(value) for key, value in keys.items()}
+    config = _config(alias, keys, notes)
+    if config:
+        written["config"] = config
     return written
 
 
-def _security(cluster: ClusterParts, keys: dict[str, str], notes: list[str]) -> dict[str, Any]:
+def _config(alias: str, keys: dict[str, str], notes: list[str]) -> dict[str, Any]:
+    """What may stand in a cluster's `config`; what the operator does not take there is left out, and told."""
+    for key in filter(is_forbidden, keys):
+        why = next(why for prefix, why in _FORBIDDEN_BECAUSE.items() if key.startswith(prefix))
+        note = f"{alias}.{key}: it is left out, since the operator does not take it; {why}."
+        if note not in notes:  # a cluster may stand in several resources
+            notes.append(note)
+    return {key: _scalar(value) for key, value in keys.items() if not is_forbidden(key)}
+
+
+def _security(keys: dict[str, str]) -> dict[str, Any]:
     """`tls` and `authentication`; what they say is taken out of `keys`."""
     written: dict[str, Any] = {}
     protocol = keys.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
-        notes.append(
-            f"{cluster.alias}.security.protocol: the operator chooses the protocol and does not take this key."
-        )
         return written
     keys.pop("security.protocol", None)
     if protocol.endswith("SSL"):
@@ -120,8 +145,6 @@ def _security(cluster: ClusterParts, keys: dict[str, str], notes: list[str]) -> 
             "sasl": is_sasl,
             "config": {key: _scalar(value) for key, value in custom.items()},
         }
-    refused = [key for key in keys if key.startswith(("ssl.truststore.", "ssl.key."))]
-    notes += [f"{cluster.alias}.{key}: the operator does not take this key; put it into a Secret." for key in refused]
     return written
 
 
