@@ -235,7 +235,7 @@ def test_every_key_of_a_worker_is_kept_for_each_target_or_told(data: st.DataObje
     texts = {"all.json": json.dumps(connectors), "worker.properties": properties_text(own.items())}
     converted = convert(read_form(texts), FakeLookup(), "properties", BETA)
     made = as_map(parse_properties(converted.files["mm2.properties"]))
-    told = "\n".join(converted.notes)
+    told = "\n".join((*converted.warnings, *converted.notes))
     for key, value in worker.items():
         is_kept = all(made.get(f"{alias}.{key}") == value for alias in targets)
         is_default = key == "key.converter" and value == BYTES_CONVERTER

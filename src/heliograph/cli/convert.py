@@ -34,6 +34,8 @@ def convert_command(files: tuple[Path, ...], form: str, output: Path | None, api
     """
     reading = read_form(_texts(files), mounted_secrets())
     converted = convert(reading, MachineLookup(), form, api_version)
+    for warning in converted.warnings:
+        click.echo(f"warning: {warning}", err=True)
     for note in converted.notes:
         click.echo(f"note: {note}", err=True)
     if output is None:

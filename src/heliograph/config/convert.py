@@ -41,10 +41,11 @@ FORMS = ("properties", "connectors", "strimzi")
 
 @dataclass
 class Converted:
-    """Texts by file name, and what there is to say about them."""
+    """Texts by file name, and what there is to say about them: warnings are for what the user has to mend."""
 
     files: dict[str, str]
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) -> Reading:
@@ -67,7 +68,7 @@ def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) ->
 
 def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Converted:
     """What was read, in another form."""
-    notes = [told.sentence for told in sorted((*reading.warnings, *reading.notes))]
+    warnings, notes = ([told.sentence for told in sorted(found)] for found in (reading.warnings, reading.notes))
     raw = _with_providers(as_map(reading.entries))
     notes += [
         f"{name}: it holds a secret in plain text, and so does what is written; put it into a file or a Secret."
@@ -77,17 +78,18 @@ def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Co
     if form == "properties":
         notes += _names_of_progress(reading.connectors)
         notes += [f"{flow} is {why}; it is written as not enabled." for flow, why in reading.paused.items()]
-        return Converted({"mm2.properties": properties_text(raw.items(), _header(notes))}, notes)
+        text = properties_text(raw.items(), _header([*warnings, *notes]))
+        return Converted({"mm2.properties": text}, notes, warnings)
     parts = take_apart(raw, reading.paused, Resolver(lookup, raw))
     notes += _unsaid(parts)
     notes += _names_of_progress(
         {each.flow: reading.connectors.get(each.flow, SOURCE_CONNECTOR_NAME) for each in parts.flows}
     )
     if form == "connectors":
-        return Converted(connector_files(parts, notes), notes)
+        return Converted(connector_files(parts, notes), notes, warnings)
     text = resource_text(parts, api_version, notes)
-    comments = "".join(f"# {line}\n" for line in _header(notes))
-    return Converted({"mirror-maker-2.yaml": comments + text}, notes)
+    comments = "".join(f"# {line}\n" for line in _header([*warnings, *notes]))
+    return Converted({"mirror-maker-2.yaml": comments + text}, notes, warnings)
 
 
 def _header(notes: list[str]) -> list[str]:
