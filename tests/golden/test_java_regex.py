@@ -18,7 +18,7 @@ VERDICTS: dict[str, list[str] | None] = json.loads(GOLDEN.read_text())
 REFUSED = {
     "[&&a]": "nothing on one side of &&",
     "[a&&]": "nothing on one side of &&",
-    "{a}": "nothing before it to repeat",
+    "{a}": "begins no count",
     r"\1(a)": "refers to a group that is not complete",
     "(?m)^a$": "the flag 'm' is not supported",
 }
