@@ -60,9 +60,8 @@ def test_a_wrong_value_is_told_as_it_was_written(line: str) -> None:
 
 
 def test_a_wrong_address_is_told_as_it_was_written() -> None:
-    with pytest.raises(ClusterError) as told:
-        examine_all(FILE + "A.bootstrap.servers=${PW}", Machine())
-    assert str(told.value) == "A.bootstrap.servers: '${PW}' is not host:port."
+    (problem,) = examine_all(FILE + "A.bootstrap.servers=${PW}", Machine()).problems
+    assert problem.endswith("A.bootstrap.servers: '${PW}' is not host:port.")
 
 
 @pytest.mark.parametrize(

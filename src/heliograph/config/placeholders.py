@@ -64,13 +64,23 @@ _FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
 class Resolver:
     """Replaces placeholders by what the machine says at the time of the call.
 
-    Kafka wants providers declared; env, file and dir also work here without a declaration.
+    Kafka wants providers declared; env, file and dir also work here without a declaration. `problems` are the
+    declarations that cannot be used; a placeholder of theirs is refused in the same words.
     """
 
-    def __init__(self, lookup: Lookup, properties: Mapping[str, str], *, declared_only: bool = False) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        properties: Mapping[str, str],
+        *,
+        declared_only: bool = False,
+        keeps_unresolved: bool = False,
+    ) -> None:
         self._lookup = lookup
         self._properties = properties
-        declared = _declared_providers(properties)
+        self._keeps_unresolved = keeps_unresolved
+        declared, self._refused = _declared_providers(properties)
+        self.problems = tuple(self._refused.values())
         self._providers = declared if declared_only else _FREE | declared
         variables = declared.values() if declared_only else (_FREE["env"],)
         self._variables = next((each for each in variables if each.kind == "env"), None)
@@ -79,9 +89,25 @@ class Resolver:
         """The same for somebody who may use no more than the declared providers."""
         return Resolver(self._lookup, self._properties, declared_only=True)
 
+    def tolerant(self) -> Resolver:
+        """The same for somebody who goes on looking: a value with a placeholder that means nothing stays as it is."""
+        return Resolver(self._lookup, self._properties, keeps_unresolved=True)
+
     def resolve(self, key: str, value: str) -> str:
-        """The value of `key` with every placeholder replaced."""
-        return _PLACEHOLDER.sub(lambda found: self._replacement(key, found[1]), value)
+        """The value of `key` with every placeholder replaced; a ConfigError tells each that cannot be."""
+        problems: dict[str, None] = {}
+
+        def replacement(found: re.Match[str]) -> str:
+            try:
+                return self._replacement(key, found[1])
+            except ConfigError as error:
+                problems.update(dict.fromkeys(error.problems))
+                return found[0]
+
+        resolved = _PLACEHOLDER.sub(replacement, value)
+        if problems and not self._keeps_unresolved:
+            raise ConfigError(list(problems))
+        return value if problems else resolved
 
     def sources(self, value: str) -> Iterator[str]:
         """What the value's placeholders would take from the machine: paths of files, and `env:NAME`."""
@@ -104,6 +130,8 @@ class Resolver:
             if self._variables is None:
                 raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration('env')}.")
             return self._variable(key, name, self._variables)
+        if name in self._refused:
+            raise ConfigError(self._refused[name])
         provider = self._providers.get(name)
         if provider is None and name in _FREE:
             raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration(name)}.")
@@ -158,8 +186,10 @@ def _declaration(kind: str) -> str:
     )
 
 
-def _declared_providers(properties: Mapping[str, str]) -> dict[str, _Provider]:
+def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provider], dict[str, str]]:
+    """The providers by name; and by name what is wrong with those that cannot be used."""
     providers: dict[str, _Provider] = {}
+    refused: dict[str, str] = {}
     for name in re.split(r"\s*,\s*", properties.get("config.providers", "").strip()):
         if not name:
             continue
@@ -167,8 +197,9 @@ def _declared_providers(properties: Mapping[str, str]) -> dict[str, _Provider]:
         class_name = properties.get(class_key, "").rpartition(".")[2]
         if class_name not in _KINDS_BY_CLASS:
             known = ", ".join(sorted(_KINDS_BY_CLASS))
-            raise ConfigError(f"{class_key}: '{class_name}' is not a config provider Heliograph has; it has {known}.")
+            refused[name] = f"{class_key}: '{class_name}' is not a config provider Heliograph has; it has {known}."
+            continue
         prefix = f"config.providers.{name}.param."
         params = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
         providers[name] = _Provider(_KINDS_BY_CLASS[class_name], params)
-    return providers
+    return providers, refused

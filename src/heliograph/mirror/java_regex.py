@@ -150,7 +150,9 @@ class _Translator:
             dot = _ANY if "s" in self._flags else f"[^{LINE_TERMINATORS}]"
             return {".": dot, "^": _ANCHORS["A"], "$": _END}[char]
         if char == "{":
-            raise self._error("a '{' begins no count such as {2} or {2,}; write \\{ for the character itself", self._at - 1)
+            raise self._error(
+                "a '{' begins no count such as {2} or {2,}; write \\{ for the character itself", self._at - 1
+            )
         if char in "*+?":
             words = f"a '{char}' has nothing before it to repeat; write \\{char} for the character itself"
             raise self._error(words + (", .* for any name" if char == "*" else ""), self._at - 1)
