@@ -250,7 +250,7 @@ def test_variables_of_a_file_become_what_a_worker_looks_up(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("bootstrap.servers=b:1\nconfig.storage.topic=c\n", "this is the file of a Connect worker"),
+        ("bootstrap.servers=b:1\nconfig.storage.topic=c\n", "a Connect worker, not usable; 3 errors"),
         ('{"name": "m", "connector.class": "MirrorSourceConnector"}', "this is a connector"),
     ],
 )
@@ -258,3 +258,17 @@ def test_another_kind_of_file_is_called_by_its_name(tmp_path: Path, text: str, w
     (tmp_path / "file").write_text(text)
     result = CliRunner().invoke(cli, ["validate", str(tmp_path / "file")])
     assert (result.exit_code, words in result.output) == (2, True), result.output
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_note_is_read_once_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    """The text has the notes at its top: on a terminal that is enough, in a file nobody would see them there."""
+    monkeypatch.setattr("heliograph.cli.convert._shows_both", lambda: is_terminal)
+    file = tmp_path / "mm2.properties"
+    file.write_text(minimal())
+    words = "progress is kept by the source connector's name"
+    printed = convert(file, "--to", "strimzi")
+    assert printed.stdout.count(words) == 1
+    assert printed.stderr.count(words) == (0 if is_terminal else 1)
+    assert convert(file, "--to", "connectors").output.count(words) == 1
+    assert convert(file, "--to", "strimzi", "--output", tmp_path / "out.yaml").output.count(words) == 1

@@ -16,7 +16,6 @@ from heliograph.config.redaction import redact_text, shown_name
 from heliograph.config.types import HIDDEN
 from heliograph.config.worker_file import examine_worker
 from heliograph.engine.crash_report import trace_of, unexpected
-from heliograph.errors import ClusterError
 from heliograph.worker.checks import examine_all
 
 CANARY = "c4nary-5f0e"

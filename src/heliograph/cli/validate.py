@@ -44,13 +44,14 @@ def validate(
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
     text = read_mirror_file(file)
     is_worker = not is_resource(text.text, text.name) and is_worker_file(text.text)
-    problems, warnings, notes, what = _of_worker(text) if is_worker else _of_flows(text, (*targets, *more))
+    problems, warnings, notes, flows = _of_worker(text) if is_worker else _of_flows(text, (*targets, *more))
     for kind, sentences in (("error", problems), ("warning", warnings), ("note", notes)):
         for sentence in sentences:
             click.echo(f"{kind}: {sentence}")
     is_usable = not problems and not (strict and warnings)
     counts = counted(error=len(problems), warning=len(warnings), note=len(notes))
-    click.echo(f"{file}: {f'usable; {what}' if is_usable else 'not usable'}; {counts}.")
+    what = f"{'a Connect worker, ' if is_worker else ''}{'usable' if is_usable else 'not usable'}"
+    click.echo(f"{file}: {'; '.join(filter(None, (what, flows if is_usable else '', counts)))}.")
     context.exit(0 if is_usable else EXIT_NOT_USABLE)
 
 
@@ -66,14 +67,14 @@ _Told = tuple["Sequence[str]", "Sequence[str]", "Sequence[str]", str]
 
 def _of_flows(text: ConfigText, targets: tuple[str, ...]) -> _Told:
     report = examine_all(text, MachineLookup(), targets, with_files=True)
-    what = ", ".join(map(str, report.config.flows)) if report.config is not None else ""
-    return report.problems, in_order((*report.warnings, *_rest_warnings(report))), report.notes, what
+    flows = ", ".join(map(str, report.config.flows)) if report.config is not None else ""
+    return report.problems, in_order((*report.warnings, *_rest_warnings(report))), report.notes, flows
 
 
 def _of_worker(text: ConfigText) -> _Told:
     report = examine_worker_all(text.text, MachineLookup())
     problems = in_order(dict.fromkeys((*report.problems, *_rest_problems(report))))
-    return problems, report.warnings, report.notes, "a Connect worker"
+    return problems, report.warnings, report.notes, ""
 
 
 def _rest_warnings(report: Report) -> list[str]:

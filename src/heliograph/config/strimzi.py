@@ -120,7 +120,7 @@ class _Reader:
         self._secrets = secrets
         self._clusters: dict[str, Tree] = {}
         self._first: Tree | None = None
-        self._speaks_of_clusters = False
+        self._is_lack_told = False  # that there are no clusters, or what is wrong with them
 
     def read(self, spec: Tree) -> None:
         """One resource."""
@@ -130,7 +130,7 @@ class _Reader:
         if external is not None:
             self._secrets.add_external(external)
         target = spec.get("target")
-        self._speaks_of_clusters |= spec.get("clusters") is not None or target is not None
+        self._is_lack_told |= spec.get("clusters") is not None or target is not None
         for cluster in (*_list(self._reading, spec, "clusters"), *([target] if target is not None else [])):
             self._read_cluster(cluster, TARGET if cluster is target else CLUSTER)
         connect = self._connect_cluster(spec, target)
@@ -149,7 +149,7 @@ class _Reader:
         if self._clusters:
             first = next(iter(self._clusters.values()))
             self._reading.add("clusters", ", ".join(self._clusters), first, f"{first.path} (clusters)")
-        elif not self._speaks_of_clusters or not self._reading.problems:
+        elif not self._is_lack_told or not self._reading.problems:
             self._reading.problem(self._first, "it has no clusters.")
         place = f"{self._first.path or 'the document'} (emit.heartbeats.enabled)"
         self._reading.add("emit.heartbeats.enabled", "false", self._first, place)
@@ -190,6 +190,7 @@ class _Reader:
         return alias
 
     def _known(self) -> str:
+        self._is_lack_told |= not self._clusters
         return f"; there are {', '.join(self._clusters)}" if self._clusters else "; there are no clusters"
 
     def _read_cluster(self, tree: Tree, fields: tuple[str, ...]) -> None:
