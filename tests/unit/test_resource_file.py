@@ -284,6 +284,7 @@ clusters:
 def test_a_snippet_says_what_it_lacks() -> None:
     found = report(SNIPPET_000)
     assert found.problems == (
+        "line 1: the document: no mirror copies anything; add 'sourceConnector: {}' to one.",
         "line 2: mirrors[0].sourceCluster: no cluster has the alias 'my-cluster-source'; there are no clusters.",
         "line 2: mirrors[0]: targetCluster is missing.",
     )
