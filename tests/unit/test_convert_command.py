@@ -13,6 +13,7 @@ from heliograph.cli.main import cli
 from heliograph.config import client_keys
 from heliograph.config.dedicated import load
 from heliograph.config.worker_file import load_worker
+from heliograph.errors import ConfigError
 from tests.unit.test_dedicated_file import FakeLookup, minimal
 from tests.unit.test_resource_file import GOOD
 
@@ -272,3 +273,11 @@ def test_a_note_is_read_once_on_a_terminal(tmp_path: Path, monkeypatch: pytest.M
     assert printed.stderr.count(words) == (0 if is_terminal else 1)
     assert convert(file, "--to", "connectors").output.count(words) == 1
     assert convert(file, "--to", "strimzi", "--output", tmp_path / "out.yaml").output.count(words) == 1
+
+
+def test_files_that_are_no_json_are_told_together(tmp_path: Path) -> None:
+    for name in ("one.json", "two.json"):
+        (tmp_path / name).write_text("{")
+    told = convert(tmp_path, "--to", "properties").exception
+    assert isinstance(told, ConfigError)
+    assert [problem.partition(": this is not JSON")[0] for problem in told.problems] == ["one.json", "two.json"]
