@@ -24,10 +24,13 @@ Invariant: `str(error)` is fit for a user's eyes and never contains a secret.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class HeliographError(Exception):
@@ -41,6 +44,28 @@ class ConfigError(HeliographError):
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         self.warnings = tuple(warnings)
         super().__init__("\n".join((*self.problems, *self.warnings)))
+
+
+def try_each(steps: Iterable[Callable[[], A]]) -> list[A]:
+    """What every step gives; where some refuse, one ConfigError with what all of them say, not only the first."""
+    given: list[A] = []
+    problems: list[str] = []
+    for step in steps:
+        try:
+            given.append(step())
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return given
+
+
+def try_both(one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
+    """The same for two steps that give different things."""
+    first: list[A] = []
+    second: list[B] = []
+    try_each((lambda: first.append(one()), lambda: second.append(other())))
+    return first[0], second[0]
 
 
 class OffsetsRefusedError(HeliographError):

@@ -18,7 +18,7 @@ VERDICTS: dict[str, list[str] | None] = json.loads(GOLDEN.read_text())
 REFUSED = {
     "[&&a]": "nothing on one side of &&",
     "[a&&]": "nothing on one side of &&",
-    "{a}": "nothing before it to repeat",
+    "{a}": "begins no count",
     r"\1(a)": "refers to a group that is not complete",
     "(?m)^a$": "the flag 'm' is not supported",
 }
@@ -37,3 +37,24 @@ def test_a_pattern_matches_what_java_matches(pattern: str) -> None:
         return
     ours = compile_java(pattern)
     assert [name for name in NAMES if ours.fullmatch(name)] == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("x[", "at character 2, a '[' is not closed"),
+        ("[a[b]", "at character 1, a '[' is not closed"),
+        ("a|(b", "at character 3, a '(' is not closed"),
+        ("ab)", "at character 3, a ')' has no '(' before it"),
+        ("*", "at character 1, a '*' has nothing before it to repeat"),
+        ("a{", "at character 2, a '{' begins no count"),
+        ("ab\\", "at character 3, a backslash has nothing behind it"),
+        (r"\Qa.[b\Ec[", "at character 10, a '[' is not closed"),
+        ("a[z-b]", "at character 3, the range z-b in a character class runs backwards"),
+        ("a{3,2}", "at character 2, {3,2} counts down"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_where(pattern: str, words: str) -> None:
+    with pytest.raises(JavaRegexError) as told:
+        compile_java(pattern)
+    assert str(told.value).startswith(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,3 +64,15 @@ def test_what_we_take_matches_as_in_java(compile_in_java: Callable[[str], Any], 
 @given(st.text(st.sampled_from("abcXYZ019._-"), min_size=1, max_size=20))
 def test_every_name_of_a_topic_is_a_pattern_that_matches_it(name: str) -> None:
     assert compile_java(name).fullmatch(name)
+
+
+@given(patterns)
+def test_a_refusal_names_a_place_of_the_pattern(pattern: str) -> None:
+    try:
+        compile_java(pattern)
+    except JavaRegexError as error:
+        place = re.match(r"at character (\d+), ", str(error))
+        if place is None:
+            assert str(error).startswith("Python cannot match it")
+        else:
+            assert 1 <= int(place[1]) <= len(pattern)

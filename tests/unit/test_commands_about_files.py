@@ -21,7 +21,7 @@ def call(tmp_path: Path, command: str, text: str, *arguments: str) -> Result:
 def test_a_good_file_is_usable(tmp_path: Path) -> None:
     result = call(tmp_path, "validate", minimal("B->A.enabled=true"))
     assert result.exit_code == 0
-    assert "usable; A->B, B->A; 0 error(s), 0 warning(s), 0 note(s)." in result.output
+    assert "usable; A->B, B->A; no errors." in result.output
 
 
 def test_errors_warnings_and_notes_are_told_together(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_errors_warnings_and_notes_are_told_together(tmp_path: Path) -> None:
     assert kinds == ["error"] * 3 + ["warning", "note"]
     assert "error: line 5: A->B.topics: '[' cannot be read as a Java regular expression" in result.output
     assert "error: line 9: A.sasl.mechanism: 'X' is not supported" in result.output
-    assert result.output.splitlines()[-1].endswith("not usable; 3 error(s), 1 warning(s), 1 note(s).")
+    assert result.output.splitlines()[-1].endswith("not usable; 3 errors, 1 warning, 1 note.")
 
 
 def test_warnings_count_only_where_the_user_is_strict(tmp_path: Path) -> None:
@@ -124,3 +124,109 @@ def test_a_file_with_problems_is_explained_as_far_as_it_goes(tmp_path: Path) -> 
     assert result.exit_code == 0
     assert "A->B: two" in result.output
     assert isinstance(call(tmp_path, "explain", "", "topics").exception, ConfigError)
+
+
+def test_one_mistake_does_not_hide_the_next(tmp_path: Path) -> None:
+    """A list, a variable, an address, an alias, patterns, a class, a login, TLS, a provider: each had its own stage."""
+    lines = (
+        "clusters = A, B, B",
+        "A.bootstrap.servers = ${NOT_SET_ANYWHERE}",
+        "B.bootstrap.servers = nowhere",
+        "A->B.enabled = true",
+        "A->C.replication.factor = two",
+        "topics = x[",
+        "groups = *",
+        "replication.policy.class = Nobody",
+        "A.security.protocol = SASL_SSL",
+        "A.sasl.mechanism = PLIN",
+        "A.ssl.protocol = TLSv1.1",
+        "A.ssl.truststore.location = /nowhere/trust.jks",
+        "config.providers = v",
+        "config.providers.v.class = com.acme.Vault",
+        "B.ssl.key.password = ${v:a:b}",
+        "B->A.enabled = ${NOT_SET_EITHER}",
+        "B->A.tasks.max = many",
+        "A.client.id = \\u12",
+    )
+    output = call(tmp_path, "validate", "\n".join(lines)).output
+    errors = [line for line in output.splitlines() if line.startswith("error: ")]
+    told = [int(line.split()[2].rstrip(":")) for line in errors]
+    assert told == [1, 2, 3, 5, 5, 6, 7, 8, 10, 11, 12, 14, 16, 17, 18]
+
+
+def test_a_file_without_its_list_of_clusters_is_still_looked_at(tmp_path: Path) -> None:
+    text = minimal("A->B.tasks.max=many", "A->B.topics=(").replace("clusters=A,B", "# none")
+    output = call(tmp_path, "validate", text).output
+    assert "add a line such as 'clusters = A, B'" in output
+    assert "line 5: A->B.tasks.max: 'many' is not a whole number" in output
+    assert "line 6: A->B.topics: '(' cannot be read" in output
+
+
+def test_flows_that_nobody_enabled_are_still_looked_at(tmp_path: Path) -> None:
+    text = minimal("A->B.tasks.max=many", "A.ssl.key.password=${NOT_SET}").replace("A->B.enabled=true", "")
+    output = call(tmp_path, "validate", text).output
+    assert "No source->target replication flow is enabled" in output
+    assert "line 5: A->B.tasks.max: 'many'" in output
+    assert "the environment variable NOT_SET is not set" in output
+
+
+def test_what_only_follows_from_a_problem_is_not_told(tmp_path: Path) -> None:
+    lines = ("A.security.protocol=SASL_SSL", "A.sasl.mechanism=PLAIN", "A.sasl.jaas.config=${NOT_SET}")
+    trusting = ("A.ssl.truststore.location=${NOT_SET}", "A->B.topics=${NOT_SET}", "A->B.tasks.max=${NOT_SET}")
+    result = call(tmp_path, "validate", minimal(*lines, *trusting))
+    errors = [line for line in result.output.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 4
+    assert all(line.endswith("the environment variable NOT_SET is not set.") for line in errors)
+
+
+def test_a_circle_is_warned_about_beside_an_error(tmp_path: Path) -> None:
+    lines = ("B->A.enabled=true", "replication.policy.class=IdentityReplicationPolicy", "A.consumer.fetch.max.bytes=x")
+    output = call(tmp_path, "validate", minimal(*lines)).output
+    assert "error: line 7: A.consumer.fetch.max.bytes" in output
+    assert any(line.startswith("warning: ") and "B->A" in line for line in output.splitlines())
+
+
+def test_a_pattern_is_refused_with_its_reason_and_place(tmp_path: Path) -> None:
+    output = call(tmp_path, "validate", minimal("A->B.topics=orders, x[")).output
+    assert (
+        "A->B.topics: 'x[' cannot be read as a Java regular expression: at character 2, a '[' is not closed." in output
+    )
+    assert "orders" not in output
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((), "usable; A->B; no errors."),
+        (("A->B.topcs=x",), "usable; A->B; no errors, 1 warning."),
+        (("A->B.topcs=x", "A->B.topiks=x", "A->B.tasks.max=x"), "not usable; 1 error, 2 warnings."),
+        (("access.control.allow.origin=x", "A->B.tasks.max=x", "topics=("), "not usable; 2 errors, 1 note."),
+    ],
+)
+def test_what_was_found_is_counted_in_words(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:
+    assert call(tmp_path, "validate", minimal(*lines)).output.splitlines()[-1].endswith(words)
+
+
+def test_a_variable_that_is_not_set_is_explained_with_its_line(tmp_path: Path) -> None:
+    text = minimal("A.ssl.key.password=${NOT_SET}")
+    explained = call(tmp_path, "explain", text, "ssl.key.password").stdout
+    assert (
+        "A->B, consumer of A: ${NOT_SET}\n    but the environment variable NOT_SET is not set.\n"
+        "    from line 5: A.ssl.key.password (key of the cluster, behind 'A.')" in explained
+    )
+    listed = call(tmp_path, "explain", text).stdout
+    assert "    5  A.ssl.key.password = ${NOT_SET}\n           but the environment variable NOT_SET is not" in listed
+
+
+def test_a_flow_that_is_off_is_explained_as_off(tmp_path: Path) -> None:
+    result = call(tmp_path, "explain", minimal("enabled=true"), "enabled")
+    assert "A->B: true\n    from line 4: A->B.enabled" in result.output
+    assert "B->A: false\n    from default: a flow is off until 'B->A.enabled = true'" in result.output
+    written = call(tmp_path, "explain", minimal("B->A.enabled=false"), "enabled", "--flow", "B->A")
+    assert "B->A: false\n    from line 5: B->A.enabled" in written.output
+
+
+def test_a_file_whose_flows_are_all_off_is_explained(tmp_path: Path) -> None:
+    result = call(tmp_path, "explain", minimal("topics=t").replace("enabled=true", "enabled=false"), "topics")
+    assert result.exit_code == 0
+    assert "A->B: t\n    from line 5: topics" in result.output

@@ -13,6 +13,7 @@ from heliograph.cli.main import cli
 from heliograph.config import client_keys
 from heliograph.config.dedicated import load
 from heliograph.config.worker_file import load_worker
+from heliograph.errors import ConfigError
 from tests.unit.test_dedicated_file import FakeLookup, minimal
 from tests.unit.test_resource_file import GOOD
 
@@ -250,7 +251,7 @@ def test_variables_of_a_file_become_what_a_worker_looks_up(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("bootstrap.servers=b:1\nconfig.storage.topic=c\n", "this is the file of a Connect worker"),
+        ("bootstrap.servers=b:1\nconfig.storage.topic=c\n", "a Connect worker, not usable; 3 errors"),
         ('{"name": "m", "connector.class": "MirrorSourceConnector"}', "this is a connector"),
     ],
 )
@@ -333,3 +334,25 @@ def test_the_targets_of_other_workers_are_theirs(tmp_path: Path) -> None:
     assert {"B.group.id = g", "D.group.id = h"} <= set(result.stdout.splitlines())
     assert "nobody.properties: the worker's cluster (e:1) is the target of no connector here" in result.stderr
     assert "i" not in [line.rpartition(" = ")[2] for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_note_is_read_once_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    """The text has the notes at its top: on a terminal that is enough, in a file nobody would see them there."""
+    monkeypatch.setattr("heliograph.cli.convert._shows_both", lambda: is_terminal)
+    file = tmp_path / "mm2.properties"
+    file.write_text(minimal())
+    words = "progress is kept by the source connector's name"
+    printed = convert(file, "--to", "strimzi")
+    assert printed.stdout.count(words) == 1
+    assert printed.stderr.count(words) == (0 if is_terminal else 1)
+    assert convert(file, "--to", "connectors").output.count(words) == 1
+    assert convert(file, "--to", "strimzi", "--output", tmp_path / "out.yaml").output.count(words) == 1
+
+
+def test_files_that_are_no_json_are_told_together(tmp_path: Path) -> None:
+    for name in ("one.json", "two.json"):
+        (tmp_path / name).write_text("{")
+    told = convert(tmp_path, "--to", "properties").exception
+    assert isinstance(told, ConfigError)
+    assert [problem.partition(": this is not JSON")[0] for problem in told.problems] == ["one.json", "two.json"]

@@ -16,7 +16,6 @@ from heliograph.config.redaction import redact_text, shown_name
 from heliograph.config.types import HIDDEN
 from heliograph.config.worker_file import examine_worker
 from heliograph.engine.crash_report import trace_of, unexpected
-from heliograph.errors import ClusterError
 from heliograph.worker.checks import examine_all
 
 CANARY = "c4nary-5f0e"
@@ -60,9 +59,8 @@ def test_a_wrong_value_is_told_as_it_was_written(line: str) -> None:
 
 
 def test_a_wrong_address_is_told_as_it_was_written() -> None:
-    with pytest.raises(ClusterError) as told:
-        examine_all(FILE + "A.bootstrap.servers=${PW}", Machine())
-    assert str(told.value) == "A.bootstrap.servers: '${PW}' is not host:port."
+    (problem,) = examine_all(FILE + "A.bootstrap.servers=${PW}", Machine()).problems
+    assert problem.endswith("A.bootstrap.servers: '${PW}' is not host:port.")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def call(tmp_path: Path, command: str, text: str, *arguments: str) -> Result:
 def test_the_smallest_resource_is_usable(tmp_path: Path) -> None:
     result = call(tmp_path, "validate", GOOD, "--strict")
     assert result.exit_code == 0, result.output
-    assert "usable; us->eu; 0 error(s), 0 warning(s), 0 note(s)." in result.output
+    assert "usable; us->eu; no errors." in result.output
 
 
 @pytest.mark.parametrize(
@@ -284,6 +284,7 @@ clusters:
 def test_a_snippet_says_what_it_lacks() -> None:
     found = report(SNIPPET_000)
     assert found.problems == (
+        "line 1: the document: no mirror copies anything; add 'sourceConnector: {}' to one.",
         "line 2: mirrors[0].sourceCluster: no cluster has the alias 'my-cluster-source'; there are no clusters.",
         "line 2: mirrors[0]: targetCluster is missing.",
     )
@@ -336,3 +337,26 @@ def test_restarts_are_limited_as_the_resource_says(restart: str, attempts: int) 
 def test_a_key_store_in_a_secret_of_the_file_is_no_mistake() -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: ca}\ndata: {ca.p12: MIL/+w==, ca.crt: eA==}\n---\n"
     assert report(secret + GOOD).problems == ()
+
+
+def test_one_mistake_of_a_resource_does_not_hide_the_next(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("v1beta2", "v9")
+        .replace("connectCluster: eu", "connectCluster: as")
+        .replace("eu:9092\n", "${NOT_SET}\n      tls: {}\n      tls: {}\n")
+        .replace("sourceCluster: us", "sourceCluster: uss")
+        .replace("sourceConnector: {}", "topicsPattern: 'x['\n      sourceConnector: {tasksMax: many}")
+    )
+    output = call(tmp_path, "validate", text).output
+    errors = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert [int(line.split()[2].rstrip(":")) for line in errors] == [1, 5, 10, 12, 14, 16, 17]
+
+
+def test_a_mirror_without_its_source_is_still_looked_at() -> None:
+    problems = report(
+        GOOD.replace("sourceCluster: us\n      ", "").replace("or: {}", "or: {tasksMax: many}", 1)
+    ).problems
+    assert problems == (
+        "line 12: spec.mirrors[0]: sourceCluster is missing.",
+        "line 13: spec.mirrors[0].sourceConnector.tasksMax: 'many' is not a whole number of at most 32 bits.",
+    )

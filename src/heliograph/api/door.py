@@ -51,7 +51,8 @@ class Door:
         self._access = access or RestAccess()
         self._resolver = resolver
         self._users = Users(self._access.jaas_file) if self._access.jaas_file else None
-        self._rules = _rules(self._access.rules_file)
+        rules_file = self._access.rules_file
+        self._rules = Renewed([rules_file], lambda: read_rules(rules_file)) if rules_file else None
         self.listener_tls: ssl.SSLContext | None = None
         self._forwarding_tls: Renewed[ssl.SSLContext] | None = None
         if any(listener.is_https for listener in listeners):
@@ -98,16 +99,11 @@ class Door:
         return None if arrival.certificate is None else subject_of(arrival.certificate)
 
 
-def _rules(path: str) -> Renewed[Rules] | None:
-    if not path:
-        return None
-
-    def read() -> Rules:
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not text"
-            raise ConfigError(f"{path}: REST's rules need this file, and it cannot be read: {reason}.") from None
-        return parse_rules(text, path)
-
-    return Renewed([path], read)
+def read_rules(path: str) -> Rules:
+    """The rules of a file; raises ConfigError with every problem."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigError(f"{path}: REST's rules need this file, and it cannot be read: {reason}.") from None
+    return parse_rules(text, path)

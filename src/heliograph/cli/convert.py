@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -36,13 +37,20 @@ def convert_command(files: tuple[Path, ...], form: str, output: Path | None, api
     converted = convert(reading, MachineLookup(), form, api_version)
     for warning in converted.warnings:
         click.echo(f"warning: {warning}", err=True)
-    for note in converted.notes:
-        click.echo(f"note: {note}", err=True)
+    # What is printed has the notes at its top, but for JSON, which has no comments.
+    if output is not None or form == "connectors" or not _shows_both():
+        for note in converted.notes:
+            click.echo(f"note: {note}", err=True)
     if output is None:
         click.echo(_printed(converted, form), nl=False)
         return
     for path in _write(converted, output, is_folder=form == "connectors", force=force):
         click.echo(f"{path} written", err=True)
+
+
+def _shows_both() -> bool:
+    """Whether what goes to stdout and to stderr is read in one place."""
+    return sys.stdout.isatty() and sys.stderr.isatty()
 
 
 def _texts(paths: tuple[Path, ...]) -> dict[str, str]:

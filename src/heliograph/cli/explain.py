@@ -10,6 +10,7 @@ import click
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.config import explain as explaining
 from heliograph.config.dedicated import MirrorMakerConfig, examine
+from heliograph.config.keys import ENABLED
 from heliograph.config.names import parse_name
 from heliograph.config.reference import shown_value
 from heliograph.errors import ConfigError
@@ -36,16 +37,20 @@ def explain(file: Path, key: str | None, flow_name: str | None) -> None:
         return
     row = explaining.find_row(report.config, key)
     _show_row(row)
-    for found in explaining.explain(report.config, row, _flows(report.config, key, flow_name)):
+    for found in explaining.explain(report.config, row, _flows(report.config, row, key, flow_name)):
         click.echo(f"{found.where}: {found.value or '(empty)'}")
+        for problem in found.problems:
+            click.echo(f"    but {problem}")
         click.echo(f"    from {found.source}")
         for loser in found.losers:
             click.echo(f"    over {loser}")
 
 
 def _show_all(config: MirrorMakerConfig) -> None:
-    for line, name, value in explaining.set_keys(config):
+    for line, name, value, problems in explaining.set_keys(config):
         click.echo(f"{line:>5}  {name} = {value}")
+        for problem in problems:
+            click.echo(f"{'':>5}      but {problem}")
 
 
 def _show_row(row: Key[object]) -> None:
@@ -60,11 +65,18 @@ def _show_row(row: Key[object]) -> None:
         click.echo(f"    {row.support.kind}: {row.support.reason}")
 
 
-def _flows(config: MirrorMakerConfig, key: str, flow_name: str | None) -> tuple[Flow, ...]:
-    """The flows to show: the one asked for, the one the key is written with, or all that are enabled."""
+def _flows(config: MirrorMakerConfig, row: Key[object], key: str, flow_name: str | None) -> tuple[Flow, ...]:
+    """The flows to show: the one asked for, the one the key is written with, or all that are enabled.
+
+    Whether they are is shown of all that there could be; so is any key where none is.
+    """
     if flow_name is None:
         flow = parse_name(key, config.clusters).flow
-        return (flow,) if flow is not None else config.flows
+        if flow is not None:
+            return (flow,)
+        pairs = tuple(Flow(source, target) for source in config.clusters for target in config.clusters)
+        every = tuple(pair for pair in pairs if pair.source != pair.target)
+        return every if row is ENABLED else config.flows or every
     source, arrow, target = flow_name.partition("->")
     if not arrow or source not in config.clusters or target not in config.clusters or source == target:
         raise ConfigError(f"--flow {flow_name}: write it as A->B with two of {', '.join(config.clusters)}.")

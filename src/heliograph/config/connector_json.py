@@ -66,7 +66,8 @@ def _connectors(reading: Reading, file: str, text: str) -> Iterator[_Connector]:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"{file}: this is not JSON: {error}.") from None
+        reading.problem(Tree("nothing", file, 0), f"this is not JSON: {error}.")
+        return
     for each in data if isinstance(data, list) else [data]:
         connector = _connector(reading, file, each)
         if connector is not None:

@@ -1,8 +1,8 @@
 """Reads a configuration and finds everything that is wrong with it: a dedicated-mode file, or another form of one.
 
 `load` is for those who want to run the file, `examine` for those who want to hear about it. Sentences that begin with a
-name of the file begin with its line. A problem does not hide the next one: what cannot be resolved is left out and the
-rest is looked at.
+name of the file begin with its line. A problem does not hide the next one: a placeholder that means nothing stays as it
+is, a value that cannot be used is left out, a cluster or flow that seems to be meant is looked at.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.config.audit import audit_names, repeated_names
+from heliograph.config.cluster_list import read_clusters
 from heliograph.config.contradictions import contradictions
 from heliograph.config.forms import ConfigText, read_entries
 from heliograph.config.mirror_maker import MirrorMakerConfig
@@ -20,7 +21,7 @@ from heliograph.config.placeholders import Lookup, Resolver
 from heliograph.config.places import located
 from heliograph.config.properties import as_map
 from heliograph.config.reading import Told
-from heliograph.config.types import Scope, Settings, Unresolved, split_list
+from heliograph.config.types import Scope, Settings, Unresolved
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
@@ -36,8 +37,10 @@ __all__ = ["ROLES", "MirrorMakerConfig", "Report", "examine", "load", "usable"]
 class Report:
     """What there is to say about a file.
 
-    `config` is None where not even its flows are known. `sound` is the same without the values that were found invalid,
-    for those who go on looking; None where so much is missing that they would only find the consequences.
+    `config` is None where not even its clusters are known. `sound` is for those who go on looking: the same without the
+    values that were found invalid, and with placeholders that mean nothing left as they are; its flows are also those
+    that may be meant to be on. `settled` are names about which everything is said: what else they may be blamed for
+    only follows from that.
     """
 
     problems: tuple[str, ...]
@@ -45,6 +48,7 @@ class Report:
     notes: tuple[str, ...] = ()
     config: MirrorMakerConfig | None = None
     sound: MirrorMakerConfig | None = None
+    settled: frozenset[str] = frozenset()
 
 
 def load(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = ()) -> MirrorMakerConfig:
@@ -63,67 +67,62 @@ def usable(report: Report) -> MirrorMakerConfig:
 def examine(text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = ()) -> Report:
     """Look at the whole file; never raises for what is in it."""
     source = ConfigText(text) if isinstance(text, str) else text
-    reading = None
     try:
         reading, lookup = read_entries(source, lookup)
-        resolver = Resolver(lookup, as_map(reading.entries), is_patient=not source.needs_secrets)
-        clusters = _clusters(as_map(reading.entries), resolver)
     except ConfigError as error:
-        if reading is None:
-            return Report(error.problems)
-        # A reader that found no cluster has said so in its own words.
-        problems = _sentences_of(reading.problems) or error.problems
-        return Report(problems, _sentences_of(reading.warnings), _sentences_of(reading.notes))
-    return _Examination(reading, resolver, clusters, tuple(only_targets)).report()
+        return Report(error.problems)
+    return _Examination(reading, lookup, tuple(only_targets), needs_secrets=source.needs_secrets).report()
 
 
 class _Examination:
     """One file under examination: problems and warnings are gathered as keys, which drops repetitions."""
 
-    def __init__(
-        self, reading: Reading, resolver: Resolver, clusters: tuple[str, ...], targets: tuple[str, ...]
-    ) -> None:
+    def __init__(self, reading: Reading, lookup: Lookup, targets: tuple[str, ...], *, needs_secrets: bool) -> None:
         self._reading = reading
-        raw = as_map(reading.entries)
+        self._raw = as_map(reading.entries)
         self._places: dict[str, list[int]] = {}
         for entry in reading.entries:
             self._places.setdefault(entry.key, []).append(entry.line)
         self._lines = {name: numbers[-1] for name, numbers in self._places.items()}
         self._paths = {entry.key: entry.place for entry in reading.entries if entry.place}
-        self._resolver = resolver
-        self._clusters = clusters
+        self._resolver = Resolver(lookup, self._raw, is_patient=not needs_secrets)
+        tolerant = self._resolver.tolerant()
+        self._looking = tolerant if needs_secrets else self._resolver
         self._targets = targets
         self._problems: dict[str, None] = {}
         self._warnings: dict[str, None] = dict.fromkeys(repeated_names(self._places))
-        audit = audit_names(raw, clusters)
-        self._warnings |= dict.fromkeys(audit.warnings)
-        self._notes = audit.notes
-        self._invalid: set[str] = set()
-        self._raw = self._resolvable(raw)
+        self._notes: tuple[str, ...] = ()
+        self._invalid: set[str] = set()  # what cannot be used as a value of its key
+        self._settled: set[str] = set()
+        self._clusters, self._assumed, wrong_clusters = read_clusters(self._raw, tolerant, reading.assumed)
+        # The reader of a resource that found no cluster has said so in its own words.
+        if not (reading.is_resource and keys.CLUSTERS.name not in self._raw):
+            self._add(wrong_clusters)
 
     def report(self) -> Report:
         """Go through the file from the general to the particular."""
-        self._add(_unknown_flow_aliases(self._raw, self._clusters))
+        if not self._clusters:
+            return Report(*self._sentences())
+        self._find_unresolved()
+        audit = audit_names(self._raw, self._clusters)
+        self._warnings |= dict.fromkeys(audit.warnings)
+        self._notes = audit.notes
         self._add(_unknown_targets(self._targets, self._clusters))
-        enabled = self._enabled_flows()
-        flows = tuple(flow for flow in enabled if not self._targets or flow.target in self._targets)
-        if not flows and not self._problems and not self._reading.problems:
-            self._add(_no_flow_sentences(self._reading.paused, self._clusters, self._targets))
-        config = self._config(flows)
-        self._add(self._missing_bootstrap(config))
-        is_whole = not self._problems and not self._reading.problems
-        for pair in config.flows:
+        flows, doubtful = self._flows()
+        looked_at = (*flows, *doubtful)
+        config = self._config(looked_at, self._looking)
+        self._find_missing_bootstrap(config)
+        for pair in looked_at:
             self._add_invalid([config.client(alias, role, pair) for alias in pair for role in ROLES])
         for pair in _pairs(self._clusters):
-            self._add_invalid([config.settings(pair)], heartbeats_only=pair not in flows)
-        sound = self._config(flows, without=self._invalid)
-        for flow in flows:
+            self._add_invalid([config.settings(pair)], heartbeats_only=pair not in looked_at)
+        sound = self._config(looked_at, self._looking, without=self._invalid)
+        for flow in looked_at:
             self._find_contradictions(sound, flow)
-        self._notes += tuple(_idle_clusters(sound))
-        if not flows:
-            return Report(*self._sentences())
-        sound = self._config(flows, without=self._invalid)
-        return Report(*self._sentences(), self._config(flows), sound if is_whole else None)
+        self._notes += tuple(_idle_clusters(sound, self._assumed))
+        sound = self._config(looked_at, self._looking, without=self._invalid)
+        settled = frozenset(self._settled | self._invalid)
+        return Report(*self._sentences(), self._config(flows, self._resolver), sound, settled)
 
     def _sentences(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Problems, warnings and notes, each in the order of the file."""
@@ -138,11 +137,11 @@ class _Examination:
         )
         return problems, warnings, notes
 
-    def _config(self, flows: tuple[Flow, ...], without: Container[str] = ()) -> MirrorMakerConfig:
+    def _config(self, flows: tuple[Flow, ...], resolver: Resolver, without: Container[str] = ()) -> MirrorMakerConfig:
         raw = {name: value for name, value in self._raw.items() if name not in without}
         _, warnings, notes = self._sentences()
         return MirrorMakerConfig(
-            *(raw, self._clusters, flows, warnings, self._resolver, notes, self._lines, self._targets),
+            *(raw, self._clusters, flows, warnings, resolver, notes, self._lines, self._targets),
             paths=self._paths,
             paused=self._reading.paused,
             connectors=self._reading.connectors,
@@ -161,7 +160,7 @@ class _Examination:
                 try:
                     view[row]
                 except ConfigError as error:
-                    self._add(error.problems)
+                    self._add_about(view.written(name), error)
                     self._invalid.add(view.written(name))
 
     def _find_contradictions(self, config: MirrorMakerConfig, flow: Flow) -> None:
@@ -173,37 +172,60 @@ class _Examination:
     def _add(self, problems: Iterable[str]) -> None:
         self._problems |= dict.fromkeys(problems)
 
-    def _resolvable(self, raw: Mapping[str, str]) -> dict[str, str]:
-        if self._resolver.is_patient:
-            return dict(raw)
-        kept = {}
-        for name, value in raw.items():
+    def _add_about(self, name: str, error: ConfigError) -> None:
+        if name not in self._settled:
+            self._add(error.problems)
+
+    def _find_unresolved(self) -> None:
+        is_patient = self._resolver.is_patient
+        self._add(() if is_patient else self._resolver.problems)
+        for name, value in self._raw.items():
+            if is_patient and name != keys.CLUSTERS.name:
+                continue
             try:
                 self._resolver.resolve(name, value)
-                kept[name] = value
             except ConfigError as error:
                 self._add(error.problems)
-        return kept
+                self._settled.add(name)
 
-    def _enabled_flows(self) -> list[Flow]:
-        flows = []
+    def _flows(self) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
+        """The flows to run, and those that are not on and may be meant to be: what is wrong with them counts too."""
+        enabled: list[Flow] = []
+        doubtful: list[Flow] = []
+        spoken_of = {flow_of(name, self._clusters) for name in self._raw}
         for flow in _pairs(self._clusters):
             name = f"{flow}.{keys.ENABLED.name}"
             if name not in self._raw:
+                if flow in spoken_of and self._assumed & set(flow):
+                    doubtful.append(flow)
                 continue
             try:
-                if keys.ENABLED.parse(self._resolver.resolve(name, self._raw[name]), name, self._raw[name]):
-                    flows.append(flow)
+                if keys.ENABLED.parse(self._looking.resolve(name, self._raw[name]), name, self._raw[name]):
+                    enabled.append(flow)
             except ConfigError as error:
-                self._add(error.problems)
-        return flows
+                self._add_about(name, error)
+                self._invalid.add(name)
+                doubtful.append(flow)
+        flows, doubtful = self._asked_for(enabled), self._asked_for(doubtful)
+        if flows or self._invalid:
+            return tuple(flows), tuple(doubtful)
+        is_told = self._reading.is_resource and self._reading.problems and not self._reading.paused
+        if not is_told and set(self._targets) <= set(self._clusters):
+            self._add(_no_flow_sentences(self._reading.paused, self._clusters, self._targets))
+        return (), tuple(self._asked_for(flow for flow in _pairs(self._clusters) if flow in spoken_of))
 
-    def _missing_bootstrap(self, config: MirrorMakerConfig) -> Iterator[str]:
+    def _asked_for(self, flows: Iterable[Flow]) -> list[Flow]:
+        return [flow for flow in flows if not self._targets or flow.target in self._targets]
+
+    def _find_missing_bootstrap(self, config: MirrorMakerConfig) -> None:
+        """An alias that is told to be no cluster may be a typo; then it needs no servers."""
         for alias in dict.fromkeys(alias for flow in config.flows for alias in flow):
             name = f"{alias}.{client_keys.BOOTSTRAP_SERVERS.name}"
-            is_unresolved = name in self._places and name not in self._raw
-            if not is_unresolved and not config.is_reachable(alias):
-                yield f"{name}: the cluster '{alias}' has no bootstrap servers; set this to host:port."
+            if config.is_reachable(alias):
+                continue
+            self._settled.add(name)
+            if alias not in self._assumed and alias not in self._reading.assumed:
+                self._add([f"{name}: the cluster '{alias}' has no bootstrap servers; set this to host:port."])
 
     def _line(self, sentence: str) -> int:
         """The line of the key a sentence begins with; 0 where it begins with something else."""
@@ -219,41 +241,6 @@ def _sentences_of(told: Iterable[Told]) -> tuple[str, ...]:
 
 def _pairs(clusters: tuple[str, ...]) -> Iterator[Flow]:
     return (Flow(source, target) for source in clusters for target in clusters if source != target)
-
-
-_NO_CLUSTERS = "clusters: the file does not list its clusters; add a line such as 'clusters = A, B'."
-_A_WORKER = "clusters: this is the file of a Connect worker; run it with 'heliograph worker FILE'."
-_A_CONNECTOR = "clusters: this is a connector; give it to a worker, or make a file of it with 'heliograph convert'."
-
-
-def _other_form(raw: Mapping[str, str]) -> str | None:
-    if "config.storage.topic" in raw:
-        return _A_WORKER
-    return _A_CONNECTOR if any("connector.class" in text for entry in raw.items() for text in entry) else None
-
-
-def _clusters(raw: Mapping[str, str], resolver: Resolver) -> tuple[str, ...]:
-    text = raw.get(keys.CLUSTERS.name)
-    if text is None or not text.strip():
-        raise ConfigError(_other_form(raw) or _NO_CLUSTERS)
-    aliases = split_list(resolver.resolve(keys.CLUSTERS.name, text))
-    twice = sorted({alias for alias in aliases if aliases.count(alias) > 1})
-    if twice:
-        raise ConfigError(f"clusters: {', '.join(twice)} is listed twice.")
-    if "" in aliases:
-        raise ConfigError("clusters: the list has an empty alias; look for two commas in a row.")
-    return aliases
-
-
-def _unknown_flow_aliases(raw: Mapping[str, str], clusters: tuple[str, ...]) -> Iterator[str]:
-    for name in raw:
-        if "->" not in name or flow_of(name, clusters) is not None:
-            continue
-        source, _, rest = name.partition("->")
-        # The part behind the arrow may hold dots of the key; only a flow of known aliases tells where the alias ends.
-        target = next((alias for alias in clusters if rest.startswith(f"{alias}.")), rest.partition(".")[0])
-        unknown = [alias for alias in (source, target) if alias not in clusters]
-        yield f"{name}: {' and '.join(unknown)} is not in 'clusters', which lists {', '.join(clusters)}."
 
 
 def _unknown_targets(targets: tuple[str, ...], clusters: tuple[str, ...]) -> Iterator[str]:
@@ -275,8 +262,8 @@ def _no_flow_sentences(
     )
 
 
-def _idle_clusters(config: MirrorMakerConfig) -> Iterator[str]:
+def _idle_clusters(config: MirrorMakerConfig, assumed: Container[str]) -> Iterator[str]:
     used = {alias for flow in config.flows for alias in flow}
     for alias in config.clusters:
-        if alias not in used and not config.is_reachable(alias):
+        if alias not in used and alias not in assumed and not config.is_reachable(alias):
             yield f"clusters: '{alias}' has no bootstrap servers and no enabled flow; nothing is done with it."

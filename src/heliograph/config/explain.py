@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.config.keys import TABLE
+from heliograph.config.keys import ENABLED, TABLE
 from heliograph.config.names import parse_name
 from heliograph.config.places import shown
 from heliograph.config.redaction import redact_value
@@ -25,20 +25,25 @@ if TYPE_CHECKING:
 
 
 class Explanation(NamedTuple):
-    """One value of a key. `where` is a flow, a client of one, or the file; `losers` are places that did not count."""
+    """One value of a key. `where` is a flow, a client of one, or the file; `losers` are places that did not count.
+
+    `problems` say why the placeholders of the value mean nothing.
+    """
 
     where: str
     value: str
     source: str
     losers: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class SetKey(NamedTuple):
-    """One line of the file, without secrets."""
+    """One line of the file, without secrets; `problems` say why its placeholders mean nothing."""
 
     line: int
     name: str
     value: str
+    problems: tuple[str, ...] = ()
 
 
 def find_row(config: MirrorMakerConfig, name: str) -> Key[object]:
@@ -53,6 +58,8 @@ def explain(config: MirrorMakerConfig, row: Key[object], flows: tuple[Flow, ...]
     """Every value the key has, in the given flows."""
     if not row.scope & ~Scope.FILE:
         return [_of_file(config, row)]
+    if row is ENABLED:
+        return [_switch(config, flow) for flow in flows]
     found: list[Explanation] = []
     for flow in flows:
         if row.scope & (Scope.CONNECTOR | Scope.WORKER):
@@ -65,8 +72,11 @@ def explain(config: MirrorMakerConfig, row: Key[object], flows: tuple[Flow, ...]
 
 def set_keys(config: MirrorMakerConfig) -> list[SetKey]:
     """Everything the file says, in its order."""
-    named = [SetKey(line, name, config.raw[name]) for name, line in config.lines.items() if name in config.raw]
-    return [SetKey(line, shown(name, config.paths), redact_value(name, value)) for line, name, value in sorted(named)]
+    named = sorted((line, name) for name, line in config.lines.items() if name in config.raw)
+    return [
+        SetKey(line, shown(name, config.paths), redact_value(name, config.raw[name]), _unresolved(config, name))
+        for line, name in named
+    ]
 
 
 def _clients(row: Key[object], flow: Flow) -> Iterator[tuple[str, str]]:
@@ -83,7 +93,17 @@ def _clients(row: Key[object], flow: Flow) -> Iterator[tuple[str, str]]:
 def _of_file(config: MirrorMakerConfig, row: Key[object]) -> Explanation:
     if row.name not in config.raw:
         return Explanation("file", shown_value(row, row.default), "default")
-    return Explanation("file", redact_value(row.name, config.raw[row.name]), _place(config, row.name))
+    value, problems = redact_value(row.name, config.raw[row.name]), _unresolved(config, row.name)
+    return Explanation("file", value, _place(config, row.name), problems=problems)
+
+
+def _switch(config: MirrorMakerConfig, flow: Flow) -> Explanation:
+    """Whether a flow is on, which only `A->B.enabled` says: the default of `enabled` is a connector's in Connect."""
+    name = f"{flow}.{ENABLED.name}"
+    if name not in config.raw:
+        return Explanation(str(flow), "false", f"default: a flow is off until '{name} = true'")
+    value = redact_value(name, config.raw[name])
+    return Explanation(str(flow), value, _place(config, name), problems=_unresolved(config, name))
 
 
 def _made(
@@ -94,8 +114,17 @@ def _made(
         default = HIDDEN if row.type is PASSWORD and row.default else shown_value(row, row.default)
         return Explanation(where, default, "default" + (" of Heliograph" if row.mm2_default is not None else ""))
     told = [_place(config, place.name) + (f" ({place.rule})" if not config.paths else "") for place in places]
-    value = redact_value(places[-1].name, config.raw[places[-1].name])
-    return Explanation(where, value, told[-1], tuple(reversed(told[:-1])))
+    name = places[-1].name
+    value = redact_value(name, config.raw[name])
+    return Explanation(where, value, told[-1], tuple(reversed(told[:-1])), _unresolved(config, name))
+
+
+def _unresolved(config: MirrorMakerConfig, name: str) -> tuple[str, ...]:
+    try:
+        config.resolver.resolve(name, config.raw[name])
+    except ConfigError as error:
+        return tuple(problem.removeprefix(f"{name}: ") for problem in error.problems)
+    return ()
 
 
 def _place(config: MirrorMakerConfig, name: str) -> str:

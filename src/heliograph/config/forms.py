@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from heliograph.config.properties import parse_properties
-from heliograph.config.reading import Reading
+from heliograph.config.properties import parse_leniently
+from heliograph.config.reading import Reading, Told
 from heliograph.config.strimzi import is_resource, read_resource
 from heliograph.config.strimzi_secrets import Secrets
 
@@ -31,7 +31,8 @@ class ConfigText:
 def read_entries(source: ConfigText, lookup: Lookup) -> tuple[Reading, Lookup]:
     """What the file says, and where its placeholders are looked up; a ConfigError where it cannot be read at all."""
     if not is_resource(source.text, source.name):
-        return Reading(parse_properties(source.text)), lookup
+        entries, problems = parse_leniently(source.text)
+        return Reading(entries, [Told(*problem) for problem in problems]), lookup
     secrets = Secrets(source.secrets, must_exist=source.needs_secrets, is_needed=source.needs_secrets)
     reading = read_resource(source.text, secrets)
     return reading, secrets.lookup(lookup)

@@ -65,17 +65,26 @@ _FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
 class Resolver:
     """Replaces placeholders by what the machine says at the time of the call.
 
-    Kafka wants providers declared; env, file and dir also work here without a declaration. One that is patient serves
+    Kafka wants providers declared; env, file and dir also work here without a declaration. `problems` are the
+    declarations that cannot be used; a placeholder of theirs is refused in the same words. One that is patient serves
     those who need little of a file: only what they read has to be there.
     """
 
     def __init__(
-        self, lookup: Lookup, properties: Mapping[str, str], *, declared_only: bool = False, is_patient: bool = False
+        self,
+        lookup: Lookup,
+        properties: Mapping[str, str],
+        *,
+        declared_only: bool = False,
+        is_patient: bool = False,
+        keeps_unresolved: bool = False,
     ) -> None:
         self._lookup = lookup
         self._properties = properties
         self.is_patient = is_patient
-        declared = _declared_providers(properties)
+        self._keeps_unresolved = keeps_unresolved
+        declared, self._refused = _declared_providers(properties)
+        self.problems = tuple(self._refused.values())
         self._providers = declared if declared_only else _FREE | declared
         variables = declared.values() if declared_only else (_FREE["env"],)
         self._variables = next((each for each in variables if each.kind == "env"), None)
@@ -84,25 +93,37 @@ class Resolver:
         """The same for somebody who may use no more than the declared providers."""
         return Resolver(self._lookup, self._properties, declared_only=True, is_patient=self.is_patient)
 
+    def tolerant(self) -> Resolver:
+        """The same for somebody who goes on looking: a value with a placeholder that means nothing stays as it is."""
+        return Resolver(self._lookup, self._properties, keeps_unresolved=True)
+
     def resolve(self, key: str, value: str) -> str:
-        """The value of `key` with every placeholder replaced."""
-        return _PLACEHOLDER.sub(lambda found: self._replacement(key, found[1]), value)
+        """The value of `key` with every placeholder replaced; a ConfigError tells each that cannot be."""
+        text, problems = self._replaced(key, value)
+        if problems and not self._keeps_unresolved:
+            raise ConfigError(problems)
+        return value if problems else text
 
     def looked_up(self, key: str, value: str) -> str:
         """As `resolve`; one that is patient leaves in place what it cannot replace, in an `Unresolved`."""
         if not self.is_patient:
             return self.resolve(key, value)
-        problems: list[str] = []
+        text, problems = self._replaced(key, value)
+        return Unresolved.of(text, problems[0]) if problems else text
 
-        def replaced(found: re.Match[str]) -> str:
+    def _replaced(self, key: str, value: str) -> tuple[str, list[str]]:
+        """What can be replaced is; and what cannot be, in words."""
+        problems: dict[str, None] = {}
+
+        def replacement(found: re.Match[str]) -> str:
             try:
                 return self._replacement(key, found[1])
             except ConfigError as error:
-                problems.extend(error.problems)
+                problems.update(dict.fromkeys(error.problems))
                 return found[0]
 
-        text = _PLACEHOLDER.sub(replaced, value)
-        return Unresolved.of(text, problems[0]) if problems else text
+        text = _PLACEHOLDER.sub(replacement, value)
+        return text, list(problems)
 
     def sources(self, value: str) -> Iterator[str]:
         """What the value's placeholders would take from the machine: paths of files, and `env:NAME`."""
@@ -125,6 +146,8 @@ class Resolver:
             if self._variables is None:
                 raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration('env')}.")
             return self._variable(key, name, self._variables)
+        if name in self._refused:
+            raise ConfigError(self._refused[name])
         provider = self._providers.get(name)
         if provider is None and name in _FREE:
             raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration(name)}.")
@@ -179,8 +202,10 @@ def _declaration(kind: str) -> str:
     )
 
 
-def _declared_providers(properties: Mapping[str, str]) -> dict[str, _Provider]:
+def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provider], dict[str, str]]:
+    """The providers by name; and by name what is wrong with those that cannot be used."""
     providers: dict[str, _Provider] = {}
+    refused: dict[str, str] = {}
     for name in re.split(r"\s*,\s*", properties.get("config.providers", "").strip()):
         if not name:
             continue
@@ -188,8 +213,9 @@ def _declared_providers(properties: Mapping[str, str]) -> dict[str, _Provider]:
         class_name = properties.get(class_key, "").rpartition(".")[2]
         if class_name not in _KINDS_BY_CLASS:
             known = ", ".join(sorted(_KINDS_BY_CLASS))
-            raise ConfigError(f"{class_key}: '{class_name}' is not a config provider Heliograph has; it has {known}.")
+            refused[name] = f"{class_key}: '{class_name}' is not a config provider Heliograph has; it has {known}."
+            continue
         prefix = f"config.providers.{name}.param."
         params = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
         providers[name] = _Provider(_KINDS_BY_CLASS[class_name], params)
-    return providers
+    return providers, refused

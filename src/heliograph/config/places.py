@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from heliograph.config.redaction import shown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+_LINE = re.compile(r"line (\d+): ")
 _NAME = re.compile(r"[^\s',;()]+(?:->[^\s',;()]+)?")
 
 
@@ -23,6 +24,11 @@ def located(sentence: str, lines: Mapping[str, int], paths: Mapping[str, str]) -
     line = lines.get(name, 0)
     told = _in_users_words(sentence, paths) if paths else f"{shown_name(name) if line else name}{colon}{rest}"
     return f"line {line}: {told}" if line else told
+
+
+def in_order(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Sentences in the order of the file, those without a line first."""
+    return tuple(sorted(sentences, key=lambda sentence: int(found[1]) if (found := _LINE.match(sentence)) else 0))
 
 
 def shown(name: str, paths: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.errors import ConfigError
 
@@ -31,9 +31,31 @@ class Entry:
     place: str = ""
 
 
+class Parsed(NamedTuple):
+    """The entries of a text, and for each line that is not as Java has it the line and a sentence."""
+
+    entries: list[Entry]
+    problems: list[tuple[int, str]]
+
+
 def parse_properties(text: str) -> list[Entry]:
-    """Every entry of the text, in order."""
-    return [_parse_entry(logical, line) for logical, line in _logical_lines(text)]
+    """Every entry of the text, in order; a ConfigError with every line that cannot be read."""
+    entries, problems = parse_leniently(text)
+    if problems:
+        raise ConfigError([sentence for _line, sentence in problems])
+    return entries
+
+
+def parse_leniently(text: str) -> Parsed:
+    """The same for who goes on looking: what cannot be read is left as it is written."""
+    parsed = Parsed([], [])
+    for logical, line in _logical_lines(text):
+        try:
+            parsed.entries.append(_parse_entry(logical, line))
+        except ConfigError as error:
+            parsed.problems.append((line, str(error)))
+            parsed.entries.append(_parse_entry(logical.replace("\\", "\\\\"), line))
+    return parsed
 
 
 def as_map(entries: list[Entry]) -> dict[str, str]:

@@ -34,7 +34,8 @@ class Reading:
     """Everything that was read so far.
 
     `paused` are flows that the user has stopped for now, with the words to tell it; `connectors` are the names that the
-    source connectors have where the form is at home, by which Connect keeps their progress.
+    source connectors have where the form is at home, by which Connect keeps their progress. `assumed` are aliases that
+    no cluster has and a flow names: they have been told of, and what is written for the flow can still be looked at.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -43,6 +44,8 @@ class Reading:
     notes: list[Told] = field(default_factory=list)
     paused: dict[Flow, str] = field(default_factory=dict)
     connectors: dict[Flow, str] = field(default_factory=dict)
+    assumed: set[str] = field(default_factory=set)
+    is_resource: bool = False
 
     def problem(self, tree: Tree, sentence: str) -> None:
         """Something without which the file cannot be run."""

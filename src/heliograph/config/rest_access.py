@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from heliograph.config import worker_keys as keys
 from heliograph.config.types import Settings
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, try_both
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from heliograph.config.placeholders import Lookup, Resolver
 
 ClientAuth = Literal["none", "requested", "required"]
+_NO_AUTH: ClientAuth = "none"
 HTTPS_PREFIX = "listeners.https."
 _OWN_KEYS = (
     keys.SSL_CLIENT_AUTH,
@@ -56,10 +57,12 @@ def rest_access(
     raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[Listener], lookup: Lookup
 ) -> RestAccess:
     """What a file asks of those who call REST; raises ConfigError with what cannot be meant."""
-    settings = Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in _OWN_KEYS if row.name in raw})
+    settings = _own_settings(raw, resolver)
     has_https = any(listener.is_https for listener in listeners)
-    client_auth = _client_auth(https_settings(raw, resolver)) if has_https else "none"
-    jaas_file = _jaas_file(settings, lookup) if _has_login(settings) else ""
+    client_auth, jaas_file = try_both(
+        lambda: _client_auth(https_settings(raw, resolver)) if has_https else _NO_AUTH,
+        lambda: _jaas_file(settings, lookup) if _has_login(settings) else "",
+    )
     access = RestAccess(client_auth, jaas_file, settings[keys.REST_RULES_FILE])
     if access.rules_file and not access.knows_callers:
         raise ConfigError(
@@ -76,7 +79,27 @@ def https_settings(raw: Mapping[str, str], resolver: Resolver) -> Settings:
     prefix = HTTPS_PREFIX if prefixed else ""
     names = prefixed or {key for key in raw if key.startswith("ssl.")}
     values = {name.removeprefix(prefix): resolver.resolve(name, raw[name]) for name in names}
-    return Settings({**values, "security.protocol": "SSL"}, prefix)
+    before = {key: raw[prefix + key] for key, value in values.items() if raw[prefix + key] != value}
+    return Settings({**values, "security.protocol": "SSL"}, prefix, raw=before)
+
+
+def jaas_file_of(raw: Mapping[str, str], resolver: Resolver, lookup: Lookup) -> tuple[str, str]:
+    """The JAAS file of the login, and the key by which it is asked for; empty where there is none."""
+    settings = _own_settings(raw, resolver)
+    if not settings[keys.REST_EXTENSION_CLASSES]:
+        return "", ""
+    given = settings[keys.REST_JAAS_CONFIG_FILE]
+    row = keys.REST_JAAS_CONFIG_FILE if given else keys.REST_EXTENSION_CLASSES
+    return row.name, given or _jaas_file_of_opts(lookup)
+
+
+def _own_settings(raw: Mapping[str, str], resolver: Resolver) -> Settings:
+    return Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in _OWN_KEYS if row.name in raw})
+
+
+def _jaas_file_of_opts(lookup: Lookup) -> str:
+    found = _JAAS_OPTION.search(lookup.variable(_OPTS_VARIABLE) or "")
+    return found[1].strip("\"'") if found is not None else ""
 
 
 def _client_auth(tls: Settings) -> ClientAuth:
@@ -97,14 +120,11 @@ def _has_login(settings: Settings) -> bool:
 
 
 def _jaas_file(settings: Settings, lookup: Lookup) -> str:
-    given = settings[keys.REST_JAAS_CONFIG_FILE]
-    if given:
-        return given
-    found = _JAAS_OPTION.search(lookup.variable(_OPTS_VARIABLE) or "")
-    if found is None:
+    found = settings[keys.REST_JAAS_CONFIG_FILE] or _jaas_file_of_opts(lookup)
+    if not found:
         raise ConfigError(
             f"{settings.written_as(keys.REST_EXTENSION_CLASSES)}: the login needs a JAAS file with a section"
             f" KafkaConnect; name it in {keys.REST_JAAS_CONFIG_FILE.name}, or by -Djava.security.auth.login.config in"
             f" the variable {_OPTS_VARIABLE}."
         )
-    return found[1].strip("\"'")
+    return found

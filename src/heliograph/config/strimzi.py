@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from heliograph.config.reading import Reading
+from heliograph.config.reading import Reading, Told
 from heliograph.config.strimzi_auth import Login
 from heliograph.config.strimzi_fields import (
     API_VERSIONS,
@@ -28,8 +28,7 @@ from heliograph.config.strimzi_fields import (
     is_forbidden,
 )
 from heliograph.config.strimzi_mirror import Mirror
-from heliograph.config.yaml_tree import Tree, parse_yaml
-from heliograph.errors import ConfigError
+from heliograph.config.yaml_tree import Tree, parse_leniently
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
@@ -55,16 +54,17 @@ def is_resource(text: str, name: str = "") -> bool:
 
 def read_resource(text: str, secrets: Secrets) -> Reading:
     """Every resource of the text, as one dedicated-mode file."""
-    reading = Reading()
+    trees, slips = parse_leniently(text)
+    reading = Reading(problems=[Told(*slip) for slip in slips], is_resource=True)
     resources: list[Tree] = []
-    for document in _documents(parse_yaml(text)):
+    for document in _documents(trees):
         kind = document.get("kind")
         if kind is not None and kind.text in ("Secret", "ConfigMap"):
             secrets.add_document(reading, document)
         elif (spec := _spec(reading, document)) is not None:
             resources.append(spec)
     if not resources and not reading.problems:
-        raise ConfigError(f"there is no {KIND} in the file.")
+        reading.problems.append(Told(0, f"there is no {KIND} in the file."))
     reader = _Reader(reading, secrets)
     for spec in resources:
         reader.read(spec)
@@ -114,6 +114,7 @@ class _Reader:
         self._secrets = secrets
         self._clusters: dict[str, Tree] = {}
         self._first: Tree | None = None
+        self._is_lack_told = False  # that there are no clusters, or what is wrong with them
 
     def read(self, spec: Tree) -> None:
         """One resource."""
@@ -123,6 +124,7 @@ class _Reader:
         if external is not None:
             self._secrets.add_external(external)
         target = spec.get("target")
+        self._is_lack_told |= spec.get("clusters") is not None or target is not None
         for cluster in (*_list(self._reading, spec, "clusters"), *([target] if target is not None else [])):
             self._read_cluster(cluster, TARGET if cluster is target else CLUSTER)
         connect = self._connect_cluster(spec, target)
@@ -141,7 +143,7 @@ class _Reader:
         if self._clusters:
             first = next(iter(self._clusters.values()))
             self._reading.add("clusters", ", ".join(self._clusters), first, f"{first.path} (clusters)")
-        elif not self._reading.problems:
+        elif not self._is_lack_told or not self._reading.problems:
             self._reading.problem(self._first, "it has no clusters.")
         place = f"{self._first.path or 'the document'} (emit.heartbeats.enabled)"
         self._reading.add("emit.heartbeats.enabled", "false", self._first, place)
@@ -151,7 +153,7 @@ class _Reader:
             self._reading.problem(self._first, "no mirror copies anything; add 'sourceConnector: {}' to one.")
         targets = dict.fromkeys(flow.target for flow in flows)
         for alias in targets:
-            for name, value in _OPERATORS_NAMES.items():
+            for name, value in _OPERATORS_NAMES.items() if alias in self._clusters else ():
                 if self._reading.entry(f"{alias}.{name}") is None:
                     tree = self._clusters[alias]
                     self._reading.add(f"{alias}.{name}", value, tree, f"{tree.path} ({name})")
@@ -165,12 +167,24 @@ class _Reader:
         if connect is None:
             self._reading.warn(spec, "connectCluster is missing; the operator asks for it, the alias of the target.")
             return None
-        if connect.text not in self._clusters:
-            self._reading.problem(connect, f"no cluster has the alias '{connect.text}'{self._known()}.")
-            return None
-        return connect.text
+        return self._known_or_assumed(connect)
+
+    def _known_or_assumed(self, named: Tree) -> str:
+        """An alias; one that no cluster has is told, and taken for one so that the rest of the mirror is read."""
+        if named.text not in self._clusters:
+            self._reading.problem(named, f"no cluster has the alias '{named.text}'{self._known()}.")
+            self._reading.assumed.add(named.text)
+        return named.text
+
+    def _unnamed(self, mirror: Tree, missing: str) -> str:
+        """A word in place of an alias that is missing, for the same reason; no two mirrors have the same."""
+        self._reading.problem(mirror, f"{missing} is missing.")
+        alias = f"?{mirror.line}"
+        self._reading.assumed.add(alias)
+        return alias
 
     def _known(self) -> str:
+        self._is_lack_told |= not self._clusters
         return f"; there are {', '.join(self._clusters)}" if self._clusters else "; there are no clusters"
 
     def _read_cluster(self, tree: Tree, fields: tuple[str, ...]) -> None:
@@ -234,14 +248,13 @@ class _Reader:
         check_fields(self._reading, mirror, MIRROR)
         source = self._source(mirror)
         into = mirror.get("targetCluster")
-        if into is None and target is None and connect is None:
-            self._reading.problem(mirror, "targetCluster is missing.")
-            return None
-        alias = into.text if into is not None else (connect or "")
-        if into is not None and alias not in self._clusters:
-            self._reading.problem(into, f"no cluster has the alias '{alias}'{self._known()}.")
-            return None
-        if into is not None and connect is not None and alias != connect:
+        if into is not None:
+            alias = self._known_or_assumed(into)
+        elif connect is None and target is None:
+            alias = self._unnamed(mirror, "targetCluster")
+        else:
+            alias = connect or ""
+        if into is not None and alias != connect and {alias, connect} <= set(self._clusters):
             words = (
                 f"the mirror writes to '{alias}', and connectCluster (or target) is '{connect}'; it must be the same."
             )
@@ -259,13 +272,7 @@ class _Reader:
             self._read_cluster(own, CLUSTER)
             alias = own.get("alias")
             return alias.text if alias is not None else None
-        if named is None:
-            self._reading.problem(mirror, "sourceCluster is missing.")
-            return None
-        if named.text not in self._clusters:
-            self._reading.problem(named, f"no cluster has the alias '{named.text}'{self._known()}.")
-            return None
-        return named.text
+        return self._unnamed(mirror, "sourceCluster") if named is None else self._known_or_assumed(named)
 
 
 def _list(reading: Reading, tree: Tree, name: str) -> tuple[Tree, ...]:

@@ -7,23 +7,23 @@ problems are told at once. A *warning* is for what the user has to mend; a *note
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import ConnectorConfig, policy_name, worker_client
-from heliograph.config.listeners import rest_listeners
+from heliograph.config.listeners import Listener, rest_listeners
 from heliograph.config.names import ROLES
 from heliograph.config.overlays import Layer, role_scope
 from heliograph.config.placeholders import Resolver
-from heliograph.config.places import located
-from heliograph.config.properties import Entry, as_map, parse_properties
+from heliograph.config.places import in_order, located
+from heliograph.config.properties import Entry, as_map, parse_leniently
 from heliograph.config.resolved import resolved_view
 from heliograph.config.rest_access import RestAccess, rest_access
 from heliograph.config.suggest import did_you_mean
 from heliograph.config.types import Scope, Settings, Unresolved
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, try_both
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -104,12 +104,24 @@ class WorkerConfig:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """Everything there is to say about a worker's configuration; `config` is None where it cannot be used."""
+    """Everything there is to say about a worker's configuration; `config` is None where it cannot be used.
+
+    `sound` is for those who go on looking: without what is invalid, with placeholders that mean nothing left as they
+    are. Of the names in `settled` everything is said.
+    """
 
     problems: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     config: WorkerConfig | None = None
+    sound: WorkerConfig | None = None
+    settled: frozenset[str] = frozenset()
+
+
+def is_worker_file(text: str) -> bool:
+    """Whether properties are those of a worker, and not of clusters and flows."""
+    raw = as_map(parse_leniently(text).entries)
+    return store_keys.CONFIG_STORAGE_TOPIC.name in raw and keys.CLUSTERS.name not in raw
 
 
 def load_worker(text: str, lookup: Lookup) -> WorkerConfig:
@@ -126,10 +138,9 @@ def usable_worker(report: WorkerReport) -> WorkerConfig:
 
 def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
     """Look at a whole file; never raises for what is in it. Without a need for secrets they need not be there."""
-    try:
-        return _examine(parse_properties(text), lookup, needs_secrets=needs_secrets)
-    except ConfigError as error:
-        return WorkerReport(error.problems)
+    entries, problems = parse_leniently(text)
+    unreadable = [sentence for _line, sentence in problems]
+    return _examine(entries, lookup, unreadable, needs_secrets=needs_secrets)
 
 
 def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerReport:
@@ -137,10 +148,7 @@ def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerR
     entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
     if not entries:
         return WorkerReport((f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}.",))
-    try:
-        return _examine(entries, lookup)
-    except ConfigError as error:
-        return WorkerReport(error.problems)
+    return _examine(entries, lookup)
 
 
 def environment_properties(variables: Mapping[str, str]) -> dict[str, str]:
@@ -157,20 +165,43 @@ def _property_name(variable: str) -> str:
     return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
-def _examine(entries: list[Entry], lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
+def _examine(
+    entries: list[Entry], lookup: Lookup, unreadable: Iterable[str] = (), *, needs_secrets: bool = True
+) -> WorkerReport:
     raw = as_map(entries)
     resolver = Resolver(lookup, raw, is_patient=not needs_secrets)
     lines = {entry.key: entry.line for entry in entries if entry.line}
     warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
-    config = WorkerConfig(raw, resolver, warnings, notes, lines)
-    problems = list(_problems(config))
+    wrong = _wrong_values(raw, resolver)
+    problems = [*resolver.problems, *_missing(raw), *(each for found in wrong.values() for each in found)]
+    sound_raw = {name: value for name, value in raw.items() if name not in wrong or "${" in value}
+    sound = WorkerConfig(sound_raw, resolver.tolerant(), warnings, notes, lines)
+    rest = RestAccess()
     try:
-        if needs_secrets:
-            config = replace(config, rest=rest_access(raw, resolver, rest_listeners(config.settings), lookup))
+        _, rest = try_both(lambda: policy_name(raw), lambda: _rest(sound, lookup) if needs_secrets else rest)
+    except ConfigError as error:
+        problems += [problem for problem in error.problems if problem.partition(": ")[0] not in wrong]
+    located = in_order((*unreadable, *_located(problems, lines)))
+    config = None if located else WorkerConfig(raw, resolver, warnings, notes, lines, rest)
+    settled = {*wrong, *(name for name in _REQUIRED if not raw.get(name, "").strip())}
+    return WorkerReport(located, warnings, notes, config, sound, frozenset(settled))
+
+
+def _rest(worker: WorkerConfig, lookup: Lookup) -> RestAccess:
+    """Who may call; where the listeners cannot be read they might be https, and the rest is looked at as if so."""
+    listeners: tuple[Listener, ...] = (Listener("", 0, is_https=True),)
+    problems: tuple[str, ...] = ()
+    try:
+        listeners = rest_listeners(worker.settings)
+    except ConfigError as error:
+        problems = error.problems
+    try:
+        access = rest_access(worker.raw, worker.resolver, listeners, lookup)
     except ConfigError as error:
         problems += error.problems
-    located = _located(problems, lines)
-    return WorkerReport(located, warnings, notes, None if located else config)
+    if problems:
+        raise ConfigError(problems)
+    return access
 
 
 def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, ...]:
@@ -180,22 +211,24 @@ def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, .
     return tuple(located(sentence, lines, {}) for sentence, _line in ordered)
 
 
-def _problems(worker: WorkerConfig) -> Iterator[str]:
+def _missing(raw: Mapping[str, str]) -> Iterator[str]:
     for name, example in _REQUIRED.items():
-        if not worker.raw.get(name, "").strip():
+        if not raw.get(name, "").strip():
             yield f"{name}: the worker needs it; add a line such as '{name} = {example}'."
-    stores = [worker.raw[name].strip() for name in _REQUIRED if name.endswith(".storage.topic") and name in worker.raw]
+    stores = [raw[name].strip() for name in _REQUIRED if name.endswith(".storage.topic") and name in raw]
     if len(set(stores)) < len(stores):
         yield "config.storage.topic, offset.storage.topic and status.storage.topic must be three different topics."
-    for name, value in worker.raw.items():
+
+
+def _wrong_values(raw: Mapping[str, str], resolver: Resolver) -> dict[str, tuple[str, ...]]:
+    """By name what is wrong with a value."""
+    wrong = {}
+    for name, value in raw.items():
         try:
-            _check_value(worker.resolver, name, value)
+            _check_value(resolver, name, value)
         except ConfigError as error:
-            yield from error.problems
-    try:
-        policy_name(worker.raw)
-    except ConfigError as error:
-        yield from error.problems
+            wrong[name] = error.problems
+    return wrong
 
 
 def _check_value(resolver: Resolver, name: str, value: str) -> None:

@@ -8,7 +8,7 @@ of bounded size, whatever aliases the text plays with.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import yaml
 
@@ -49,11 +49,27 @@ class Tree:
         return None if found is None or found.kind == "nothing" else found
 
 
+class Slip(NamedTuple):
+    """What YAML allows and nobody can have meant: the line, and a sentence."""
+
+    line: int
+    sentence: str
+
+
 def parse_yaml(text: str) -> list[Tree]:
     """Every document of the text that is not empty; a ConfigError with the line where it cannot be read."""
+    trees, slips = parse_leniently(text)
+    if slips:
+        raise ConfigError([slip.sentence for slip in slips])
+    return trees
+
+
+def parse_leniently(text: str) -> tuple[list[Tree], list[Slip]]:
+    """The same for who goes on looking: of a key that is written twice the first counts."""
+    slips: list[Slip] = []
     try:
         nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
-        return [_Builder().build(node, "") for node in nodes]
+        return [_Builder(slips).build(node, "") for node in nodes], slips
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark is not None else ""
@@ -67,7 +83,8 @@ def parse_yaml(text: str) -> list[Tree]:
 class _Builder:
     """Walks the nodes of one document."""
 
-    def __init__(self) -> None:
+    def __init__(self, slips: list[Slip]) -> None:
+        self._slips = slips
         self._count = 0
         self._above: list[yaml.Node] = []
 
@@ -93,20 +110,27 @@ class _Builder:
         return Tree(_KINDS.get(node.tag, "text"), path, line, text=_text(node))
 
     def _fields(self, node: yaml.MappingNode, path: str) -> Iterator[tuple[str, Tree]]:
-        written: set[str] = set()
-        for key, _ in node.value:
-            if key.tag != "tag:yaml.org,2002:merge" and str(key.value) in written:
-                line = key.start_mark.line + 1
-                raise ConfigError(f"line {line}: {_below(path, str(key.value))}: it is written twice; remove one.")
-            written.add(str(key.value))
+        node.value = self._sound_pairs(node, path)
         yaml.constructor.SafeConstructor().flatten_mapping(node)
         for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise ConfigError(
-                    f"line {key.start_mark.line + 1}: {path or 'the document'} has a key that is no text."
-                )
             tree = self.build(value, _below(path, key.value))
             yield key.value, replace(tree, line=key.start_mark.line + 1)
+
+    def _sound_pairs(self, node: yaml.MappingNode, path: str) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
+        """The pairs of a map whose keys are texts, each once."""
+        written: set[str] = set()
+        pairs = []
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                self._slips.append(Slip(line, f"line {line}: {path or 'the document'} has a key that is no text."))
+            elif key.tag != "tag:yaml.org,2002:merge" and key.value in written:
+                words = f"line {line}: {_below(path, key.value)}: it is written twice; remove one."
+                self._slips.append(Slip(line, words))
+            else:
+                written.add(key.value)
+                pairs.append((key, value))
+        return pairs
 
 
 def _below(path: str, name: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from heliograph.errors import AuthenticationError, ClusterError
+from heliograph.errors import AuthenticationError, ConfigError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import Address, TopicPartition
@@ -231,12 +231,15 @@ class Cluster:
 
 
 def parse_bootstrap(servers: tuple[str, ...], key: str, shown_as: str | None = None) -> tuple[Address, ...]:
-    """`host:port` entries to addresses; raises a ClusterError that names the entry, or what the user wrote for it."""
-    addresses = []
+    """`host:port` entries to addresses; raises a ConfigError that names each wrong one, or what was written for it."""
+    addresses, problems = [], []
     for server in servers:
         host, colon, port = server.rpartition(":")
         host = host.rpartition("//")[2].strip("[]")
         if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ClusterError(f"{key}: '{shown_as or server}' is not host:port.")
-        addresses.append(Address(host, int(port)))
+            problems.append(f"{key}: '{shown_as or server}' is not host:port.")
+        else:
+            addresses.append(Address(host, int(port)))
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
     return tuple(addresses)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from heliograph.config import client_keys, security_keys
 from heliograph.config.jaas import LoginModule, one_module
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, try_each
 from heliograph.kafka.keystores import Stores
 from heliograph.kafka.oauth import DEFAULT_TIMEOUT_MS, OAuthClient, RefreshRule
 from heliograph.kafka.sasl import MECHANISMS, missing_library
 from heliograph.kafka.tls import VERSIONS, openssl_suites, unknown_suites
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from heliograph.config.types import Key, Settings
 
@@ -79,31 +80,48 @@ def make_security(settings: Settings, alias: str) -> Security:
     fields: dict[str, Any] = {"protocol": protocol}
     if protocol != "PLAINTEXT":
         fields["written"] = tuple((name, settings.written(name)) for name in _NAMED)
+    parts = []
     if protocol.endswith("SSL"):
-        fields |= _stores(settings) | _versions(settings)
+        parts += [partial(_stores, settings), partial(_versions, settings), partial(_checks_host_name, settings)]
     if protocol.startswith("SASL_"):
-        fields |= _login(settings, protocol, alias)
+        parts.append(partial(_login, settings, protocol, alias))
+    for part in try_each(parts):
+        fields |= part
     return Security(**fields)
+
+
+def named_stores(settings: Settings) -> Stores:
+    """The stores that a client with these settings would open, whatever else is wrong with them."""
+    protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
+    written = tuple((name, settings.written(name)) for name in _NAMED)
+    return Stores(**_store_fields(settings), written=written) if protocol.endswith("SSL") else Stores()
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------
 
 
 def _stores(settings: Settings) -> dict[str, Any]:
-    _not_both(settings, client_keys.SSL_TRUSTSTORE_LOCATION, client_keys.SSL_TRUSTSTORE_CERTIFICATES)
-    _not_both(settings, client_keys.SSL_KEYSTORE_LOCATION, security_keys.SSL_KEYSTORE_KEY)
     key, chain = security_keys.SSL_KEYSTORE_KEY, security_keys.SSL_KEYSTORE_CERTIFICATE_CHAIN
-    for given, other in ((key, chain), (chain, key)):
-        if settings[given] and not settings[other]:
-            raise ConfigError(f"{settings.written_as(other)}: it is missing beside {settings.written_as(given)}.")
+    try_each(
+        [
+            partial(_not_both, settings, client_keys.SSL_TRUSTSTORE_LOCATION, client_keys.SSL_TRUSTSTORE_CERTIFICATES),
+            partial(_not_both, settings, client_keys.SSL_KEYSTORE_LOCATION, key),
+            partial(_not_alone, settings, key, chain),
+            partial(_not_alone, settings, chain, key),
+        ]
+    )
+    return _store_fields(settings)
+
+
+def _store_fields(settings: Settings) -> dict[str, Any]:
     return {
         "trusted_file": settings[client_keys.SSL_TRUSTSTORE_LOCATION],
         "trusted_password": settings[security_keys.SSL_TRUSTSTORE_PASSWORD],
         "trusted_pem": settings[client_keys.SSL_TRUSTSTORE_CERTIFICATES],
         "key_file": settings[client_keys.SSL_KEYSTORE_LOCATION],
         "key_store_password": settings[security_keys.SSL_KEYSTORE_PASSWORD],
-        "key_pem": settings[key],
-        "chain_pem": settings[chain],
+        "key_pem": settings[security_keys.SSL_KEYSTORE_KEY],
+        "chain_pem": settings[security_keys.SSL_KEYSTORE_CERTIFICATE_CHAIN],
         "key_password": settings[client_keys.SSL_KEY_PASSWORD],
     }
 
@@ -113,6 +131,11 @@ def _not_both(settings: Settings, one: Key[str], other: Key[str]) -> None:
         raise ConfigError(
             f"{settings.written_as(other)}: {settings.written_as(one)} is set too; leave one of them out."
         )
+
+
+def _not_alone(settings: Settings, given: Key[str], other: Key[str]) -> None:
+    if settings[given] and not settings[other]:
+        raise ConfigError(f"{settings.written_as(other)}: it is missing beside {settings.written_as(given)}.")
 
 
 def _versions(settings: Settings) -> dict[str, Any]:
@@ -132,16 +155,15 @@ def _versions(settings: Settings) -> dict[str, Any]:
     suites = settings[security_keys.SSL_CIPHER_SUITES]
     if suites:
         allowed = _versions_of_suites(settings, suites, allowed)
+    return {"newest_tls": allowed[-1], "oldest_tls": allowed[0], "cipher_suites": suites}
+
+
+def _checks_host_name(settings: Settings) -> dict[str, Any]:
     algorithm = settings[client_keys.SSL_ENDPOINT_ALGORITHM].strip().lower()
     if algorithm not in ("", "https"):
         name = settings.written_as(client_keys.SSL_ENDPOINT_ALGORITHM)
         raise ConfigError(f"{name}: it must be https, or empty, which does not check host names.")
-    return {
-        "checks_host_name": algorithm == "https",
-        "newest_tls": allowed[-1],
-        "oldest_tls": allowed[0],
-        "cipher_suites": suites,
-    }
+    return {"checks_host_name": algorithm == "https"}
 
 
 def _versions_of_suites(settings: Settings, suites: tuple[str, ...], allowed: list[str]) -> list[str]:
@@ -221,14 +243,17 @@ def _oauth(settings: Settings, options: Mapping[str, str], jaas_key: str) -> OAu
     key = security_keys.OAUTH_TOKEN_ENDPOINT_URL
     url = settings[key] or options.get("oauth.token.endpoint.uri", "")
     origin = settings.written_as(key) if settings[key] else jaas_key
-    _check_endpoint(url, settings.written_as(key))
     client_id = settings[security_keys.OAUTH_CLIENT_ID] or options.get("clientId", "")
     client_secret = settings[security_keys.OAUTH_CLIENT_SECRET] or options.get("clientSecret", "")
     secret_key = security_keys.OAUTH_CLIENT_SECRET
     secret_origin = settings.written_as(secret_key) if settings[secret_key] else jaas_key
-    if not url.startswith("file:") and not (client_id and client_secret):
-        missing = "clientSecret" if client_id else "clientId"
-        raise ConfigError(f"{jaas_key}: {missing} is missing for the mechanism OAUTHBEARER.")
+    checks: list[Callable[[], object]] = [
+        partial(_check_endpoint, url, settings.written_as(key)),
+        partial(_extensions, options, jaas_key),
+    ]
+    if not url.startswith("file:"):
+        checks.append(partial(_check_client, client_id, client_secret, jaas_key))
+    try_each(checks)
     return OAuthClient(
         url,
         client_id,
@@ -250,6 +275,12 @@ def _oauth(settings: Settings, options: Mapping[str, str], jaas_key: str) -> OAu
         origin,
         secret_origin,
     )
+
+
+def _check_client(client_id: str, client_secret: str, jaas_key: str) -> None:
+    if not (client_id and client_secret):
+        missing = "clientSecret" if client_id else "clientId"
+        raise ConfigError(f"{jaas_key}: {missing} is missing for the mechanism OAUTHBEARER.")
 
 
 def _check_endpoint(url: str, name: str) -> None:

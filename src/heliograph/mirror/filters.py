@@ -8,10 +8,11 @@ A pattern that Java refuses, or that cannot be matched as Java does, is refused 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.config import keys
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, try_both, try_each
 from heliograph.mirror.java_regex import JavaRegexError, compile_java
 from heliograph.mirror.plugins import is_custom, known_class, load_custom
 
@@ -72,27 +73,29 @@ class CustomFilter:
 
 def topic_filter(settings: Settings) -> NameFilter:
     """The filter of `topics` and `topics.exclude`, or the class of `topic.filter.class`."""
-    custom = _custom(settings, keys.TOPIC_FILTER_CLASS, "DefaultTopicFilter", "should_replicate_topic")
-    include, exclude = _compile(settings, keys.TOPICS), _compile(settings, keys.TOPICS_EXCLUDE)
+    custom, (include, exclude) = try_both(
+        lambda: _custom(settings, keys.TOPIC_FILTER_CLASS, "DefaultTopicFilter", "should_replicate_topic"),
+        lambda: _compiled(settings, keys.TOPICS, keys.TOPICS_EXCLUDE),
+    )
     return custom or ListFilter(include, exclude, keys.TOPICS.name)
 
 
 def group_filter(settings: Settings) -> NameFilter:
     """The filter of `groups` and `groups.exclude`, or the class of `group.filter.class`."""
-    custom = _custom(settings, keys.GROUP_FILTER_CLASS, "DefaultGroupFilter", "should_replicate_group")
-    include, exclude = _compile(settings, keys.GROUPS), _compile(settings, keys.GROUPS_EXCLUDE)
+    custom, (include, exclude) = try_both(
+        lambda: _custom(settings, keys.GROUP_FILTER_CLASS, "DefaultGroupFilter", "should_replicate_group"),
+        lambda: _compiled(settings, keys.GROUPS, keys.GROUPS_EXCLUDE),
+    )
     return custom or ListFilter(include, exclude, keys.GROUPS.name)
 
 
 def config_property_filter(settings: Settings) -> NameFilter:
     """The filter of `config.properties.exclude`, or the class of `config.property.filter.class`."""
-    custom = _custom(
-        settings,
-        keys.CONFIG_PROPERTY_FILTER_CLASS,
-        "DefaultConfigPropertyFilter",
-        "should_replicate_config_property",
+    key, method = keys.CONFIG_PROPERTY_FILTER_CLASS, "should_replicate_config_property"
+    custom, (exclude,) = try_both(
+        lambda: _custom(settings, key, "DefaultConfigPropertyFilter", method),
+        lambda: _compiled(settings, keys.CONFIG_PROPERTIES_EXCLUDE),
     )
-    exclude = _compile(settings, keys.CONFIG_PROPERTIES_EXCLUDE)
     return custom or ListFilter(compile_java("(?s).*"), exclude, "config.properties")
 
 
@@ -102,6 +105,10 @@ def _custom(settings: Settings, key: Key[str], default: str, method: str) -> Cus
         return None
     plugin = load_custom(key, settings, [method])
     return CustomFilter(getattr(plugin, method), key.name, settings[key])
+
+
+def _compiled(settings: Settings, *lists: Key[tuple[str, ...]]) -> list[re.Pattern[str] | None]:
+    return try_each([partial(_compile, settings, key) for key in lists])
 
 
 def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> re.Pattern[str] | None:

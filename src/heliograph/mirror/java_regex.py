@@ -46,33 +46,40 @@ class JavaRegexError(ValueError):
 @cache
 def compile_java(pattern: str) -> re.Pattern[str]:
     """The pattern as Python's, for `fullmatch`; raises JavaRegexError."""
-    translated = _Translator(_unquote(pattern)).translate()
+    translated = _Translator(*_unquote(pattern)).translate()
     try:
         return re.compile(translated, re.ASCII)
     except (re.error, OverflowError) as error:
         raise JavaRegexError(f"Python cannot match it ({getattr(error, 'msg', error)})") from None
 
 
-def _unquote(pattern: str) -> str:
-    """Without `\\Q...\\E`: what stood between them is escaped."""
+def _unquote(pattern: str) -> tuple[str, list[int]]:
+    """Without `\\Q...\\E`: what stood between them is escaped; and where each character stood in the pattern."""
     plain: list[str] = []
-    rest = pattern
-    while match := re.search(r"\\(.)", rest, re.DOTALL):
-        plain.append(rest[: match.start()])
-        rest = rest[match.end() :]
-        if match[1] != "Q":
-            plain.append(match[0])
+    places: list[int] = []
+    at = 0
+    while at < len(pattern):
+        if not pattern.startswith(r"\Q", at):
+            taken = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
+            plain.append(taken)
+            places += range(at, at + len(taken))
+            at += len(taken)
             continue
-        quoted, _, rest = rest.partition(r"\E")
-        plain += [char if char.isalnum() else f"\\{char}" for char in quoted]
-    return "".join(plain) + rest
+        quoted = pattern[at + 2 :].partition(r"\E")[0]
+        for place, char in enumerate(quoted, at + 2):
+            escaped = char if char.isalnum() else f"\\{char}"
+            plain.append(escaped)
+            places += [place] * len(escaped)
+        at += len(r"\Q\E") + len(quoted)
+    return "".join(plain), places
 
 
 class _Translator:
     """One pass over a pattern: each method reads what stands at `_at` and gives it in Python's words."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, places: list[int]) -> None:
         self._pattern = pattern
+        self._places = places
         self._at = 0
         self._flags: frozenset[str] = frozenset()
         self._opened = 0
@@ -82,7 +89,7 @@ class _Translator:
     def translate(self) -> str:
         translated = self._alternatives()
         if self._at < len(self._pattern):
-            raise JavaRegexError("a ')' has no '(' before it")
+            raise self._error("a ')' has no '(' before it", self._at)
         return translated
 
     # --- reading -----------------------------------------------------------------------------------
@@ -105,6 +112,11 @@ class _Translator:
             self._at = match.end()
         return match
 
+    def _error(self, words: str, at: int) -> JavaRegexError:
+        """A refusal with the place in the user's pattern, counted from 1; `at` is one in ours."""
+        place = self._places[at] + 1 if at < len(self._places) else len(self._places)
+        return JavaRegexError(f"at character {place}, {words}")
+
     # --- structure ---------------------------------------------------------------------------------
     def _alternatives(self) -> str:
         """Up to a `)` or the end. Flags set inside hold up to there, through later alternatives too, as in Java."""
@@ -118,11 +130,12 @@ class _Translator:
         return "".join(parts)
 
     def _quantifier(self) -> str:
+        start = self._at
         match = self._match(_QUANTIFIER)
         if not match:
             return ""
         if match[2] and int(match[1]) > int(match[2]):
-            raise JavaRegexError(f"{match[0]} counts down")
+            raise self._error(f"{match[0]} counts down", start)
         return match[0]
 
     def _atom(self) -> str:
@@ -136,8 +149,13 @@ class _Translator:
         if char in ".^$":
             dot = _ANY if "s" in self._flags else f"[^{LINE_TERMINATORS}]"
             return {".": dot, "^": _ANCHORS["A"], "$": _END}[char]
-        if char in "*+?{":
-            raise JavaRegexError(f"a '{char}' has nothing before it to repeat; write \\{char} for the character itself")
+        if char == "{":
+            raise self._error(
+                "a '{' begins no count such as {2} or {2,}; write \\{ for the character itself", self._at - 1
+            )
+        if char in "*+?":
+            words = f"a '{char}' has nothing before it to repeat; write \\{char} for the character itself"
+            raise self._error(words + (", .* for any name" if char == "*" else ""), self._at - 1)
         return self._cased(re.escape(char))
 
     def _cased(self, translated: str) -> str:
@@ -147,49 +165,51 @@ class _Translator:
 
     # --- groups ------------------------------------------------------------------------------------
     def _group(self) -> str:
-        outer = self._flags
+        opened_at = self._at - 1
         for opening in _SPECIAL_GROUPS:
             if self._takes(opening):
-                return self._closed_group(f"({opening}", outer)
+                return self._closed_group(f"({opening}", self._flags, opened_at)
         if self._takes("?<"):
             name = self._group_name(">")
             if name in self._names:
-                raise JavaRegexError(f"the group name '{name}' is given twice")
+                raise self._error(f"the group name '{name}' is given twice", opened_at)
             self._names[name] = self._opened + 1
-            return self._capturing(f"(?P<{name}>", outer)
+            return self._capturing(f"(?P<{name}>", opened_at)
         if self._takes("?"):
-            return self._flag_group(outer)
-        return self._capturing("(", outer)
+            return self._flag_group(opened_at)
+        return self._capturing("(", opened_at)
 
-    def _capturing(self, opening: str, outer: frozenset[str]) -> str:
+    def _capturing(self, opening: str, opened_at: int) -> str:
         self._opened += 1
         number = self._opened
-        translated = self._closed_group(opening, outer)
+        translated = self._closed_group(opening, self._flags, opened_at)
         self._closed.add(number)
         return translated
 
-    def _closed_group(self, opening: str, outer: frozenset[str]) -> str:
+    def _closed_group(self, opening: str, outer: frozenset[str], opened_at: int) -> str:
         inside = self._alternatives()
         if not self._takes(")"):
-            raise JavaRegexError("a '(' is not closed")
+            raise self._error("a '(' is not closed", opened_at)
         self._flags = outer
         return f"{opening}{inside})"
 
-    def _flag_group(self, outer: frozenset[str]) -> str:
+    def _flag_group(self, opened_at: int) -> str:
         match = self._match(_FLAGS)
         if not match:
-            raise JavaRegexError(f"Java has no group '(?{self._peek()}'")
+            raise self._error(f"Java has no group '(?{self._peek()}'", opened_at)
         on, off, end = match[1], match[2] or "", match[3]
         unknown = sorted(set(on + off) - set("isu"))
         if unknown:
-            raise JavaRegexError(f"the flag '{unknown[0]}' is not supported, only i, s and u are")
-        self._flags = (self._flags | set(on)) - set(off)
-        return self._closed_group("(?:", outer) if end == ":" else ""
+            raise self._error(f"the flag '{unknown[0]}' is not supported, only i, s and u are", opened_at)
+        outer = self._flags
+        self._flags = (outer | set(on)) - set(off)
+        return self._closed_group("(?:", outer, opened_at) if end == ":" else ""
 
     def _group_name(self, end: str) -> str:
+        start = self._at
         match = self._match(_GROUP_NAME)
         if not match or not self._takes(end):
-            raise JavaRegexError("a group's name is letters and digits between < and >")
+            raise self._error("a group's name is letters and digits between < and >", start)
         return match[0]
 
     # --- escapes outside of a class ----------------------------------------------------------------
@@ -200,9 +220,10 @@ class _Translator:
             return _ANCHORS[char]
         if self._takes("R"):
             return _LINE_BREAK
+        start = self._at - 1
         if self._takes("k<"):
             name = self._group_name(">")
-            return self._reference(self._names.get(name), f"\\k<{name}>")
+            return self._reference(self._names.get(name), f"\\k<{name}>", start)
         if char and char in "123456789":
             return self._numbered_reference()
         inside = self._class_escape()
@@ -210,14 +231,15 @@ class _Translator:
 
     def _numbered_reference(self) -> str:
         """As many digits as name a group that there is, the first one always."""
+        start = self._at - 1
         number = int(self._take())
         while self._peek() and self._peek() in "0123456789" and number * 10 + int(self._peek()) <= self._opened:
             number = number * 10 + int(self._take())
-        return self._reference(number, f"\\{number}")
+        return self._reference(number, f"\\{number}", start)
 
-    def _reference(self, number: int | None, written: str) -> str:
+    def _reference(self, number: int | None, written: str, at: int) -> str:
         if number not in self._closed:
-            raise JavaRegexError(f"{written} refers to a group that is not complete there")
+            raise self._error(f"{written} refers to a group that is not complete there", at)
         return self._cased(f"(?:(?:\\{number}))")
 
     # --- escapes everywhere ------------------------------------------------------------------------
@@ -235,6 +257,7 @@ class _Translator:
         return f"^{inside}" if char.isupper() else inside
 
     def _property(self) -> str:
+        start = self._at - 2
         name = self._take()
         if name == "{":
             name, closing, _ = self._pattern[self._at :].partition("}")
@@ -243,55 +266,58 @@ class _Translator:
             return property_class(name, ignore_case="i" in self._flags)
         except UnknownClassError:
             with_flag = " together with (?i)" if "i" in self._flags else ""
-            raise JavaRegexError(f"\\p{{{name}}}{with_flag} is not supported; name the characters instead") from None
+            words = f"\\p{{{name}}}{with_flag} is not supported; name the characters instead"
+            raise self._error(words, start) from None
 
     def _character_escape(self) -> str:
+        start = self._at - 1
         if match := self._match(_OCTAL):
             return chr(int(match[1], 8))
         if match := self._match(_HEX):
-            return self._code_point(int(match[1] or match[2] or match[3], 16), match[0])
+            return self._code_point(int(match[1] or match[2] or match[3], 16), match[0], start)
         if self._takes("N{"):
-            return self._named_character()
+            return self._named_character(start)
         char = self._take()
         if not char:
-            raise JavaRegexError("it ends with a backslash")
+            raise self._error("a backslash has nothing behind it", start)
         if char == "c" and self._peek():
             return chr(ord(self._take()) ^ 64)
         if char in _CONTROLS:
             return _CONTROLS[char]
         if char.isascii() and char.isalnum():
-            raise JavaRegexError(f"Heliograph does not know the escape \\{char} there")
+            raise self._error(f"Heliograph does not know the escape \\{char} there", start)
         return char
 
-    def _code_point(self, point: int, written: str) -> str:
+    def _code_point(self, point: int, written: str, at: int) -> str:
         if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
-            raise JavaRegexError(f"\\{written} is no character")
+            raise self._error(f"\\{written} is no character", at)
         return chr(point)
 
-    def _named_character(self) -> str:
+    def _named_character(self, at: int) -> str:
         name, _, rest = self._pattern[self._at :].partition("}")
         self._at = len(self._pattern) - len(rest)
         try:
             return unicodedata.lookup(name)
         except KeyError:
-            raise JavaRegexError(f"\\N{{{name}}} is no character") from None
+            raise self._error(f"\\N{{{name}}} is no character", at) from None
 
     # --- character classes -------------------------------------------------------------------------
     def _class(self) -> str:
         """`[...]` behind its bracket: unions joined by `&&`, negated as a whole, as an expression for one character."""
+        opened_at = self._at - 1
         negated = self._takes("^")
-        unions = [self._union(is_first=True)]
+        unions = [self._union(opened_at, is_first=True)]
         while self._takes("&&"):
-            unions.append(self._union(is_first=False))
+            unions.append(self._union(opened_at, is_first=False))
         if not self._takes("]"):
-            raise JavaRegexError("a '[' is not closed")
+            raise self._error("a '[' is not closed", opened_at)
         *conditions, last = unions
         whole = "".join(f"(?={union})" for union in conditions) + last
         if not negated:
             return whole if not conditions else f"(?:{whole})"
         return f"(?:(?!{whole}){_ANY})"
 
-    def _union(self, *, is_first: bool) -> str:
+    def _union(self, opened_at: int, *, is_first: bool) -> str:
         """Characters, ranges and nested classes up to `]` or `&&`; a `]` that comes first is a character."""
         items: list[str] = []
         classes: list[str] = []
@@ -303,12 +329,15 @@ class _Translator:
             else:
                 self._add_item(items, classes)
         if not (items or classes):
-            raise JavaRegexError("a character class has nothing on one side of &&")
+            is_open = not self._peek()
+            words = "a '[' is not closed" if is_open else "a character class has nothing on one side of &&"
+            raise self._error(words, opened_at if is_open else self._at)
         if items:
             classes.append(f"[{''.join(items)}]")
         return classes[0] if len(classes) == 1 else f"(?:{'|'.join(classes)})"
 
     def _add_item(self, items: list[str], classes: list[str]) -> None:
+        start = self._at
         if self._peek() == "\\":
             self._at += 1
             inside = self._class_escape()
@@ -325,8 +354,8 @@ class _Translator:
         last = self._take()
         if last == "\\":
             if self._class_escape() is not None:
-                raise JavaRegexError("a range in a character class ends with a class")
+                raise self._error("a range in a character class ends with a class", start)
             last = self._character_escape()
         if last < first:
-            raise JavaRegexError(f"the range {first}-{last} in a character class runs backwards")
+            raise self._error(f"the range {first}-{last} in a character class runs backwards", start)
         items.append(f"{re.escape(first)}-{re.escape(last)}")

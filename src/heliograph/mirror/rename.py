@@ -227,7 +227,10 @@ def _inside_group(text: str) -> str:
 def _compile_group(inside: str) -> re.Pattern[str]:
     if inside.startswith("?"):
         raise JavaRegexError(f"'({inside})' does not keep what it matches; use (...) or (?<name>...)")
-    pattern = compile_java(inside)
+    try:
+        pattern = compile_java(inside)
+    except JavaRegexError as error:
+        raise JavaRegexError(f"in '({inside})', {error}") from None
     if pattern.groups:
         raise JavaRegexError(f"'({inside})' has a group in it; write (?:...) inside of a group")
     return pattern

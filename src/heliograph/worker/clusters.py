@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.engine.spec import ClusterSpec
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, try_both
 from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED, Admin
 from heliograph.kafka.cluster import parse_bootstrap
 from heliograph.kafka.fetcher import FetchLimits
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Settings
     from heliograph.kafka.security import Security
-    from heliograph.model import Flow
+    from heliograph.model import Address, Flow
 
 
 def cluster_spec(config: MirrorConfig, alias: str, role: str, flow: Flow) -> ClusterSpec:
@@ -40,15 +40,15 @@ def progress_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
 
 def spec_of(client: Settings, alias: str) -> ClusterSpec:
     """How a client with these settings reaches its cluster."""
+    bootstrap, security = try_both(lambda: _bootstrap(client, alias), lambda: make_security(client, alias))
+    return ClusterSpec(alias, bootstrap, security, client[client_keys.REQUEST_TIMEOUT_MS])
+
+
+def _bootstrap(client: Settings, alias: str) -> tuple[Address, ...]:
     name = client.written_as(client_keys.BOOTSTRAP_SERVERS)
     if not client[client_keys.BOOTSTRAP_SERVERS]:
         raise ConfigError(f"{name}: the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.")
-    return ClusterSpec(
-        alias,
-        parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name, client.raw.get("bootstrap.servers")),
-        make_security(client, alias),
-        client[client_keys.REQUEST_TIMEOUT_MS],
-    )
+    return parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name, client.raw.get("bootstrap.servers"))
 
 
 def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
