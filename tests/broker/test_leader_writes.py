@@ -159,14 +159,14 @@ def test_a_worker_that_wakes_up_after_another_leads_changes_nothing(
         for worker in (former, now):
             stack.callback(worker.stop)
             worker.start()
-        former.herder.create("kept", config, "PAUSED")
+        former.herder.create("kept", {**config, "name": "kept"}, "PAUSED")
         since = former._leads_since()
         former._writes._leads_since = lambda: since  # it sleeps, and will believe what it knew
         former._membership.stop()
         wait_for(lambda: now._leads_since() is not None)
-        now.herder.create("new", config, "PAUSED")
+        now.herder.create("new", {**config, "name": "new"}, "PAUSED")
         with pytest.raises(ConnectError) as caught:
-            former.herder.put_config("kept", {**config, "tasks.max": "7"})
+            former.herder.put_config("kept", {**config, "name": "kept", "tasks.max": "7"})
         assert caught.value.status == 500
         now.herder.set_target_state("new", "STOPPED")
         assert now.herder.connectors() == ["kept", "new"]
