@@ -16,6 +16,7 @@ from heliograph.worker.config_state import StoredConnector
 from heliograph.worker.connect_stores import ConfigStore, StatusStore
 from heliograph.worker.connector_offsets import ConnectorOffsets
 from heliograph.worker.internal_topics import create_worker_topics
+from heliograph.worker.leader_writes import LeaderWrites
 from tests.broker.test_connector_places import connector, copy_once, numbers, progress, values
 from tests.clients import admin_of, make_topic, read, write
 
@@ -34,6 +35,10 @@ def admin(target: EmbeddedCluster) -> Iterator[Admin]:
 def settings_of(alias: str) -> Settings:
     topics = {f"{kind}.storage.topic": f"{alias}-{kind}" for kind in ("config", "offset", "status")}
     return Settings({**topics, "config.storage.replication.factor": "1"})
+
+
+def configs_in(admin: Admin, topic: str) -> ConfigStore:
+    return ConfigStore(admin, topic, LeaderWrites(lambda: 1))
 
 
 def configs_of(admin: Admin, topic: str) -> dict[str, str | None]:
@@ -59,7 +64,7 @@ def test_a_config_topic_of_two_partitions_is_refused_in_connects_words(
 ) -> None:
     make_topic(target, topic, 2, cleanup_policy="compact")
     with pytest.raises(ConfigError) as caught:
-        ConfigStore(admin, topic).load()
+        configs_in(admin, topic).load()
     assert str(caught.value) == (
         f"Topic '{topic}' supplied via the 'config.storage.topic' property is required to have a single partition in"
         " order to guarantee consistency of connector configurations, but found 2 partitions."
@@ -68,12 +73,12 @@ def test_a_config_topic_of_two_partitions_is_refused_in_connects_words(
 
 def test_a_topic_that_is_not_there_is_named(admin: Admin, topic: str) -> None:
     with pytest.raises(ClusterError, match=f"The topic {topic} is not on the worker's cluster"):
-        ConfigStore(admin, topic).load()
+        configs_in(admin, topic).load()
 
 
 def test_connectors_are_found_again_by_the_next_worker(target: EmbeddedCluster, admin: Admin, topic: str) -> None:
     make_topic(target, topic, 1, cleanup_policy="compact")
-    store = ConfigStore(admin, topic)
+    store = configs_in(admin, topic)
     store.load()
     store.put_connector("a", {"name": "a", "x": "ü"}, "PAUSED")
     store.put_connector("b", {"name": "b"})
@@ -86,7 +91,7 @@ def test_connectors_are_found_again_by_the_next_worker(target: EmbeddedCluster, 
         "b": StoredConnector({"name": "b"}, "STOPPED", ({"t": "0"}, {"t": "1"})),
     }
     assert store.connectors == expected
-    other = ConfigStore(admin, topic)
+    other = configs_in(admin, topic)
     other.load()
     assert other.connectors == expected
 
@@ -95,7 +100,7 @@ def test_the_other_worker_sees_what_was_written_and_asked_for_since(
     target: EmbeddedCluster, admin: Admin, topic: str
 ) -> None:
     make_topic(target, topic, 1, cleanup_policy="compact")
-    leader, follower = ConfigStore(admin, topic), ConfigStore(admin_of(target), topic)
+    leader, follower = configs_in(admin, topic), configs_in(admin_of(target), topic)
     leader.load()
     leader.put_log_level("root", "ERROR")
     follower.load()
@@ -120,7 +125,7 @@ def test_what_a_java_worker_left_is_read_as_it_is(target: EmbeddedCluster, admin
         ("connector-broken", "???"),
     ]
     write(target, topic, [{"key": key.encode(), "value": value.encode(), "partition": 0} for key, value in rows])
-    store = ConfigStore(admin, topic)
+    store = configs_in(admin, topic)
     store.load()
     stored = StoredConnector({"connector.class": "FileStreamSource", "tasks.max": "1"}, "PAUSED", ({"file": "x"},))
     assert store.connectors == {"file": stored}

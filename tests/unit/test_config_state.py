@@ -85,7 +85,7 @@ def test_leftovers_of_a_connector_that_compaction_has_removed_are_nothing() -> N
 def test_what_somebody_asked_for_is_handed_on() -> None:
     restart, level = RestartRecord("c", True, False), LoggerRecord("root", "DEBUG")
     state, changes = after(CREATED, restart, level, TaskCountRecord("c", 4), TargetStateRecord("c", "PAUSED"))
-    assert changes.log_levels == [level]
+    assert (changes.log_levels, changes.restarts) == ([level], [restart])
     assert (changes.configs, changes.target_states) == ({"c"}, {"c"})
     assert state.connectors["c"].fenced_tasks == 4
     state.take(TaskCountRecord("c", None), changes)

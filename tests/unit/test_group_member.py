@@ -121,6 +121,13 @@ def test_a_leader_whose_generation_is_over_stops_and_joins_without_a_claim(
     assert claims_of(cluster) == [None, None]
 
 
+def test_a_leader_that_resigns_joins_without_a_claim(cluster: ScriptedCluster, worker: Worker) -> None:
+    worker.member.resign()
+    wait_for(lambda: worker.told[-1] == leading(2))
+    assert [request.member_id for request in cluster.requests(JoinGroupRequest)] == ["", "member-1"]
+    assert claims_of(cluster) == [None, None]
+
+
 def test_a_leader_stays_while_its_join_is_not_answered(cluster: ScriptedCluster, worker: Worker) -> None:
     """A join lasts until all members have come; heartbeats meanwhile keep the lease."""
     cluster.hold(JoinGroupRequest)

@@ -12,7 +12,7 @@ from heliograph.config.rest_access import RestAccess
 from heliograph.config.types import Settings
 from heliograph.config.worker_file import load_worker
 from heliograph.errors import ClusterError, ConfigError
-from heliograph.wire.connect_configs import LoggerRecord
+from heliograph.wire.connect_configs import LoggerRecord, RestartRecord
 from heliograph.wire.connect_status import Status
 from heliograph.worker import herder
 from heliograph.worker.config_state import ConfigChanges, StoredConnector
@@ -36,11 +36,19 @@ status.storage.topic = s
 class FakeConfigs:
     def __init__(self) -> None:
         self.connectors: dict[str, StoredConnector] = {}
+        self.lets_write = True
 
     def refresh(self) -> ConfigChanges:
         return ConfigChanges()
 
+    def claim(self) -> None:
+        if not self.lets_write:
+            raise ClusterError("no transaction coordinator")
+
     def take_log_levels(self) -> list[LoggerRecord]:
+        return []
+
+    def take_restarts(self) -> list[RestartRecord]:
         return []
 
     def put_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
@@ -298,6 +306,17 @@ def test_a_status_topic_that_cannot_be_read_holds_up_no_run(herd: Herd) -> None:
     with pytest.raises(ClusterError):
         herd.tick()
     assert herd.runs[0].is_stopped
+
+
+def test_a_config_topic_that_cannot_be_claimed_holds_up_no_run(herd: Herd) -> None:
+    herd.configs.lets_write = False
+    herd.want("a")
+    with pytest.raises(ClusterError):
+        herd.tick()
+    assert (len(herd.runs), herd.statuses.told) == (1, {})
+    herd.configs.lets_write = True
+    herd.tick()
+    assert (len(herd.runs), herd.state("a")) == (1, "RUNNING")
 
 
 def test_a_connector_made_again_under_its_name_does_not_inherit_a_failure(herd: Herd) -> None:

@@ -243,6 +243,10 @@ def test_a_connector_writes_with_its_worker() -> None:
         for operation in ("CREATE", "READ", "WRITE")
     }
     assert needs["worker User:worker"] == stores | {"READ group connect"}
+    fenced = load_worker(f"{text}\nexactly.once.source.support = preparing", NoLookup())
+    (granted_to_worker,) = needed_acls([], {}, fenced)
+    more = {short(acl) for acl in granted_to_worker.acls} - needs["worker User:worker"]
+    assert more == {"WRITE transactional_id connect-cluster-connect"}
     copies = {f"{operation} A.payments-*" for operation in ("CREATE", "ALTER", "ALTER_CONFIGS", "READ", "WRITE")}
     assert needs["B User:payments"] == copies
     assert "CREATE mm2-offset-syncs.B.internal" in needs["A User:ANONYMOUS"]

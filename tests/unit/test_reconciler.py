@@ -11,7 +11,13 @@ import pytest
 from heliograph.config.live_keys import is_live_change
 from heliograph.config.worker_file import load_worker
 from heliograph.errors import ConfigError
-from heliograph.wire.connect_configs import CommitRecord, ConnectorConfigRecord, TargetStateRecord, TaskConfigRecord
+from heliograph.wire.connect_configs import (
+    CommitRecord,
+    ConnectorConfigRecord,
+    RestartRecord,
+    TargetStateRecord,
+    TaskConfigRecord,
+)
 from heliograph.worker import herder
 from heliograph.worker.config_state import ConfigChanges, ConfigState
 from heliograph.worker.connector_run import RunState
@@ -35,6 +41,7 @@ class FakeConfigs:
 
     def __init__(self) -> None:
         self._state = ConfigState()
+        self._changes = ConfigChanges()
 
     @property
     def connectors(self) -> Any:
@@ -43,12 +50,23 @@ class FakeConfigs:
     def refresh(self) -> ConfigChanges:
         return ConfigChanges()
 
+    def claim(self) -> None:
+        """Nobody else is there."""
+
     def take_log_levels(self) -> list[Any]:
         return []
 
+    def take_restarts(self) -> list[RestartRecord]:
+        taken, self._changes = self._changes.restarts, ConfigChanges()
+        return taken
+
+    @property
+    def has_restarts(self) -> bool:
+        return bool(self._changes.restarts)
+
     def take(self, *records: Any) -> None:
         for record in records:
-            self._state.take(record, ConfigChanges())
+            self._state.take(record, self._changes)
 
     def put_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
         tasks = [TaskConfigRecord(name, number, config) for number, config in enumerate(configs)]
@@ -143,6 +161,11 @@ class World:
 
     def want(self, name: str, state: Any) -> None:
         self.configs.take(TargetStateRecord(name, state))
+        self.reconciler.wake()
+
+    def ask_for_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        """As a record of another worker, Java's or an older one."""
+        self.configs.take(RestartRecord(name, include_tasks, only_failed))
         self.reconciler.wake()
 
     def wait(self, name: str, state: str, *tasks: str) -> None:
@@ -243,6 +266,49 @@ def test_restarts_touch_what_they_are_asked_for(world: World) -> None:
     world.wait("m", "RUNNING", "FAILED")
     assert restart("m", include_tasks=True, only_failed=False) == ("RESTARTING", None, (("RESTARTING", None),))
     wait_for(lambda: len(world.runs("m")) == 2)
+
+
+def test_a_restart_in_the_config_topic_is_done_once(world: World) -> None:
+    world.put("m")
+    world.put("other")
+    world.wait("m", "RUNNING", "RUNNING")
+    world.wait("other", "RUNNING", "RUNNING")
+    world.ask_for_restart("m", include_tasks=True, only_failed=False)
+    world.ask_for_restart("unknown", include_tasks=True, only_failed=False)
+    wait_for(lambda: len(world.runs("m")) == 2)
+    world.put("late")
+    world.wait("late", "RUNNING", "RUNNING")
+    assert [run.calls for run in world.runs("m")] == [["start", "stop"], ["start"]]
+    assert [run.calls for run in world.runs("other")] == [["start"]]
+    assert world.runs("unknown") == []
+
+
+def test_a_restart_in_the_config_topic_may_be_of_what_has_failed_or_without_tasks(world: World) -> None:
+    world.put("m")
+    world.wait("m", "RUNNING", "RUNNING")
+    run = world.runs("m")[0]
+    world.ask_for_restart("m", include_tasks=True, only_failed=True)  # nothing has
+    run.task = "FAILED"
+    world.wait("m", "RUNNING", "FAILED")
+    assert run.calls == ["start"]
+    world.ask_for_restart("m", include_tasks=True, only_failed=True)
+    wait_for(lambda: run.calls == ["start", ("restart", [0])])
+    world.ask_for_restart("m", include_tasks=False, only_failed=False)
+    wait_for(lambda: run.calls == ["start", ("restart", [0]), "look again"])
+    assert len(world.runs("m")) == 1
+
+
+def test_a_restart_that_was_read_while_another_led_is_not_done_again(world: World) -> None:
+    world.put("m")
+    world.wait("m", "RUNNING", "RUNNING")
+    world.reconciler.lead(None)
+    world.ask_for_restart("m", include_tasks=True, only_failed=False)
+    wait_for(lambda: not world.configs.has_restarts)
+    world.reconciler.lead(3)
+    wait_for(lambda: len(world.runs("m")) == 2)
+    world.put("late")
+    world.wait("late", "RUNNING", "RUNNING")
+    assert [run.calls for run in world.runs("m")] == [["start", "stop"], ["start"]]
 
 
 def test_a_paused_connector_keeps_its_tasks_and_a_stopped_one_has_none(world: World) -> None:

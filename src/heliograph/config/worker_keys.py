@@ -53,7 +53,8 @@ EXACTLY_ONCE_SOURCE_SUPPORT = define(
     STRING,
     "disabled",
     WORKER,
-    "`enabled`: records and progress are written in one transaction per commit (KIP-618); `preparing` is read as off.",
+    "`enabled`: records and progress are written in one transaction per commit (KIP-618); `preparing`: not yet, but a"
+    " Connect worker that leads is fenced by the next one, as with `enabled`.",
     one_of("disabled", "preparing", "enabled"),
     importance=HIGH,
     since="3.3",

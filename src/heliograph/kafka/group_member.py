@@ -139,6 +139,14 @@ class Membership:
         if joining.ident is not None:
             joining.join(_RETRY_HEARTBEAT_S)  # a join that still waits is answered, or given up, without us
 
+    def resign(self) -> None:
+        """Give the lead up, where we have it, and join without a claim: somebody else acts as the leader."""
+        with self._changed:
+            if self._assignment is not None and self._assignment.leader_id == self._member_id:
+                self._assignment = self._leads_since = None
+                self._is_joining = True
+                self._changed.notify_all()
+
     @property
     def standing(self) -> Standing:
         """Where we stand now."""

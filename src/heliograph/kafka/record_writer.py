@@ -16,7 +16,7 @@ from heliograph.kafka.own_records import build_batches
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from heliograph.kafka.admin import Admin
     from heliograph.kafka.own_records import OwnBatch, OwnRecord
@@ -26,15 +26,21 @@ _RETRY_PAUSE_S = 0.2
 _RETRIED = (Verdict.RETRY, Verdict.RETRY_SOON, Verdict.RETRY_WITH_METADATA)
 
 
-def write_records(admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
-    """Write the records in order; raises ClusterError where that is not possible within the admin's time-out."""
+def write_records(
+    admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord], before_try: Callable[[], None] = lambda: None
+) -> None:
+    """Write the records in order; raises ClusterError where that is not possible within the admin's time-out.
+
+    `before_try` is called before each request, and may raise where nothing more is to be written.
+    """
     for batch in build_batches(records, int(time.time() * 1000)):
-        _write_batch(admin, tp, batch)
+        _write_batch(admin, tp, batch, before_try)
 
 
-def _write_batch(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> None:
+def _write_batch(admin: Admin, tp: TopicPartition, batch: OwnBatch, before_try: Callable[[], None]) -> None:
     deadline = time.monotonic() + admin.timeout_s
     while True:
+        before_try()
         code, words = _try_once(admin, tp, batch)
         if code == 0:
             return

@@ -15,6 +15,7 @@ from heliograph.mirror.filters import ListFilter, NameFilter, group_filter
 from heliograph.mirror.internal_topics import (
     checkpoints_topic,
     heartbeats_topic,
+    leader_transactional_id,
     offset_syncs_topic,
     offsets_topic,
     transactional_prefix,
@@ -235,6 +236,10 @@ def worker_acls(settings: Settings) -> Iterator[Acl]:
         resource = Resource(TOPIC, Names(settings[key], is_whole=True))
         for operation in ("CREATE", "READ", "WRITE"):
             yield Acl(operation, resource, (f"it is the worker's {key.name}",))
+    leader_id = leader_transactional_id(settings)
+    if leader_id is not None:
+        why = "exactly.once.source.support is not disabled: who leads fences the leader before it"
+        yield Acl("WRITE", Resource(TRANSACTIONAL_ID, Names(leader_id, is_whole=True)), (why,))
 
 
 def copied_heartbeats(flows: Mapping[Flow, TopicRules]) -> dict[Flow, tuple[str, ...]]:

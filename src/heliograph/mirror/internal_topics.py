@@ -71,6 +71,12 @@ def _compacted(name: str, replication_factor: int) -> CreateTopic:
     return CreateTopic(name, 1, replication_factor, (("cleanup.policy", "compact"),))
 
 
+def leader_transactional_id(settings: Settings) -> str | None:
+    """The id under which the leader of a worker's group writes to its config topic, as Connect's; None: under none."""
+    is_fenced = settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] != "disabled"  # `preparing` is for this alone
+    return f"connect-cluster-{settings[keys.GROUP_ID]}" if is_fenced else None
+
+
 def transactional_prefix(settings: Settings, connector: str) -> str:
     """What the transactional ids of a source connector's tasks begin with, as Connect's: a task's number follows."""
     group_id = settings[keys.GROUP_ID] or f"{settings[keys.SOURCE_ALIAS]}-mm2"

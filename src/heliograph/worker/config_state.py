@@ -16,6 +16,7 @@ from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
     LoggerRecord,
+    RestartRecord,
     SessionKeyRecord,
     TargetStateRecord,
     TaskConfigRecord,
@@ -46,6 +47,7 @@ class ConfigChanges:
     target_states: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
     log_levels: list[LoggerRecord] = field(default_factory=list)
+    restarts: list[RestartRecord] = field(default_factory=list)
 
 
 class ConfigState:
@@ -92,6 +94,8 @@ class ConfigState:
                 _note(self._counts, name, count)
             case LoggerRecord():
                 changes.log_levels.append(record)
+            case RestartRecord():
+                changes.restarts.append(record)
             case SessionKeyRecord():
                 self.session_keys = (record, *self.session_keys[:1])
 

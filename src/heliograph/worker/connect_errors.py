@@ -86,6 +86,11 @@ REBALANCE = Refusal(
     "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
     "the leader changes while the request is under way",
 )
+NOT_WRITTEN = Refusal(
+    500,
+    "Failed to write to config topic; this may be due to a transient error and the request can be safely retried",
+    "exactly-once: another worker leads meanwhile and has fenced this one, or the transaction failed",
+)
 NO_LEADER = Refusal(
     409,
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, Task
 from heliograph.worker.connector_offsets import ConnectorOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from heliograph.config.worker_file import WorkerConfig
     from heliograph.kafka.group_member import Standing
@@ -57,7 +58,7 @@ class ConnectHerder:
         self._log_levels = log_levels
         self._url = url
         self._cluster_id = cache(cluster_id)
-        self._changing = threading.RLock()  # a change is read, checked and written as one, as by Connect's one thread
+        self._lock = threading.RLock()
 
     # --- the worker ---------------------------------------------------------------------------------------------------
 
@@ -125,10 +126,17 @@ class ConnectHerder:
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A change is read, checked and written as one, as by Connect's one thread, and only by who leads."""
+        with self._lock:
+            self._configs.claim()
+            yield
+
     def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
         """A new connector."""
         self._check(name, config)
-        with self._changing:
+        with self._changing():
             if name in self._configs.connectors:
                 raise connect_errors.EXISTS.error(name=name)
             return self._put_new(name, config, initial_state)
@@ -136,7 +144,7 @@ class ConnectHerder:
     def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
         """The config replaced."""
         self._check(name, config)
-        with self._changing:
+        with self._changing():
             if name not in self._configs.connectors:
                 return True, self._put_new(name, config, None)
             self._configs.put_connector(name, dict(config))
@@ -151,7 +159,7 @@ class ConnectHerder:
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Some keys replaced, those with None removed."""
-        with self._changing:
+        with self._changing():
             config: dict[str, str] = {**self._stored(name).config, "name": name}
             for key, value in patch.items():
                 if value is None:
@@ -162,7 +170,7 @@ class ConnectHerder:
 
     def delete(self, name: str) -> None:
         """Stop the connector and forget it."""
-        with self._changing:
+        with self._changing():
             self._stored(name)
             self._configs.delete_connector(name)
             self._reconciler.forget(name)
@@ -170,7 +178,7 @@ class ConnectHerder:
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop."""
-        with self._changing:
+        with self._changing():
             if name not in self._configs.connectors:
                 raise connect_errors.UNKNOWN_CONNECTOR.error(name=name)
             self._configs.put_target_state(name, state)
@@ -180,6 +188,7 @@ class ConnectHerder:
         """Restart the connector, with its tasks or without, or what has failed."""
         if name not in self._configs.connectors:
             raise connect_errors.RESTART_UNKNOWN.error(name=name)
+        self._configs.claim()
         told = self._reconciler.restart(name, include_tasks=include_tasks, only_failed=only_failed)
         if told is None:
             return self.status(name)
@@ -193,6 +202,7 @@ class ConnectHerder:
             raise connect_errors.RESTART_UNKNOWN.error(name=name)
         if task not in self._statuses.tasks(name):
             raise connect_errors.RESTART_UNKNOWN_TASK.error(name=name, task=task)
+        self._configs.claim()
         self._reconciler.restart_task(name, task)
 
     def reset_topics(self, name: str) -> None:
@@ -205,15 +215,15 @@ class ConnectHerder:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Overwrite progress, or forget all of it."""
-        with self._changing:
+        with self._changing():
             stored = self._stored(name)
             if stored.target_state != "STOPPED" or self._reconciler.is_running(name):
                 raise connect_errors.NOT_STOPPED.error(name=name)
             with self._progress(name, stored) as progress:
                 if offsets is None:
-                    progress.reset()
+                    progress.reset(self._configs.claim)
                 else:
-                    progress.alter(offsets)
+                    progress.alter(offsets, self._configs.claim)
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group."""

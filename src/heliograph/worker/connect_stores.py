@@ -3,7 +3,10 @@
 Both stores hold what they have read in memory; `refresh` reads what has come since. Whoever writes sees it at once.
 Records of Java workers are read as they are; keys we do not know are left alone.
 
-Invariant: a store may be used from several threads; one of them at a time talks to the cluster.
+Invariants:
+A. A store may be used from several threads; one of them at a time talks to the cluster.
+B. Configs are written by who leads (`leader_writes`), over all that was written before its lead; log levels by anyone.
+C. What a record asks for (a restart, a log level) is given out once, and only if it came after `load`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from heliograph.errors import ClusterError, ConfigError
+from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED
 from heliograph.kafka.log_ends import LATEST
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.record_writer import write_records
@@ -39,12 +43,15 @@ from heliograph.wire.connect_status import (
 from heliograph.worker.config_state import ConfigChanges, ConfigState, StoredConnector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from heliograph.kafka.admin import Admin
-    from heliograph.wire.connect_configs import Config, ConfigRecord, TargetState
+    from heliograph.wire.connect_configs import Config, ConfigRecord, RestartRecord, TargetState
     from heliograph.wire.connect_status import Status, StatusRecord
     from heliograph.wire.records import LogRecord
+    from heliograph.worker.leader_writes import LeaderWrites
+
+    Put = Callable[[Admin, TopicPartition, list[OwnRecord]], None]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -74,19 +81,22 @@ class StoredTopic:
             self._tails = [LogTail(self._admin, TopicPartition(self._topic, p)) for p in range(count)]
         return len(self._tails)
 
-    def write(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def write(self, records: Iterable[tuple[bytes, bytes | None]], put: Put = write_records) -> None:
         """Write records, those of a partition in order."""
         by_partition: dict[int, list[OwnRecord]] = {}
         for key, value in records:
             partition = partition_for_key(key, self.partition_count)
             by_partition.setdefault(partition, []).append(OwnRecord(key, value))
         for partition, own in by_partition.items():
-            write_records(self._admin, TopicPartition(self._topic, partition), own)
+            put(self._admin, TopicPartition(self._topic, partition), own)
 
-    def read_new(self) -> list[LogRecord]:
-        """What has come since the last call. Mostly nothing has: that takes one question for all partitions."""
+    def read_new(self, isolation: int = READ_COMMITTED) -> list[LogRecord]:
+        """What has come since the last call. Mostly nothing has: that takes one question for all partitions.
+
+        Up to the first open transaction, be it of a worker that died in it; READ_UNCOMMITTED waits for its end.
+        """
         tps = [TopicPartition(self._topic, p) for p in range(self.partition_count)]
-        ends = self._admin.list_offsets(tps, LATEST)
+        ends = self._admin.list_offsets(tps, LATEST, isolation)
         for tp in tps:  # what was read before another partition could not be is kept for the next call
             self._unread.extend(self._tails[tp.partition].read_to(ends[tp]))
         found, self._unread = self._unread, []
@@ -96,12 +106,14 @@ class StoredTopic:
 class ConfigStore:
     """Connectors, their tasks and what is wanted of them, in `config.storage.topic`."""
 
-    def __init__(self, admin: Admin, topic: str) -> None:
+    def __init__(self, admin: Admin, topic: str, writes: LeaderWrites) -> None:
         self._topic = StoredTopic(admin, topic)
         self._name = topic
-        self._restarts = 0
+        self._writes = writes
+        self._topic_restarts = 0
         self._state = ConfigState()
         self._log_levels: list[LoggerRecord] = []
+        self._restarts: list[RestartRecord] = []
         self._lock = threading.RLock()
 
     @property
@@ -130,26 +142,43 @@ class ConfigStore:
                 )
             self.refresh()
             self.take_log_levels()
+            self.take_restarts()
+
+    def claim(self) -> None:
+        """Begin to write as who leads, if that was not done yet; raises ConnectError where we do not lead."""
+        with self._lock:
+            if self._writes.claim():
+                self.refresh()  # what the leader before us wrote last
 
     def refresh(self) -> ConfigChanges:
         """Read what has come since; what it changed."""
+        return self._read(READ_COMMITTED)
+
+    def _read(self, isolation: int) -> ConfigChanges:
         changes = ConfigChanges()
         with self._lock:
-            records = self._topic.read_new()
-            if self._topic.restarts != self._restarts:
+            records = self._topic.read_new(isolation)
+            if self._topic.restarts != self._topic_restarts:
                 changes.configs |= set(self._state.connectors)
-                self._restarts, self._state = self._topic.restarts, ConfigState()
+                self._topic_restarts, self._state = self._topic.restarts, ConfigState()
             for record in records:
                 decoded = decode_config(record.key, record.value)
                 if decoded is not None:
                     self._state.take(decoded, changes)
             self._log_levels += changes.log_levels
+            self._restarts += changes.restarts
         return changes
 
     def take_log_levels(self) -> list[LoggerRecord]:
         """Log levels that were asked for since the last call, whoever read them."""
         with self._lock:
             taken, self._log_levels = self._log_levels, []
+        return taken
+
+    def take_restarts(self) -> list[RestartRecord]:
+        """Restarts that were asked for since the last call, whoever read them."""
+        with self._lock:
+            taken, self._restarts = self._restarts, []
         return taken
 
     def put_connector(self, name: str, config: Config, target_state: TargetState | None = None) -> ConfigChanges:
@@ -171,8 +200,10 @@ class ConfigStore:
         return self._write([TargetStateRecord(name, state)])
 
     def put_log_level(self, namespace: str, level: str) -> ConfigChanges:
-        """Give a logger a level on every worker."""
-        return self._write([LoggerRecord(namespace, level)])
+        """Give a logger a level on every worker; any of them may."""
+        with self._lock:
+            self._topic.write([encode_config(LoggerRecord(namespace, level))])
+            return self.refresh()
 
     def put_session_key(self, key: bytes, created_ms: int) -> ConfigChanges:
         """Give all workers a new key to sign with."""
@@ -180,8 +211,9 @@ class ConfigStore:
 
     def _write(self, records: Sequence[ConfigRecord]) -> ConfigChanges:
         with self._lock:
-            self._topic.write(encode_config(record) for record in records)
-            return self.refresh()
+            self.claim()
+            self._topic.write((encode_config(record) for record in records), self._writes.put)
+            return self._read(READ_UNCOMMITTED)  # a transaction is decided a moment before its records are shown
 
 
 class StatusStore:

@@ -10,18 +10,22 @@ from heliograph.config import client_keys, keys, store_keys
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.cluster import parse_bootstrap
 from heliograph.kafka.cluster_id import cluster_id
+from heliograph.kafka.fenced_writer import FencedWriter
 from heliograph.kafka.group_member import Membership, Standing
 from heliograph.kafka.group_protocol import GroupSettings
 from heliograph.kafka.security import make_security
+from heliograph.mirror.internal_topics import leader_transactional_id
 from heliograph.worker.connect_herder import ConnectHerder
 from heliograph.worker.connect_stores import ConfigStore, StatusStore
 from heliograph.worker.herder import Reconciler
 from heliograph.worker.internal_topics import create_worker_topics
+from heliograph.worker.leader_writes import LeaderWrites
 
 if TYPE_CHECKING:
     from heliograph.config.worker_file import WorkerConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.kafka.security import Security
+    from heliograph.model import Address
     from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
@@ -39,11 +43,12 @@ class ConnectWorker:
         self._settings = config.settings
         self._admins = [self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000) for _store in range(2)]
         topics = (self._settings[store_keys.CONFIG_STORAGE_TOPIC], self._settings[store_keys.STATUS_STORAGE_TOPIC])
-        self._configs = ConfigStore(self._admins[0], topics[0])
+        self._membership = Membership(self._admin, self._group_settings(), url, self._on_standing)
+        self._writes = LeaderWrites(self._leads_since, self._membership.resign, self._fenced_writer())
+        self._configs = ConfigStore(self._admins[0], topics[0], self._writes)
         self._statuses = StatusStore(self._admins[1], topics[1])
         stores = (self._configs, self._statuses)
         self._reconciler = Reconciler(config, engine, stores, url.partition("//")[2], log_levels)
-        self._membership = Membership(self._admin, self._group_settings(), url, self._on_standing)
         self.herder = ConnectHerder(
             config, stores, self._reconciler, lambda: self._membership.standing, log_levels, url, self._cluster_id
         )
@@ -62,6 +67,7 @@ class ConnectWorker:
         """End what runs, then leave the group: whoever leads next begins behind what we have committed."""
         self._reconciler.stop()
         self._membership.stop()
+        self._writes.close()
         for admin in self._admins:
             admin.close()
 
@@ -72,6 +78,16 @@ class ConnectWorker:
             log.info("The leading worker is %s", standing.leader_url or "not known yet")
         self._reconciler.lead(standing.leads_since if standing.is_leader else None)
 
+    def _fenced_writer(self) -> FencedWriter | None:
+        name, timeout_s = leader_transactional_id(self._settings), self._settings[keys.ADMIN_TIMEOUT_MS] / 1000
+        if name is None:
+            return None
+        return FencedWriter(_ALIAS, self._bootstrap(), self._newest_security, name, timeout_s=timeout_s)
+
+    def _leads_since(self) -> int | None:
+        standing = self._membership.standing
+        return standing.leads_since if standing.is_leader else None
+
     def _group_settings(self) -> GroupSettings:
         settings = self._settings
         session, heartbeat, rebalance = (keys.TABLE[f"{name}.ms"] for name in _GROUP_KEYS)
@@ -79,11 +95,12 @@ class ConnectWorker:
         return replace(usual, heartbeat_interval_ms=settings[heartbeat]) if heartbeat in settings else usual
 
     def _admin(self, timeout_s: float) -> Admin:
-        client = self._config.client
-        key = client_keys.BOOTSTRAP_SERVERS
-        bootstrap = parse_bootstrap(client[key], key.name, client.raw.get(key.name))
-        make_security(client, _ALIAS)  # what cannot be meant is told now
-        return Admin(_ALIAS, bootstrap, self._newest_security, "heliograph-worker", timeout_s=timeout_s)
+        make_security(self._config.client, _ALIAS)  # what cannot be meant is told now
+        return Admin(_ALIAS, self._bootstrap(), self._newest_security, "heliograph-worker", timeout_s=timeout_s)
+
+    def _bootstrap(self) -> tuple[Address, ...]:
+        client, key = self._config.client, client_keys.BOOTSTRAP_SERVERS
+        return parse_bootstrap(client[key], key.name, client.raw.get(key.name))
 
     def _newest_security(self) -> Security:
         return make_security(self._config.client, _ALIAS)

@@ -7,8 +7,10 @@ forgotten under that key: otherwise two records would speak of one partition.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from heliograph.kafka.record_writer import write_records
 from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.connector_offsets import check_offsets, ordered_partition
 from heliograph.mirror.internal_topics import offsets_topic
@@ -19,7 +21,7 @@ from heliograph.worker.connect_stores import StoredTopic
 from heliograph.worker.internal_topics import create_offsets_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from heliograph.config.connector import ConnectorConfig, Kind
@@ -69,8 +71,15 @@ class ConnectorOffsets:
         """Every partition the connector has an offset for. One that is noted before its first record has none yet."""
         return [(dict(known.partition), dict(known.offset)) for known in self._known().values() if known.has_offset]
 
-    def alter(self, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
-        """Overwrite offsets, or forget those that are None; raises OffsetsRefusedError and changes nothing."""
+    def alter(
+        self,
+        offsets: Sequence[tuple[Partition | None, Offset | None]],
+        before_try: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Overwrite offsets, or forget those that are None; raises OffsetsRefusedError and changes nothing.
+
+        `before_try` is called before each request that writes, and may raise where we may not any more.
+        """
         check_offsets(self._kind, offsets)
         known = self._known()
         records: dict[bytes, bytes | None] = {}
@@ -81,15 +90,16 @@ class ConnectorOffsets:
             if _identity(partition) in known:
                 records |= dict.fromkeys(known[_identity(partition)].keys)
             records[key] = None if offset is None else dump_json({"offset": offset["offset"]})
-        self._write(records)
+        self._write(records, before_try)
 
-    def reset(self) -> None:
+    def reset(self, before_try: Callable[[], None] = lambda: None) -> None:
         """Forget all of it."""
-        self._write({key: None for known in self._known().values() for key in known.keys})
+        self._write({key: None for known in self._known().values() for key in known.keys}, before_try)
 
-    def _write(self, records: dict[bytes, bytes | None]) -> None:
+    def _write(self, records: dict[bytes, bytes | None], before_try: Callable[[], None]) -> None:
         create_offsets_topic(self._written.progress, self._settings)
-        StoredTopic(self._written.progress, self._topic).write(records.items())
+        put = partial(write_records, before_try=before_try)
+        StoredTopic(self._written.progress, self._topic).write(records.items(), put)
 
     def _known(self) -> dict[bytes, _Known]:
         """By partition, whatever the order of its members."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from heliograph.config import keys, worker_keys
 from heliograph.config.connector import kind_of
 from heliograph.engine.crash_report import trace_of, unexpected
-from heliograph.errors import ClusterError, ConfigError, HeliographError
+from heliograph.errors import ClusterError, ConfigError, ConnectError, HeliographError
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
 from heliograph.worker.connector_run import ConnectorRun, RunState
@@ -158,22 +158,26 @@ class Reconciler:
 
         Without its tasks a source connector only looks at its clusters again: tasks that copy are left alone.
         """
-        told = self._told(name)
-        with self._lock:
-            slot = self._slots.setdefault(name, _Slot())
-            if slot.failure is not None or (include_tasks and not only_failed):
-                state: RunState | None = _restart_all(slot, told)
-            elif only_failed:
-                failed = [number for number, (word, _trace) in enumerate(told.tasks) if word == "FAILED"]
-                state = _restart_tasks(slot, told, failed) if include_tasks and failed else _look_again(slot, told)
-            elif slot.run is not None and slot.run.look_again():
-                state = RunState("RESTARTING", None, told.tasks)
-            else:
-                state = _restart_all(slot, told)
+        state = self._begin_restart(name, include_tasks=include_tasks, only_failed=only_failed)
         if state is not None:
             self._tell(name, state)
             self._wake.set()
         return state
+
+    def _begin_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> RunState | None:
+        told = self._told(name)
+        with self._lock:
+            if self._leads_since is None:
+                return None
+            slot = self._slots.setdefault(name, _Slot())
+            if slot.failure is not None or (include_tasks and not only_failed):
+                return _restart_all(slot, told)
+            if only_failed:
+                failed = [number for number, (word, _trace) in enumerate(told.tasks) if word == "FAILED"]
+                return _restart_tasks(slot, told, failed) if include_tasks and failed else _look_again(slot, told)
+            if slot.run is not None and slot.run.look_again():
+                return RunState("RESTARTING", None, told.tasks)
+            return _restart_all(slot, told)
 
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
@@ -192,6 +196,8 @@ class Reconciler:
             try:
                 self._reconcile()
                 self.trouble = None
+            except ConnectError as error:  # the lead was lost on the way; who has it tells what it was about
+                log.debug("The worker's topics: %s", error)
             except ClusterError as error:
                 self._note_trouble(str(error))
             except Exception as error:  # noqa: BLE001  (the worker must not go on as if it had a herder)
@@ -214,10 +220,12 @@ class Reconciler:
         for record in self._configs.take_log_levels():
             self._log_levels.set(record.namespace, record.level)
         stored = self._configs.connectors
+        restarting = self._restart_as_asked(stored)
         with self._lock:
             leads = self._leads_since is not None
             news = self._advance(stored) if leads else {}
         if leads:
+            self._configs.claim()
             self._session_keys.keep_fresh()
         self._statuses.refresh()  # after the runs: a status topic that cannot be read must not hold them up
         if not leads:
@@ -225,10 +233,28 @@ class Reconciler:
         told_of = self._statuses.names()
         with self._lock:
             gone = [name for name in told_of if name not in stored and name not in self._slots]
+        for name, state in restarting.items():
+            self._tell(name, state)
         for name, told in news.items():
             self._publish(name, told, stored[name])
         for name in gone:
             self._statuses.delete_connector(name)
+
+    def _restart_as_asked(self, stored: Mapping[str, StoredConnector]) -> dict[str, RunState]:
+        """Do what records of the config topic ask for, each once; what there is to tell.
+
+        Those that are read while another leads are the other's; a lead that is taken over starts everything anyway.
+        """
+        restarting = {}
+        for asked in self._configs.take_restarts():
+            if asked.name in stored:
+                log.info("Connector %s: a record of the config topic asks for its restart", asked.name)
+                state = self._begin_restart(
+                    asked.name, include_tasks=asked.include_tasks, only_failed=asked.only_failed
+                )
+                if state is not None:
+                    restarting[asked.name] = state
+        return restarting
 
     def _advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, _News]:
         """Bring every connector a step nearer to what is wanted of it; what there is to tell."""
