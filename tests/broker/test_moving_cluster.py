@@ -237,7 +237,7 @@ def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
 
 
 def test_a_log_cut_by_an_unclean_election_is_told_and_what_follows_is_copied(
-    three_brokers: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+    three_brokers: EmbeddedCluster, target: EmbeddedCluster, admin: Admin, topic: str, alias: str
 ) -> None:
     """The follower stops, more is written and copied, the leader dies, and the follower leads with what it has."""
     make_topic(three_brokers, topic, 1, factor=2, unclean_leader_election_enable="true", min_insync_replicas="1")
@@ -254,7 +254,7 @@ def test_a_log_cut_by_an_unclean_election_is_told_and_what_follows_is_copied(
     stop(three_brokers, leader, signal.SIGKILL)
     try:
         cluster_now(three_brokers).start_broker(follower)
-        wait_for(lambda: leader_of(three_brokers, topic) == follower)
+        wait_for(lambda: admin.view([topic]).leaders.get(TopicPartition(topic, 0)) == follower)
         write(three_brokers, topic, letters("new", 30))
         lease.wait_until_copied(45)
     finally:

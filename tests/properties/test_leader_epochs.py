@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.wire.leader_epochs import Doubt, EpochHistory, Finding, doubt_at, judge
+from heliograph.wire.forward import prepare
+from heliograph.wire.leader_epochs import Doubt, EpochHistory, Finding, doubt_at, epoch_at, judge
+from tests.batches import Record, encode
 
 REPLICAS = 3
 
@@ -171,3 +173,31 @@ def test_what_is_read_again_is_noted_anew() -> None:
     assert (history.before(15), history.before(10)) == (4, 3)
     history.note(6, 12)
     assert history.up_to(100) == ((3, 0), (4, 10), (6, 12))
+
+
+def batches_of(*epochs: int) -> bytearray:
+    """Batches of two records each, one behind the other."""
+    data = bytearray()
+    for number, epoch in enumerate(epochs):
+        batch = encode([Record(None, b"v", (), 0)] * 2, base_offset=2 * number)
+        batch[12:16] = epoch.to_bytes(4, "big", signed=True)
+        data += batch
+    return data
+
+
+def test_the_epochs_of_a_fetched_range_begin_where_the_batch_before_ended() -> None:
+    assert prepare(memoryview(batches_of(3, 3, 4, 6, 6)), 1).epochs == [(3, 1), (4, 4), (6, 6)]
+    assert prepare(memoryview(batches_of(3, 3)), 0).epochs == [(3, 0)]
+    assert prepare(memoryview(bytearray()), 0).epochs == []
+
+
+def test_the_epoch_of_a_damaged_batch_does_not_count() -> None:
+    data = batches_of(3, 4)
+    data[-1] ^= 1
+    assert prepare(memoryview(data), 0).epochs == [(3, 0)]
+
+
+def test_a_batch_before_our_position_says_nothing() -> None:
+    records = memoryview(batches_of(3, 4, 5))
+    assert [epoch_at(records, position) for position in range(7)] == [3, 3, 4, 4, 5, 5, -1]
+    assert epoch_at(records[:40], 0) == -1
