@@ -26,7 +26,14 @@ from kafka.protocol.admin import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -49,13 +56,14 @@ from kafka.protocol.producer import (
 from heliograph.model import Address
 from tests.scripted_group import GROUP_ANSWERS, GROUP_APIS, ScriptedGroup
 from tests.scripted_log import ScriptedLog
-from tests.scripted_sessions import FetchSessions
+from tests.scripted_sessions import FetchSessions, epoch_refusal
 
 # Request class: response class, oldest and newest version.
 APIS: dict[Any, tuple[Any, int, int]] = {
     ProduceRequest: (ProduceResponse, 3, 12),
     FetchRequest: (FetchResponse, 4, 12),
     ListOffsetsRequest: (ListOffsetsResponse, 1, 5),
+    OffsetForLeaderEpochRequest: (OffsetForLeaderEpochResponse, 0, 4),
     MetadataRequest: (MetadataResponse, 1, 12),
     ApiVersionsRequest: (ApiVersionsResponse, 0, 3),
     FindCoordinatorRequest: (FindCoordinatorResponse, 1, 3),
@@ -107,6 +115,8 @@ class ScriptedCluster:
     def __init__(self, brokers: int = 1, *, topics: dict[str, int], transaction_version: int = 0) -> None:
         self.transaction_version = transaction_version
         self.leaders = {(name, p): 1 for name, count in topics.items() for p in range(count)}
+        self.leader_epochs: dict[tuple[str, int], int] = defaultdict(int)
+        self.newest: dict[Any, int] = {}  # versions of older brokers; below the oldest, the request is not known
         self.logs: dict[tuple[str, int], ScriptedLog] = defaultdict(ScriptedLog)
         self.read_replicas: dict[tuple[str, int], int] = {}
         self.coordinator = 1
@@ -255,8 +265,11 @@ def _api_versions(cluster: ScriptedCluster, _seen: Seen, _code: int | None) -> A
     return ApiVersionsResponse(
         error_code=0,
         api_keys=[
-            ApiVersionsResponse.ApiVersion(api_key=request.API_KEY, min_version=oldest, max_version=newest)
+            ApiVersionsResponse.ApiVersion(
+                api_key=request.API_KEY, min_version=oldest, max_version=cluster.newest.get(request, newest)
+            )
             for request, (_response, oldest, newest) in APIS.items()
+            if cluster.newest.get(request, newest) >= oldest
         ],
         finalized_features_epoch=1,
         finalized_features=[
@@ -272,7 +285,12 @@ def _metadata(cluster: ScriptedCluster, seen: Seen, _code: int | None) -> Any:
     for asked in seen.request.topics or ():
         partitions = [
             topic_class.MetadataResponsePartition(
-                error_code=0, partition_index=p, leader_id=leader, replica_nodes=[leader], isr_nodes=[leader]
+                error_code=0,
+                partition_index=p,
+                leader_id=leader,
+                leader_epoch=cluster.leader_epochs[name, p],
+                replica_nodes=[leader],
+                isr_nodes=[leader],
             )
             for (name, p), leader in cluster.leaders.items()
             if name == asked.name
@@ -305,6 +323,26 @@ def _list_offsets(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any
             for topic in seen.request.topics
         ]
     )
+
+
+def _offset_for_leader_epoch(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
+    topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+    topics = []
+    for topic in seen.request.topics:
+        answers = []
+        for p in topic.partitions:
+            with cluster.lock:
+                tp = (topic.topic, p.partition)
+                current = cluster.leader_epochs[tp]
+                refusal = code or epoch_refusal(p.current_leader_epoch, current)
+                epoch, end = (-1, -1) if refusal else cluster.logs[tp].epoch_end(p.leader_epoch, current)
+            answers.append(
+                topic_class.EpochEndOffset(
+                    error_code=refusal, partition=p.partition, leader_epoch=epoch, end_offset=end
+                )
+            )
+        topics.append(topic_class(topic=topic.topic, partitions=answers))
+    return OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics)
 
 
 def _produce(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
@@ -403,6 +441,7 @@ _ANSWERS: dict[Any, Callable[[ScriptedCluster, Seen, int | None], Any]] = {
     ApiVersionsRequest: _api_versions,
     MetadataRequest: _metadata,
     ListOffsetsRequest: _list_offsets,
+    OffsetForLeaderEpochRequest: _offset_for_leader_epoch,
     ProduceRequest: _produce,
     FetchRequest: _fetch,
     FindCoordinatorRequest: _find_coordinator,

@@ -64,11 +64,32 @@ class ScriptedLog:
         self.end += stamp.records
         return 0, base_offset
 
-    def put(self, batch: bytearray) -> None:
+    def put(self, batch: bytearray, leader_epoch: int = 0) -> None:
         """Put a batch at the end, for somebody to read."""
         batch[0:8] = self.end.to_bytes(8, "big")
+        batch[12:16] = leader_epoch.to_bytes(4, "big")
         self.batches.append(bytes(batch))
         self.end += stamp_of(batch).records
+
+    def cut(self, batches: int) -> None:
+        """Keep only the first ones."""
+        del self.batches[batches:]
+        self.end = sum(stamp_of(batch).records for batch in self.batches)
+
+    def epoch_end(self, epoch: int, current: int) -> tuple[int, int]:
+        """The newest epoch that is not newer than the one asked for, and where it ends; `current` is the leader's."""
+        starts: dict[int, int] = {}
+        at = 0
+        for batch in self.batches:
+            starts.setdefault(int.from_bytes(batch[12:16], "big"), at)
+            at += stamp_of(batch).records
+        starts.setdefault(current, at)
+        if epoch == max(starts):
+            return epoch, self.end
+        newer = [start for known, start in starts.items() if known > epoch]
+        if not newer:
+            return -1, -1
+        return max((known for known in starts if known <= epoch), default=epoch), min(newer)
 
     def since(self, offset: int) -> bytes | None:
         """The batches from an offset on; None at the end."""

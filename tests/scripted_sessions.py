@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from tests.scripted_broker import ScriptedCluster
 
 _NOT_LEADER, _SESSION_NOT_FOUND, _INVALID_EPOCH = 6, 70, 71
+_OUT_OF_RANGE, _FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH = 1, 74, 75
 _Topic = FetchResponse.FetchableTopicResponse
+
+
+def epoch_refusal(named: int, current: int) -> int:
+    """What a leader says to somebody who takes it for the leader of an epoch (-1: of whichever)."""
+    if named in (-1, current):
+        return 0
+    return _FENCED_LEADER_EPOCH if named < current else _UNKNOWN_LEADER_EPOCH
 
 
 @dataclass
@@ -20,6 +28,7 @@ class _Session:
     node_id: int
     epoch: int = 0
     places: dict[tuple[str, int], int] = field(default_factory=dict)
+    leader_epochs: dict[tuple[str, int], int] = field(default_factory=dict)
     told: set[tuple[str, int]] = field(default_factory=set)
 
 
@@ -48,6 +57,7 @@ class FetchSessions:
         for topic in request.topics:
             for p in topic.partitions:
                 session.places[topic.topic, p.partition] = p.fetch_offset
+                session.leader_epochs[topic.topic, p.partition] = p.current_leader_epoch
         for topic in request.forgotten_topics_data or ():
             for number in topic.partitions:
                 session.places.pop((topic.topic, number), None)
@@ -79,18 +89,20 @@ class FetchSessions:
     def _news(self, session: _Session, rack: str) -> dict[tuple[str, int], Any]:
         found = {}
         for tp, offset in session.places.items():
-            data = self._data(session.node_id, tp, offset, rack)
+            data = self._data(session, tp, offset, rack)
             if tp not in session.told or data.records or data.error_code or data.preferred_read_replica >= 0:
                 found[tp] = data
         return found
 
-    def _data(self, node_id: int, tp: tuple[str, int], offset: int, rack: str) -> Any:
-        cluster = self._cluster
+    def _data(self, session: _Session, tp: tuple[str, int], offset: int, rack: str) -> Any:
+        cluster, node_id = self._cluster, session.node_id
         with cluster.lock:
             leader, replica = cluster.leaders.get(tp), cluster.read_replicas.get(tp, -1) if rack else -1
             records, end = cluster.logs[tp].since(offset), cluster.logs[tp].end
+            refusal = epoch_refusal(session.leader_epochs[tp], cluster.leader_epochs[tp])
         is_sent_away = node_id == leader and replica not in (-1, node_id)
-        code = self.refusals.get((node_id, tp), 0 if node_id in (leader, replica) else _NOT_LEADER)
+        refusal = refusal or (_OUT_OF_RANGE if offset > end else 0)
+        code = self.refusals.get((node_id, tp), refusal if node_id in (leader, replica) else _NOT_LEADER)
         is_sent_away = is_sent_away and not code
         return _Topic.PartitionData(
             partition_index=tp[1],

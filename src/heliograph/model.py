@@ -84,8 +84,10 @@ class SourceOffset:
     """Progress of one source partition: the offset of the last record that is safe on the target.
 
     Beside what MM2 notes, ours also says how long the target's log was behind that record (`target_end`), which topic
-    it was (`topic_id`), and how many records up to it follow each other without a gap on both sides (`run_count`): the
-    first lets a restart see what was written since, the second that it is another topic, the third continue a run.
+    it was (`topic_id`), how many records up to it follow each other without a gap on both sides (`run_count`), and of
+    which leaders' epochs the last ones are, each with the first offset copied of it (`epochs`): the first lets a
+    restart see what was written since, the second that it is another topic, the third continue a run, the fourth that
+    the log was cut.
     """
 
     tp: TopicPartition
@@ -93,6 +95,7 @@ class SourceOffset:
     target_end: int | None = None
     topic_id: UUID | None = None
     run_count: int = 0
+    epochs: tuple[tuple[int, int], ...] = ()
 
     @property
     def run(self) -> OffsetRun | None:

@@ -55,7 +55,7 @@ def codecs_of(cluster: EmbeddedCluster, topic: str) -> list[int]:
     for p in range(2):
         data = read_chunk(admin, TopicPartition(topic, p), 0, READ_UNCOMMITTED)
         assert data.records is not None
-        pieces, _next, error = prepare(memoryview(bytearray(data.records)), 0, (), Rules(merge_below_bytes=0))
+        pieces, _next, error, _epochs = prepare(memoryview(bytearray(data.records)), 0, (), Rules(merge_below_bytes=0))
         assert error is None
         codecs += [piece.view[22] & 7 for piece in pieces]
     admin.close()

@@ -236,6 +236,51 @@ def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
     finish(copy, lease, join, 9000)
 
 
+def test_a_log_cut_by_an_unclean_election_is_told_and_what_follows_is_copied(
+    three_brokers: EmbeddedCluster, target: EmbeddedCluster, admin: Admin, topic: str, alias: str
+) -> None:
+    """The follower stops, more is written and copied, the leader dies, and the follower leads with what it has."""
+    make_topic(three_brokers, topic, 1, factor=2, unclean_leader_election_enable="true", min_insync_replicas="1")
+    leader = leader_of(three_brokers, topic)
+    follower = next(n for n in describe(three_brokers, topic)[0]["replica_nodes"] if n != leader)
+    copy = Copy(three_brokers, target, alias, topic, partitions=1)
+    lease = Watch()
+    join = copy.background(lease)
+    write(three_brokers, topic, letters("both", 10))
+    wait_for(lambda: is_in_sync(three_brokers, topic))
+    stop(three_brokers, follower, signal.SIGTERM)  # it says goodbye, and nobody waits for it
+    write(three_brokers, topic, letters("lost", 5))
+    lease.wait_until_copied(15)
+    stop(three_brokers, leader, signal.SIGKILL)
+    try:
+        cluster_now(three_brokers).start_broker(follower)
+        wait_for(lambda: admin.view([topic]).leaders.get(TopicPartition(topic, 0)) == follower)
+        write(three_brokers, topic, letters("new", 30))
+        lease.wait_until_copied(45)
+    finally:
+        cluster_now(three_brokers).start_broker(leader)
+    lease.stop_reason = "test"
+    report = join()
+    told = [event for told in [*lease.reports, report] for event in told.events if "cut" in event]
+    assert len(told) == 1
+    assert "cut at offset 10" in told[0]
+    assert "records of offsets 10 to 14 (5) that the source no longer has" in told[0]
+    assert report.partitions[0].cut_offsets == 5
+    values = [record.value for record in read(target, copy.remote, 1)[0]]
+    assert values == [record["value"] for record in letters("both", 10) + letters("lost", 5) + letters("new", 30)]
+    wait_for(lambda: is_in_sync(three_brokers, topic), 60)
+
+
+def letters(word: str, count: int) -> list[dict[str, object]]:
+    return [{"value": f"{word}-{n}".encode(), "partition": 0} for n in range(count)]
+
+
+def stop(cluster: EmbeddedCluster, node_id: int, how: signal.Signals) -> None:
+    victim = cluster_now(cluster).broker_process(node_id)
+    victim.send_signal(how)
+    victim.wait(30)
+
+
 def test_transactions_outlive_their_coordinators_broker(three_brokers: EmbeddedCluster, topic: str, alias: str) -> None:
     make_topic(three_brokers, topic, 3, factor=3)
     copy = Copy(three_brokers, three_brokers, alias, topic, partitions=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,14 @@ from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.producer import ProduceRequest
 
 from heliograph.model import SourceOffset, TopicPartition
-from heliograph.wire.connect_offsets import decode, encode_key, encode_value, murmur2, partition_for_key
+from heliograph.wire.connect_offsets import (
+    decode,
+    encode_headers,
+    encode_key,
+    encode_value,
+    murmur2,
+    partition_for_key,
+)
 from heliograph.wire.fetch_response import MalformedResponseError, decode_fetch_response
 from heliograph.wire.produce_request import encode_produce_request
 
@@ -142,6 +150,20 @@ def test_progress_is_written_as_connect_writes_it() -> None:
 def test_progress_of_ours_is_read_back(key: bytes, value: bytes | None, expected: int | None) -> None:
     tp = TopicPartition("t", 3)
     assert decode("C", "A", key, value) == (tp, None if expected is None else SourceOffset(tp, expected))
+
+
+def test_what_only_we_note_of_progress_is_read_back() -> None:
+    tp = TopicPartition("t", 3)
+    progress = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)))
+    key = encode_key("C", "A", tp)
+    assert decode("C", "A", key, encode_value(7), encode_headers(progress)) == (tp, progress)
+
+
+@pytest.mark.parametrize("epochs", [b"7", b'[["a",1]]', b"[[1]]", b"[[1,-1]]", b"[[1,5],[2,3]]", b"null"])
+def test_epochs_that_make_no_sense_are_as_good_as_none(epochs: bytes) -> None:
+    tp = TopicPartition("t", 3)
+    header = [("heliograph", b'{"epochs":' + epochs + b"}")]
+    assert decode("C", "A", encode_key("C", "A", tp), encode_value(7), header) == (tp, SourceOffset(tp, 7))
 
 
 @pytest.mark.parametrize(

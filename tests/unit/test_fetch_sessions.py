@@ -56,8 +56,14 @@ class Fetching:
         position = earliest if partition.position is None else partition.position
         return min(max(position, earliest), latest)
 
-    def on_recreated(self, _partition: FetchPartition) -> bool:
+    def on_recreated(self, _partition: FetchPartition, _why: str) -> bool:
         return True
+
+    def on_cut(self, _partition: FetchPartition, _offset: int) -> bool:
+        return True
+
+    def on_unchecked(self, _partition: FetchPartition, why: str) -> None:
+        self.failed.append(why)
 
     def on_source_failed(self, tp: TopicPartition, why: str) -> None:
         self.failed.append(why)

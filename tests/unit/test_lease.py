@@ -21,7 +21,7 @@ from heliograph.engine.spec import LeaseSpec, PartitionSpec
 from heliograph.errors import LeaseLostError
 from heliograph.model import Address, SourceOffset, TopicPartition
 
-PROGRESS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5))
+PROGRESS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
 
 
 def eventually(condition: Callable[[], Any]) -> Any:

@@ -281,6 +281,22 @@ def test_copying_again_after_a_crash_moves_translation_to_the_new_copies(
         assert known.translate(TP, upstream) == downstream
 
 
+@given(st.integers(1, 300), st.data())
+def test_a_source_log_that_was_cut_is_translated_to_the_new_records(copied: int, data: st.DataObject) -> None:
+    """The copy goes back at the source and on at the target; what follows may end before what was copied first."""
+    cut = data.draw(st.integers(0, copied - 1))
+    new_end = data.draw(st.integers(cut + 1, copied + 100))
+    known, syncs = OffsetMap(), PartitionSyncs(10)
+    syncs.note(OffsetRun(0, 0, copied))
+    tell(syncs, known)
+    syncs.note(OffsetRun(cut, copied, new_end - cut))
+    tell(syncs, known)
+    for upstream in range(cut):
+        assert known.translate(TP, upstream) == upstream
+    for upstream in range(cut, new_end + 1):
+        assert known.translate(TP, upstream) == copied + upstream - cut
+
+
 def test_after_a_new_beginning_of_the_target_nothing_is_translated_by_the_old_log() -> None:
     known, syncs = OffsetMap(), PartitionSyncs(10)
     for n in range(1000):

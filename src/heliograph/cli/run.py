@@ -202,6 +202,11 @@ def _summary(flows: list[SourceFlow]) -> int:
             click.echo(
                 f"{flow.flow}: {flow.status.lost_offsets:,} offsets were gone from the source before they were copied"
             )
+        if flow.status.cut_offsets:
+            click.echo(
+                f"{flow.flow}: {flow.status.cut_offsets:,} offsets were cut off at the source after they were copied;"
+                " the target keeps them"
+            )
         if flow.status.skipped_records:
             click.echo(
                 f"{flow.flow}: {flow.status.skipped_records:,} records were too large for the target and left out"

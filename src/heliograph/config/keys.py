@@ -397,8 +397,8 @@ ON_TRUNCATION = define(
     STRING,
     "continue",
     SOURCE,
-    "What to do where records are gone from the source before they were copied: `continue` behind the gap, telling and"
-    " counting it, or `fail` the partition.",
+    "What to do where records are gone from the source before they were copied, or its log was cut after they were:"
+    " `continue` behind the gap, or at the cut, telling and counting it, or `fail` the partition.",
     one_of("continue", "fail"),
     ours=True,
 )

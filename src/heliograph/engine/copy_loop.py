@@ -236,7 +236,7 @@ class CopyLoop:
         partition = CopyPartition(spec, self._producer.add(spec.target), syncs)
         self.partitions[spec.tp] = partition
         self._by_target[spec.target] = partition
-        self._fetcher.add(spec.tp, spec.position, partition.topic_id)
+        self._fetcher.add(spec.tp, spec.position, partition.topic_id, partition.epochs)
         return partition
 
     def _reassign(self, wanted: tuple[PartitionSpec, ...]) -> None:
@@ -266,7 +266,7 @@ class CopyLoop:
         assert fetched.position is not None
         assert data.records is not None
         self._rate.spend(len(data.records))
-        pieces, position, error = prepare(data.records, fetched.position, data.aborted)
+        pieces, position, error, epochs = prepare(data.records, fetched.position, data.aborted)
         if position > fetched.position:
             for piece in pieces:
                 if piece.is_shared:
@@ -280,6 +280,7 @@ class CopyLoop:
                         piece,
                     ),
                 )
+            partition.epochs.note_all(epochs)
             partition.damaged_answers = 0
             partition.passed_offset, partition.topic_id = position - 1, fetched.topic_id
             fetched.position = position
@@ -307,16 +308,25 @@ class CopyLoop:
         self._end_if_done(partition, position)
         return position
 
-    def on_recreated(self, fetched: FetchPartition) -> bool:
+    def on_recreated(self, fetched: FetchPartition, why: str) -> bool:
         """The topic was deleted and created again under our hands, or while we were away."""
-        return self._changes.accepts_recreated(self.partitions[fetched.tp], "the topic has another id than before")
+        return self._changes.accepts_recreated(self.partitions[fetched.tp], why)
+
+    def on_cut(self, fetched: FetchPartition, offset: int) -> bool:
+        """The source's log was cut, and was led by others since."""
+        self._commits.committed.pop(fetched.tp, None)  # the same offset may soon be another record's
+        return self._changes.accepts_cut(self.partitions[fetched.tp], fetched, offset)
+
+    def on_unchecked(self, fetched: FetchPartition, why: str) -> None:
+        """Nobody can tell whether the source's log was cut."""
+        self._changes.unchecked(self.partitions[fetched.tp], why)
 
     def on_source_failed(self, tp: TopicPartition, why: str) -> None:
         """The source will not let us read a partition."""
         self._fail(self.partitions[tp], why)
 
     def _end_if_done(self, partition: CopyPartition, position: int) -> None:
-        stop_offset = partition.spec.stop_offset
+        stop_offset = partition.stop_offset
         partition.counters.position = position
         if stop_offset is not None and position >= stop_offset:
             partition.counters.is_done = True
@@ -360,7 +370,7 @@ class CopyLoop:
             return
         if partition.counters.is_done:
             partition.counters.is_done = False
-            self._fetcher.add(source, position, partition.topic_id)
+            self._fetcher.add(source, position, partition.topic_id, partition.epochs)
         else:
             self._fetcher.seek(source, position)
 
@@ -394,17 +404,10 @@ class CopyLoop:
             self._syncs.wake(partition.spec.tp)
 
     def _report(self) -> TaskReport:
-        rows = []
-        for tp, partition in self.partitions.items():
-            counters = partition.counters
-            fetched = self._fetcher.partitions.get(tp)
-            if fetched is not None:
-                counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
-            # Also where nothing more is fetched: what is queued may still wait for the target.
-            counters.trouble = (fetched.trouble if fetched is not None else None) or partition.target.trouble
-            counters.acked_offset = partition.safe_offset
-            counters.committed_offset = self._commits.committed.get(tp)
-            rows.append(counters)
+        rows = [
+            partition.report(self._fetcher.partitions.get(tp), self._commits.committed.get(tp))
+            for tp, partition in self.partitions.items()
+        ]
         events, self._events = self._events, []
         told_by = (*self._clusters, *self._sessions, self._syncs)
         trouble = [part.trouble for part in told_by if part is not None and part.trouble]
@@ -427,16 +430,13 @@ class CopyLoop:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
             if self._syncs is not None and self._is_committed():
                 self._syncs.flush_now()
-            if self._commits.is_idle and self._is_copied():
+            if self._commits.is_idle and all(p.target.is_idle for p in self.partitions.values()):
                 self._next_commit_at = min(self._next_commit_at, time.monotonic() + _SOON_S)
             self._step(fetch=not is_stopped)
 
     def _is_told(self) -> bool:
         """Whether the offset syncs are written, or cannot be."""
         return self._syncs is None or self._syncs.is_idle or self._syncs.trouble is not None
-
-    def _is_copied(self) -> bool:
-        return all(partition.target.is_idle for partition in self.partitions.values())
 
     def _is_committed(self) -> bool:
         return self._commits.is_idle and all(

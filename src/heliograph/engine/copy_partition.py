@@ -9,11 +9,13 @@ import numpy as np
 
 from heliograph.engine.report import PartitionReport
 from heliograph.model import SourceOffset
+from heliograph.wire.leader_epochs import EpochHistory
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from heliograph.engine.spec import PartitionSpec
+    from heliograph.kafka.fetcher import FetchPartition
     from heliograph.kafka.outgoing import TargetPartition
     from heliograph.mirror.offset_syncs import PartitionSyncs
     from heliograph.wire.forward import Piece
@@ -31,8 +33,11 @@ class CopyPartition:
         "acked_offset",
         "counters",
         "damaged_answers",
+        "epochs",
+        "is_cut",
         "passed_offset",
         "spec",
+        "stop_offset",
         "syncs",
         "target",
         "target_end",
@@ -51,6 +56,9 @@ class CopyPartition:
         self.passed_offset: int | None = None
         self.target_end: int | None = spec.progress.target_end if spec.progress is not None else None
         self.topic_id: UUID | None = spec.progress.topic_id if spec.progress is not None else None
+        self.stop_offset = spec.stop_offset
+        self.epochs = EpochHistory(spec.progress.epochs if spec.progress is not None else ())
+        self.is_cut = False
         self.damaged_answers = 0
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition)
 
@@ -72,7 +80,8 @@ class CopyPartition:
         offset = self.safe_offset
         if offset is None:
             return None
-        return SourceOffset(self.spec.tp, offset, self.target_end, self.topic_id, self._run_count(offset))
+        known = self.target_end, self.topic_id, self._run_count(offset), self.epochs.up_to(offset)
+        return SourceOffset(self.spec.tp, offset, *known)
 
     def _run_count(self, offset: int) -> int:
         """How many records up to an offset follow each other on both sides, the last of them being the target's."""
@@ -88,6 +97,27 @@ class CopyPartition:
         self.syncs.note_all(self._untold)
         self._untold = array("q")
         return True
+
+    def go_back(self, position: int) -> None:
+        """Go on at an earlier place, since the source's log was cut there; nothing is under way."""
+        self.acked_offset = self.passed_offset = position - 1
+        self.is_cut = True
+
+    def decide_end(self, latest: int) -> None:
+        """Where a copy of what is there now ends; a log that was cut may never come to where it ended before."""
+        if self.is_cut and self.stop_offset is not None:
+            self.stop_offset, self.is_cut = latest, False
+
+    def report(self, fetched: FetchPartition | None, committed_offset: int | None) -> PartitionReport:
+        """The counters, with where it stands now."""
+        counters = self.counters
+        if fetched is not None:
+            counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
+        # Also where nothing more is fetched: what is queued may still wait for the target.
+        counters.trouble = (fetched.trouble if fetched is not None else None) or self.target.trouble
+        counters.acked_offset = self.safe_offset
+        counters.committed_offset = committed_offset
+        return counters
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """A batch is safe; `base_offset` is its place on the target, -1 where the broker does not say."""

@@ -50,7 +50,8 @@ def encode_assignment(partitions: tuple[PartitionSpec, ...]) -> list[list[Any]]:
 def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
     if progress is None:
         return None
-    return [progress.offset, progress.target_end, None if progress.topic_id is None else str(progress.topic_id)]
+    topic_id = None if progress.topic_id is None else str(progress.topic_id)
+    return [progress.offset, progress.target_end, topic_id, [list(known) for known in progress.epochs]]
 
 
 def decode_assignment(rows: list[list[Any]]) -> tuple[PartitionSpec, ...]:
@@ -63,8 +64,14 @@ def _decode_partition(
 ) -> PartitionSpec:
     if progress is None:
         return PartitionSpec(tp, remote_topic, None, stop_offset)
-    offset, target_end, topic_id = progress
-    known = SourceOffset(tp, offset, target_end, None if topic_id is None else UUID(topic_id))
+    offset, target_end, topic_id, epochs = progress
+    known = SourceOffset(
+        tp,
+        offset,
+        target_end,
+        None if topic_id is None else UUID(topic_id),
+        epochs=tuple((epoch, start) for epoch, start in epochs),
+    )
     return PartitionSpec(tp, remote_topic, known, stop_offset)
 
 

@@ -30,6 +30,7 @@ class PartitionReport:
     latency_count: int = 0
     latency_max_ms: int = 0
     lost_offsets: int = 0
+    cut_offsets: int = 0
     skipped_records: int = 0
     already_there: int = 0
     trouble: str | None = None

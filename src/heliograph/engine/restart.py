@@ -170,6 +170,10 @@ class _Comparison:
             raise ClusterError(f"Comparing source and target took more than {_LONGEST_COMPARISON_S:.0f} s.")
 
     def _progress_at(self, partition: PartitionSpec, offset: int, end: int, already_there: int) -> SourceOffset:
+        """The progress a crash kept from being committed.
+
+        The leaders' epochs of what was found are not known, and need not be: it was compared with the log of now.
+        """
         before = partition.progress
         if before is None or before.target_end is None:
             return SourceOffset(partition.tp, offset, end)

@@ -1,4 +1,4 @@
-"""What to do where the source is not what it was: records gone before they were copied, a topic created again."""
+"""What to do where the source is not what it was: records gone, a log cut, a topic created again."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ class SourceChanges:
         self._source = source
         self._fail = fail
         self._tell = tell
+        self._has_told_unchecked = False
 
     def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
         """Where to read on in a log that has these ends; None where the partition must stop."""
+        partition.decide_end(latest)
         position = fetched.position
         if position is None:
             return earliest if self._spec.offset_reset == "earliest" else latest
@@ -59,6 +61,38 @@ class SourceChanges:
         )
         return True
 
+    def accepts_cut(self, partition: CopyPartition, fetched: FetchPartition, cut: int) -> bool:
+        """Whether to go on where the source's log was cut, after more of it had been copied."""
+        position = fetched.position
+        assert position is not None
+        if not partition.target.is_idle:
+            return False  # or the old records' acknowledgements would count as progress among the new ones
+        count = position - cut
+        words = (
+            f"the source's log was cut at offset {cut}, as by an unclean leader election, after it was copied up to"
+            f" {position - 1}: the target has records of offsets {cut} to {position - 1} ({count}) that the source no"
+            " longer has"
+        )
+        if self._spec.on_truncation == "fail":
+            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            return False
+        partition.counters.cut_offsets += count
+        partition.go_back(cut)
+        self._tell(
+            f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {cut} with what the source has now, behind"
+            " what the target has."
+        )
+        return True
+
+    def unchecked(self, partition: CopyPartition, why: str) -> None:
+        """Tell, once, that a cut could not be noticed."""
+        if not self._has_told_unchecked:
+            self._has_told_unchecked = True
+            self._tell(
+                f"{self._spec.flow} {partition.spec.tp}: another leader leads, and it cannot be checked whether its log"
+                f" has all that was copied: {why}. This is told once."
+            )
+
     def accepts_recreated(self, partition: CopyPartition, words: str) -> bool:
         """Whether to begin again with the topic that is there now."""
         if not partition.target.is_idle:
@@ -72,6 +106,7 @@ class SourceChanges:
             )
             return False
         partition.acked_offset = partition.passed_offset = None
+        partition.epochs.clear()
         self._tell(
             f"{self._spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
             " it from its start, behind what the target has."

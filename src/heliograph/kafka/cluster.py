@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _MAX_AGE_S = 60.0
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
+_RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Cluster:
     ) -> None:
         self.alias = alias
         self.leaders: dict[TopicPartition, int] = {}
+        self.leader_epochs: dict[TopicPartition, int] = {}
         self.topic_ids: dict[str, UUID] = {}
         self.hidden: set[str] = set()  # topics that we may not see
         self.version = 0
@@ -181,13 +183,17 @@ class Cluster:
         request = MetadataRequest(version=version, topics=topics, allow_auto_topic_creation=False)
         self._metadata_in_flight, self._metadata_wanted = True, False
         self._next_metadata_at = now + self._metadata_backoff.next_pause_s()
-        connection.request(request, MetadataResponse, self._learn, self._metadata_lost, self.request_deadline)
+
+        def answered(answer: Any, _buffer: Buffer) -> None:
+            self._learn(answer, has_epochs=version >= _RELIABLE_EPOCHS)
+
+        connection.request(request, MetadataResponse, answered, self._metadata_lost, self.request_deadline)
         self._network.flush(connection)
 
     def _metadata_lost(self, _why: str) -> None:
         self._metadata_in_flight, self._metadata_wanted = False, True
 
-    def _learn(self, answer: Any, _buffer: Buffer) -> None:
+    def _learn(self, answer: Any, *, has_epochs: bool) -> None:
         self._metadata_in_flight = False
         self._metadata_at = time.monotonic()
         self.version += 1
@@ -204,6 +210,10 @@ class Cluster:
                     self.leaders.pop(tp, None)
                 else:
                     self.leaders[tp] = partition.leader_id
+                    if has_epochs:
+                        self.leader_epochs[tp] = partition.leader_epoch
+                    else:
+                        self.leader_epochs.pop(tp, None)
             self._learn_id(topic)
         if complete:
             self._metadata_backoff.reset()

@@ -5,7 +5,7 @@ answer only what has news: a thousand idle partitions cost nothing. What we beli
 `dirty` holds the partitions for which that may be out of date. Nothing is sent from here: `next_request` says what a
 request must carry.
 
-Invariant: a partition that is not in `dirty` is in `known` with its position, or the session is new.
+Invariant: a partition that is not in `dirty` is in `known` with its place, or the session is new.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ _MOST_EPOCH = 2**31 - 1
 FINAL_EPOCH, FIRST_EPOCH = -1, 0
 
 
+class Place(NamedTuple):
+    """Where a partition is read, and under which leader (-1: whichever): another one refuses."""
+
+    position: int
+    leader_epoch: int
+
+
 class LaneRequest(NamedTuple):
     """What a fetch carries: a partition's new place each, and those to forget. `is_whole`: nobody was held back."""
 
     session_id: int
     session_epoch: int
-    changed: dict[TopicPartition, int]
+    changed: dict[TopicPartition, Place]
     forgotten: list[TopicPartition]
     is_whole: bool
 
@@ -40,7 +47,7 @@ class FetchLane:
     node_id: int
     number: int
     members: dict[TopicPartition, FetchPartition] = field(default_factory=dict)
-    known: dict[TopicPartition, int] = field(default_factory=dict)
+    known: dict[TopicPartition, Place] = field(default_factory=dict)
     dirty: dict[TopicPartition, None] = field(default_factory=dict)
     session_id: int = 0
     session_epoch: int = FIRST_EPOCH
@@ -65,6 +72,11 @@ class FetchLane:
         if tp in self.members:
             self.dirty[tp] = None
 
+    def is_still_wanted(self, partition: FetchPartition) -> bool:
+        """Whether an answer is of the place where the partition is read now."""
+        place = self.known.get(partition.tp)
+        return partition.is_placed and place is not None and place.position == partition.position
+
     def to_the_back(self, tp: TopicPartition) -> None:
         """Others first next time, where the broker keeps no session that would see to it."""
         if tp in self.members:
@@ -72,7 +84,7 @@ class FetchLane:
 
     def next_request(self, now: float, wants: Callable[[FetchPartition], bool]) -> LaneRequest | None:
         """What to ask now; None where no partition is wanted."""
-        changed: dict[TopicPartition, int] = {}
+        changed: dict[TopicPartition, Place] = {}
         forgotten: list[TopicPartition] = []
         still_dirty: dict[TopicPartition, None] = {}
         is_whole = True
@@ -80,8 +92,9 @@ class FetchLane:
             partition = self.members.get(tp)
             if partition is not None and partition.is_placed and partition.retry_at <= now and wants(partition):
                 assert partition.position is not None
-                if self.known.get(tp) != partition.position:
-                    changed[tp] = partition.position
+                place = Place(partition.position, partition.leader_epoch)
+                if self.known.get(tp) != place:
+                    changed[tp] = place
                 continue
             if partition is not None:
                 still_dirty[tp] = None

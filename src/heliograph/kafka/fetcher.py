@@ -4,7 +4,7 @@ A partition's position only moves here, when its records have been handed on, so
 again. Where a partition has no position, or one outside of the log, both ends of the log are asked for and
 `Listener.decide_position` says where to go on: nothing is skipped in silence. A partition is read from its leader, or
 from the replica in our rack that the leader names (KIP-392). A request asks for more the longer the round trip is, or
-the distance would cap the rate.
+the distance would cap the rate. Records that may be of another log than those before are not handed on (`continuity`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
+from heliograph.kafka import continuity
 from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.continuity import Continuity
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
 from heliograph.kafka.fetch_lane import FetchLane, LaneRequest
 from heliograph.kafka.log_ends import LogEnds
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import TopicPartition
 from heliograph.wire.fetch_response import MAX_VERSION, MIN_VERSION, FetchAnswer, PartitionData, decode_fetch_response
+from heliograph.wire.leader_epochs import UNKNOWN_EPOCH, EpochHistory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.cluster import Cluster
     from heliograph.kafka.connection import Connection
     from heliograph.kafka.network import Network
+    from heliograph.wire.leader_epochs import Doubt
 
 _HELD_BACK_WAIT_MS = 10
 _LEAST_WORTH_ASKING = 4  # of a full request: less room than a fourth is not worth a request
@@ -54,6 +58,10 @@ class FetchPartition:
     read_replica: int | None = None
     read_replica_until: float = 0.0
     needs_ends: bool = True
+    epochs: EpochHistory = field(default_factory=EpochHistory)
+    leader_epoch: int = UNKNOWN_EPOCH
+    checked_epoch: int = UNKNOWN_EPOCH  # of a batch that was found to continue what was handed on
+    doubt: Doubt | None = None
     high_watermark: int = 0
     log_start: int = 0
     retry_at: float = 0.0
@@ -62,11 +70,11 @@ class FetchPartition:
 
     @property
     def is_placed(self) -> bool:
-        """Whether its position was compared with the log's ends."""
-        return not self.needs_ends
+        """Whether its position was compared with the log, as far as needed."""
+        return not self.needs_ends and self.doubt is None
 
 
-class Listener(Protocol):
+class Listener(continuity.Listener, Protocol):
     """Who gets the records."""
 
     def on_records(self, partition: FetchPartition, data: PartitionData, buffer: Buffer) -> None:
@@ -75,8 +83,8 @@ class Listener(Protocol):
     def decide_position(self, partition: FetchPartition, earliest: int, latest: int) -> int | None:
         """Where to read from, given the log's ends; None where the partition was failed."""
 
-    def on_recreated(self, partition: FetchPartition) -> bool:
-        """The topic has another id than it had: whether to read the new one, from its start."""
+    def on_recreated(self, partition: FetchPartition, why: str) -> bool:
+        """It is not the topic it was: whether to read the new one, from its start."""
 
     def on_source_failed(self, tp: TopicPartition, why: str) -> None:
         """The partition cannot be read."""
@@ -115,11 +123,18 @@ class Fetcher:
         self._troubled: set[TopicPartition] = set()
         self._seen_version = -1
         self._ends = LogEnds(cluster, network, self)
+        self._continuity = Continuity(cluster, network, self, listener)
 
-    def add(self, tp: TopicPartition, position: int | None, topic_id: UUID | None = None) -> None:
-        """Begin to read a partition, at a position or where `decide_position` says."""
+    def add(
+        self,
+        tp: TopicPartition,
+        position: int | None,
+        topic_id: UUID | None = None,
+        epochs: EpochHistory | None = None,
+    ) -> None:
+        """Begin to read a partition, at a position or where `decide_position` says, behind records of these epochs."""
         number = len(self.partitions) % self._lane_count
-        self.partitions[tp] = FetchPartition(tp, position, number, topic_id)
+        self.partitions[tp] = FetchPartition(tp, position, number, topic_id, epochs=epochs or EpochHistory())
         self._homeless[tp] = None
         self._cluster.watch([tp.topic])
 
@@ -131,11 +146,13 @@ class Fetcher:
         self._homeless.pop(tp, None)
         self._troubled.discard(tp)
         self._ends.forget(tp)
+        if partition is not None:
+            self._continuity.believe(partition)
 
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try or for a first answer."""
-        if self._troubled or self._homeless or self._ends.wanted:
+        if self._troubled or self._homeless or self._ends.wanted or self._continuity.has_doubts:
             return True
         now = time.monotonic()
         return any(lane.not_before > now for lane in self._lanes.values())
@@ -145,7 +162,7 @@ class Fetcher:
         partition = self.partitions.get(tp)
         if partition is not None:
             partition.position = position
-            self.wanted_again(tp)
+            self._continuity.believe(partition)
 
     def wanted_again(self, tp: TopicPartition) -> None:
         """A partition that was held back may be wanted now."""
@@ -157,6 +174,7 @@ class Fetcher:
         """Send the requests that are due."""
         self._find_homes(now)
         self._ends.pump(now)
+        self._continuity.pump(now)
         for lane in self._lanes.values():
             if lane.is_busy or lane.not_before > now or not lane.members:
                 continue
@@ -210,6 +228,10 @@ class Fetcher:
                 partition.lane.remove(partition.tp)
             partition.lane = lane
             lane.add(partition)
+        leader_epoch = self._cluster.leader_epochs.get(partition.tp, UNKNOWN_EPOCH)
+        if partition.leader_epoch != leader_epoch:
+            partition.leader_epoch = leader_epoch
+            lane.changed(partition.tp)
         if partition.needs_ends:
             self._ends.want(partition.tp)
 
@@ -219,10 +241,20 @@ class Fetcher:
             partition.topic_id = topic_id or partition.topic_id
             return True
         partition.topic_id = topic_id
-        if self._listener.on_recreated(partition):
-            partition.position, partition.needs_ends = 0, True
-            return True
-        return False
+        return self.begin_again(partition, "the topic has another id than before")
+
+    def begin_again(self, partition: FetchPartition, why: str) -> bool:
+        """It is not the topic it was; whether it is read from its start."""
+        is_wanted = self._listener.on_recreated(partition, why)
+        if is_wanted:
+            self.begin_at(partition, 0)
+        return is_wanted
+
+    def begin_at(self, partition: FetchPartition, position: int) -> None:
+        """Read on at another place, once the log's ends are known."""
+        partition.position, partition.needs_ends = position, True
+        self._ends.want(partition.tp)
+        self._continuity.believe(partition)
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 
@@ -230,12 +262,12 @@ class Fetcher:
         self, lane: FetchLane, connection: Connection, asked: LaneRequest, max_bytes: int, partition_max_bytes: int
     ) -> None:
         by_topic: dict[str, list[Any]] = {}
-        for tp, position in asked.changed.items():
+        for tp, place in asked.changed.items():
             by_topic.setdefault(tp.topic, []).append(
                 _Partition(
                     partition=tp.partition,
-                    current_leader_epoch=-1,
-                    fetch_offset=position,
+                    current_leader_epoch=place.leader_epoch,
+                    fetch_offset=place.position,
                     last_fetched_epoch=-1,
                     log_start_offset=-1,
                     partition_max_bytes=partition_max_bytes,
@@ -292,7 +324,7 @@ class Fetcher:
         for data in answer.partitions:
             tp = TopicPartition(data.topic, data.partition)
             partition = lane.members.get(tp)
-            if partition is None or not partition.is_placed or partition.position != lane.known.get(tp):
+            if partition is None or not lane.is_still_wanted(partition):
                 continue  # removed, or given another position, while the request was under way
             lane.changed(tp)
             if data.error_code:
@@ -307,10 +339,14 @@ class Fetcher:
                 self._homeless[tp] = None
             elif data.records is not None:
                 lane.to_the_back(tp)
-                partition.backoff.reset()
-                self._listener.on_records(partition, data, buffer)
+                self._hand_on(partition, data, buffer)
         if answer.session_id == 0:
             lane.reset()
+
+    def _hand_on(self, partition: FetchPartition, data: PartitionData, buffer: Buffer) -> None:
+        if self._continuity.admits(partition, data):
+            partition.backoff.reset()
+            self._listener.on_records(partition, data, buffer)
 
     def _lost_lane(self, lane: FetchLane, why: str) -> None:
         lane.reset()
@@ -367,12 +403,17 @@ class Fetcher:
         if partition is None:
             return
         partition.log_start, partition.high_watermark = earliest, latest
-        position = self._listener.decide_position(partition, earliest, latest)
+        if self._continuity.reaches(partition, latest):
+            self.place(partition)
+
+    def place(self, partition: FetchPartition) -> None:
+        """Go on where the listener says, in a log whose ends are known."""
+        position = self._listener.decide_position(partition, partition.log_start, partition.high_watermark)
         if position is not None:
             partition.position, partition.needs_ends = position, False
             self._forgive(partition)
             partition.backoff.reset()
-            self.wanted_again(tp)
+            self._continuity.believe(partition)
 
     def on_ends_refused(self, tp: TopicPartition, code: int) -> None:
         """The broker does not tell the ends of a partition's log."""

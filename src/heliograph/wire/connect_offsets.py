@@ -47,7 +47,7 @@ def encode_value(offset: int) -> bytes:
 
 
 def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
-    """`heliograph: {"target_end":1300,"topic_id":"...","run":1300}`, as far as known."""
+    """`heliograph: {"target_end":1300,"topic_id":"...","run":1300,"epochs":[[5,0]]}`, as far as known."""
     notes: dict[str, Any] = {}
     if progress.target_end is not None:
         notes["target_end"] = progress.target_end
@@ -55,6 +55,8 @@ def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
         notes["topic_id"] = str(progress.topic_id)
     if progress.run_count:
         notes["run"] = progress.run_count
+    if progress.epochs:
+        notes["epochs"] = [list(known) for known in progress.epochs]
     return [(_HEADER, dump_json(notes))] if notes else []
 
 
@@ -80,7 +82,9 @@ def decode(
     return (tp, SourceOffset(tp, offset, *_decode_notes(headers))) if is_known else None
 
 
-def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | None, UUID | None, int]:
+def _decode_notes(
+    headers: Iterable[tuple[str, bytes | None]],
+) -> tuple[int | None, UUID | None, int, tuple[tuple[int, int], ...]]:
     try:
         notes = load_json(next((value for name, value in headers if name == _HEADER and value), b"{}"))
         target_end, topic_id, run_count = notes.get("target_end"), notes.get("topic_id"), notes.get("run")
@@ -88,9 +92,18 @@ def _decode_notes(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int | No
             target_end if _is_offset(target_end) else None,
             UUID(topic_id) if topic_id else None,
             run_count if _is_offset(run_count) else 0,
+            _decode_epochs(notes.get("epochs")),
         )
     except (ValueError, TypeError, AttributeError):
-        return None, None, 0
+        return None, None, 0, ()
+
+
+def _decode_epochs(pairs: object) -> tuple[tuple[int, int], ...]:
+    if not isinstance(pairs, list):
+        return ()
+    epochs = tuple((epoch, start) for epoch, start in pairs)
+    is_sound = all(_is_offset(number) for known in epochs for number in known)
+    return epochs if is_sound and list(epochs) == sorted(epochs, key=lambda known: known[1]) else ()
 
 
 def _is_offset(number: object) -> bool:

@@ -25,6 +25,7 @@ from heliograph.errors import BatchError, CorruptBatchError
 from heliograph.wire import scan as s
 from heliograph.wire.batch import COMPRESSION_MASK, HEADER_BYTES, compression_of
 from heliograph.wire.codecs import NONE, compress, decompress
+from heliograph.wire.leader_epochs import EpochStart
 from heliograph.wire.rewrite import MIN_MESSAGE_BYTES, NO_LIMIT, OUT_FIRST_RUN, RUN_INDEX, RUN_OFFSET, rewrite, room_for
 
 if TYPE_CHECKING:
@@ -73,11 +74,12 @@ class Piece(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What a fetched range has come to."""
+    """What a fetched range has come to; `epochs` says of which leaders its batches are, and where each one's begin."""
 
     pieces: list[Piece]
     next_offset: int
     error: BatchError | None
+    epochs: list[EpochStart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,9 @@ def prepare(
     try:
         _make_pieces(_Source(records, data, rows), rules, pieces)
     except CorruptBatchError as error:
-        return Prepared(pieces, error.offset, error)
+        return Prepared(pieces, error.offset, error, _epochs(rows, error.offset))
     refusal = CorruptBatchError(_REASONS[reason], offset=next_offset) if reason != s.SOUND else None
-    return Prepared(pieces, next_offset, refusal)
+    return Prepared(pieces, next_offset, refusal, _epochs(rows, next_offset))
 
 
 def split(piece: Piece, max_bytes: int) -> list[Piece]:
@@ -175,6 +177,17 @@ def transactions_table(aborted: Sequence[AbortedTransaction]) -> Table:
     if not aborted:
         return _NOTHING_ABORTED
     return np.array(sorted(aborted, key=lambda entry: entry.first_offset), np.int64)
+
+
+def _epochs(rows: Table, next_offset: int) -> list[EpochStart]:
+    if not len(rows):
+        return []
+    column = rows[:, s.LEADER_EPOCH]
+    firsts = [0]
+    if column[0] != column[-1]:  # epochs only grow along a log
+        firsts += (np.flatnonzero(np.diff(column)) + 1).tolist()
+    starts = (EpochStart(int(column[k]), int(rows[k, s.WANTED])) for k in firsts)
+    return [found for found in starts if found.start < next_offset]
 
 
 def _first_damaged(records: memoryview, rows: Table) -> int:

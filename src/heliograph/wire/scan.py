@@ -39,8 +39,8 @@ from heliograph.wire.kernel_bytes import (
 START, END, SECTION, SECTION_END = 0, 1, 2, 3
 BASE_OFFSET, LAST_OFFSET, WANTED, COUNT = 4, 5, 6, 7
 MAGIC, CODEC, BASE_TIMESTAMP, MAX_TIMESTAMP, IS_APPEND_TIME = 8, 9, 10, 11, 12
-ACTION, CRC_OPEN = 13, 14
-COLUMNS = 15
+ACTION, CRC_OPEN, LEADER_EPOCH = 13, 14, 15
+COLUMNS = 16
 
 DROP, KEEP, REWRITE = 0, 1, 2
 
@@ -145,7 +145,7 @@ def _batch(data: Bytes, at: int, wanted: int, row: Table) -> int:
         int64(attributes & LOG_APPEND_TIME != 0),
     )
     row[BASE_TIMESTAMP], row[MAX_TIMESTAMP] = read_int64(header, 27), read_int64(header, 35)
-    row[CRC_OPEN], row[ACTION] = 0, DROP
+    row[CRC_OPEN], row[ACTION], row[LEADER_EPOCH] = 0, DROP, read_int32(header, 12)
     if last_offset >= wanted or is_control:
         if end - at < CRC_IN_KERNEL_BYTES or is_control:
             if crc32c_of(data, at + 21, end) != read_uint32(header, 17):
@@ -225,6 +225,7 @@ def _message(data: Bytes, at: int, wanted: int, row: Table) -> int:
     row[START], row[END], row[SECTION], row[SECTION_END] = at, end, at, end
     row[BASE_OFFSET], row[LAST_OFFSET], row[WANTED], row[COUNT] = offset, offset, wanted, 1
     row[MAGIC], row[CODEC], row[CRC_OPEN], row[ACTION] = magic, codec, 0, DROP
+    row[LEADER_EPOCH] = -1
     row[IS_APPEND_TIME] = int64(magic == 1 and data[at + 17] & LOG_APPEND_TIME != 0)
     row[BASE_TIMESTAMP] = row[MAX_TIMESTAMP] = read_int64(data, at + 18) if magic == 1 else -1
     if offset < 0 or offset > _MAX_OFFSET:

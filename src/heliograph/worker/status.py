@@ -40,6 +40,7 @@ class Counts(NamedTuple):
     records: int = 0
     bytes: int = 0
     lost_offsets: int = 0
+    cut_offsets: int = 0
     skipped_records: int = 0
 
 
@@ -120,7 +121,7 @@ class FlowStatus:
                 row = self._reports.get(tp)
                 if row is not None:
                     self._finished[tp] = self._counts(tp)
-                    row.records = row.bytes = row.lost_offsets = row.skipped_records = 0
+                    row.records = row.bytes = row.lost_offsets = row.cut_offsets = row.skipped_records = 0
 
     def forget_failures(self, tps: Iterable[TopicPartition]) -> None:
         """Partitions are tried again."""
@@ -145,6 +146,12 @@ class FlowStatus:
         """Offsets that were gone from the source before they could be copied."""
         with self._lock:
             return sum(self._counts(tp).lost_offsets for tp in self._reports)
+
+    @property
+    def cut_offsets(self) -> int:
+        """Offsets that were copied, and that the source's log no longer has as they were."""
+        with self._lock:
+            return sum(self._counts(tp).cut_offsets for tp in self._reports)
 
     @property
     def skipped_records(self) -> int:
@@ -197,6 +204,7 @@ class FlowStatus:
             before.records + row.records,
             before.bytes + row.bytes,
             before.lost_offsets + row.lost_offsets,
+            before.cut_offsets + row.cut_offsets,
             before.skipped_records + row.skipped_records,
         )
 
