@@ -24,13 +24,13 @@ def test_restamping_changes_nothing_a_consumer_sees(
     for batch in written:
         log += encode(batch, base_offset=offset, codec=codec, transactional=transactional)
         offset += len(batch)
-    pieces, next_offset, error = prepare(memoryview(log), 0, (), AS_IT_IS)
+    pieces, next_offset, error, _epochs = prepare(memoryview(log), 0, (), AS_IT_IS)
     assert (error, next_offset) == (None, offset)
     for piece, original in zip(pieces, written, strict=True):
         payload = bytes(piece.view[61:])
         restamp(piece.view, compression_of(piece.view), 9, 3, 100)
         assert bytes(piece.view[61:]) == payload
-        (again,), _next, broken = prepare(memoryview(bytearray(piece.view)), 0)
+        (again,), _next, broken, _epochs = prepare(memoryview(bytearray(piece.view)), 0)
         assert (broken, again.record_count) == (None, len(original))
         assert [record for _, record in decode(piece.view)] == original
 
