@@ -27,8 +27,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ScriptedCluster]:
         yield cluster
 
 
-def writer_to(cluster: ScriptedCluster, timeout_s: float = 20) -> FencedWriter:
-    return FencedWriter("worker", cluster.bootstrap, Security, "connect-cluster-g", timeout_s=timeout_s)
+def writer_to(cluster: ScriptedCluster) -> FencedWriter:
+    return FencedWriter("worker", cluster.bootstrap, Security, "connect-cluster-g", timeout_s=20)
 
 
 def test_answers_that_are_lost_are_asked_for_again(cluster: ScriptedCluster) -> None:
@@ -68,8 +68,9 @@ def test_records_that_no_broker_takes_are_told(cluster: ScriptedCluster) -> None
 
 def test_a_silent_coordinator_is_not_waited_for_for_ever(cluster: ScriptedCluster) -> None:
     cluster.hold(EndTxnRequest)
-    with closing(writer_to(cluster, timeout_s=1)) as writer:
+    with closing(writer_to(cluster)) as writer:
         writer.claim()
+        writer._timeout_s = 1
         with pytest.raises(ClusterError, match="has not decided our transaction as connect-cluster-g within 1 s"):
             writer.write(CONFIGS, RECORDS)
     cluster.release(EndTxnRequest)

@@ -9,6 +9,7 @@ import pytest
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from heliograph.kafka import cluster
 from heliograph.kafka.buffers import Buffer
 from heliograph.kafka.fetcher import FetchPartition
 from heliograph.model import TopicPartition
@@ -211,8 +212,9 @@ def test_a_leader_that_has_no_account_of_epochs_is_read_on_and_that_is_told(
     assert "keeps no account of the epoch 5" in ours.unchecked[0]
 
 
-def test_a_log_that_never_came_as_far_as_ours_is_another_one(ours: Following) -> None:
+def test_a_log_that_never_came_as_far_as_ours_is_another_one(ours: Following, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a restore from an old copy: it has grown past our position, in older epochs."""
+    monkeypatch.setattr(cluster, "_OUTDATED_PATIENCE_S", 0.3)
     ours.led(3, 8, behind=0)
     ours.until_read(10 + 16)
     assert "epoch 3 only, and we have copied records of 5" in ours.recreated[0]
@@ -283,3 +285,15 @@ class TestOfOldBrokers:
             ours.led(6, 2)
             ours.until_read(14)
             assert "does not know that request" in ours.unchecked[0]
+
+
+def test_a_broker_that_has_not_heard_of_the_newest_leader_is_not_believed(
+    brokers: ScriptedCluster, ours: Following
+) -> None:
+    ours.led(6, 1)
+    ours.until_read(12)
+    looked_up = len(brokers.requests(MetadataRequest))
+    brokers.leader_epochs[LOG] = 5
+    ours.cluster.want_metadata()
+    ours.until(lambda: len(brokers.requests(MetadataRequest)) > looked_up + 1)
+    assert ours.cluster.leader_epochs[T] == 6

@@ -18,6 +18,7 @@ from heliograph.worker.flow_tasks import FlowTask
 from heliograph.worker.log_levels import LogLevels
 from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.source_state import SourceStep
 from heliograph.worker.topic_sync import Replicated
 from tests.rest_worker import rest_worker
 from tests.unit.test_dedicated_file import FakeLookup, minimal
@@ -68,6 +69,20 @@ def test_a_config_is_what_connect_would_be_given_without_the_secrets_of_the_file
     assert "groups" not in config
     assert herder.info(CHECKPOINT).config["groups"] == "g"
     assert herder.info("B->A.MirrorHeartbeatConnector").config["source.cluster.bootstrap.servers"] == "b:1"
+
+
+def test_only_topics_that_are_in_trouble_make_a_connector_without_tasks_failed() -> None:
+    running = Running()
+    status = running.flows[0].status
+    status.state = "RUNNING"
+    status.note_control(SourceStep.ACLS, ["A lets nobody see its ACLs."])
+    shown = running.herder.status(SOURCE)
+    assert (shown.state, shown.trace) == ("RUNNING", "A lets nobody see its ACLs.")
+    status.note_control(SourceStep.TOPICS, ["A does not show us its topics."])
+    shown = running.herder.status(SOURCE)
+    assert (shown.state, shown.trace) == ("FAILED", "A does not show us its topics.\nA lets nobody see its ACLs.")
+    running.copy("t", 5)
+    assert running.herder.status(SOURCE).state == "RUNNING"
 
 
 def test_states_are_those_of_the_flow_and_its_tasks() -> None:

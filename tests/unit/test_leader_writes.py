@@ -151,3 +151,34 @@ def test_a_transaction_that_failed_is_told_once_and_claimed_again(caplog: pytest
     fenced.fails = None
     leader.write()
     assert (leader.resigned, fenced.claims, fenced.written) == (0, 3, [RECORD])
+
+
+def test_an_id_that_was_refused_is_not_asked_for_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fenced = FakeFenced()
+    leader = Leader(fenced)
+
+    def refuse() -> None:
+        raise ClusterError("no coordinator")
+
+    fenced.on_claim = refuse
+    clock = [100.0]
+    monkeypatch.setattr(leader_writes.time, "monotonic", lambda: clock[0])
+    for _tick in range(5):
+        with pytest.raises(ClusterError, match="no coordinator"):
+            leader.writes.claim()
+    assert fenced.claims == 1
+    clock[0] += 60
+    fenced.on_claim = lambda: None
+    assert leader.writes.claim()
+
+
+def test_after_a_write_that_ended_in_any_way_the_id_is_taken_anew() -> None:
+    fenced = FakeFenced()
+    leader = Leader(fenced)
+    leader.write()
+    fenced.fails = RuntimeError("nobody has thought of it")
+    with pytest.raises(RuntimeError):
+        leader.put()
+    fenced.fails = None
+    leader.write()
+    assert (fenced.claims, fenced.written) == (2, [RECORD, RECORD])

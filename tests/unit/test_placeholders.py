@@ -86,3 +86,8 @@ def test_a_patient_one_leaves_in_place_what_it_cannot_replace() -> None:
         Resolver(Machine(), {}).looked_up("k", "${env:NOT_SET}")
     connectors = Resolver(Machine(), DECLARED, is_patient=True).declared_only()
     assert isinstance(connectors.looked_up("k", "${env:OTHER}"), Unresolved)
+
+
+def test_who_may_use_declared_providers_only_may_not_more_by_looking_on() -> None:
+    resolver = Resolver(Machine(), {}).declared_only().tolerant()
+    assert resolver.resolve("k", "${env:OTHER}") == "${env:OTHER}"

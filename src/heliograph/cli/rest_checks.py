@@ -31,11 +31,14 @@ def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequenc
         access = rest_access(raw, resolver, listeners, MachineLookup())
     except ConfigError as error:
         problems |= dict.fromkeys(error.problems)
-    for key, step in _steps(raw, resolver, listeners, access):
-        try:
-            step()
-        except ConfigError as error:
-            problems |= dict.fromkeys(f"{key}: {problem}" if key else problem for problem in error.problems)
+    try:
+        for key, step in _steps(raw, resolver, listeners, access):
+            try:
+                step()
+            except ConfigError as error:
+                problems |= dict.fromkeys(f"{key}: {problem}" if key else problem for problem in error.problems)
+    except ConfigError as error:
+        problems |= dict.fromkeys(error.problems)
     return list(problems)
 
 

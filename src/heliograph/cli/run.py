@@ -92,14 +92,14 @@ def run(
                 flow.start()
             if not once:
                 control.start()
-            _watch(flows, screen, stopping, driver)
+            _watch(flows, screen, stopping, driver, once=once)
     finally:
         screen.close()
         _end(engine, flows)
         if not once:
             control.stop()
-    if once and not any(flow.error for flow in flows):
-        control.run_once()
+    if once:
+        control.run_once([flow.flow for flow in flows if flow.error is None])
     code = _summary(flows)
     for paused, why in config.paused.items():
         click.echo(f"{paused}: not run; {why}")
@@ -162,13 +162,19 @@ def stop_on_signals() -> threading.Event:
     return stopping
 
 
-def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver) -> None:
-    """Show the flows until they end, none of them can begin, or a signal comes."""
+def _watch(
+    flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver, *, once: bool
+) -> None:
+    """Show the flows until they end, none of them can begin, one has failed for good, or a signal comes.
+
+    A copy that ends anyway goes on with its other flows.
+    """
     while not stopping.wait(_POLL_S) and any(not flow.join(0) for flow in flows):
         screen.show([flow.status for flow in flows])
         if driver.error is not None:
             raise EngineError(str(driver.error))
-        if all(flow.error for flow in flows):
+        failed = [flow for flow in flows if flow.error is not None]
+        if len(failed) == len(flows) or (not once and any(flow.join(0) for flow in failed)):
             return
     screen.show([flow.status for flow in flows])
     if stopping.is_set():

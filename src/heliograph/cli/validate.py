@@ -99,7 +99,8 @@ def _rest_problems(report: WorkerReport) -> list[str]:
     if worker is None:
         return []
     try:
-        found = rest_problems(worker.raw, worker.resolver, rest_listeners(worker.settings))
-    except ConfigError:  # the listeners, which the report has
+        listeners = rest_listeners(worker.settings)
+    except ConfigError:  # which the report has
         return []
+    found = rest_problems(worker.raw, worker.resolver, listeners)
     return [located(problem, worker.lines, {}) for problem in found if problem.partition(": ")[0] not in report.settled]

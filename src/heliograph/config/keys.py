@@ -362,7 +362,7 @@ CONNECT_TIMEOUT_MS = define(
     LONG,
     15_000,
     SOURCE,
-    "How long `run` waits at its start for a cluster to answer before it gives up.",
+    "How long a flow waits at its start for a cluster to answer before it is FAILED, and tried again.",
     at_least(1),
     ours=True,
 )

@@ -81,6 +81,11 @@ class Resolver:
     ) -> None:
         self._lookup = lookup
         self._properties = properties
+        self._ways = {
+            "declared_only": declared_only,
+            "is_patient": is_patient,
+            "keeps_unresolved": keeps_unresolved,
+        }
         self.is_patient = is_patient
         self._keeps_unresolved = keeps_unresolved
         declared, self._refused = _declared_providers(properties)
@@ -91,11 +96,14 @@ class Resolver:
 
     def declared_only(self) -> Resolver:
         """The same for somebody who may use no more than the declared providers."""
-        return Resolver(self._lookup, self._properties, declared_only=True, is_patient=self.is_patient)
+        return self._with(declared_only=True)
 
     def tolerant(self) -> Resolver:
         """The same for somebody who goes on looking: a value with a placeholder that means nothing stays as it is."""
-        return Resolver(self._lookup, self._properties, keeps_unresolved=True)
+        return self._with(is_patient=False, keeps_unresolved=True)
+
+    def _with(self, **changes: bool) -> Resolver:
+        return Resolver(self._lookup, self._properties, **(self._ways | changes))
 
     def resolve(self, key: str, value: str) -> str:
         """The value of `key` with every placeholder replaced; a ConfigError tells each that cannot be."""

@@ -314,7 +314,6 @@ class CopyLoop:
 
     def on_cut(self, fetched: FetchPartition, offset: int) -> bool:
         """The source's log was cut, and was led by others since."""
-        self._commits.committed.pop(fetched.tp, None)  # the same offset may soon be another record's
         return self._changes.accepts_cut(self.partitions[fetched.tp], fetched, offset)
 
     def on_unchecked(self, fetched: FetchPartition, why: str) -> None:
@@ -424,11 +423,12 @@ class CopyLoop:
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
             is_idle = all(producer.is_idle for producer in self._producers)
-            if is_idle and self._is_committed() and (is_stopped or self._is_over()) and self._is_told():
+            is_committed = self._commits.has_all(self.partitions)
+            if is_idle and is_committed and (is_stopped or self._is_over()) and self._is_told():
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
-            if self._syncs is not None and self._is_committed():
+            if self._syncs is not None and is_committed:
                 self._syncs.flush_now()
             if self._commits.is_idle and all(p.target.is_idle for p in self.partitions.values()):
                 self._next_commit_at = min(self._next_commit_at, time.monotonic() + _SOON_S)
@@ -437,12 +437,6 @@ class CopyLoop:
     def _is_told(self) -> bool:
         """Whether the offset syncs are written, or cannot be."""
         return self._syncs is None or self._syncs.is_idle or self._syncs.trouble is not None
-
-    def _is_committed(self) -> bool:
-        return self._commits.is_idle and all(
-            p.safe_offset is None or self._commits.committed.get(tp) == p.safe_offset
-            for tp, p in self.partitions.items()
-        )
 
 
 def run_copy(spec: TaskSpec, lease: Lease) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from heliograph.model import SourceOffset, TopicPartition
 from heliograph.wire.connect_offsets import encode_headers, encode_key, encode_value, partition_for_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from heliograph.engine.spec import TaskSpec
     from heliograph.kafka.producer import BatchProducer
@@ -32,6 +32,11 @@ class _State(Enum):
     FLUSHING = auto()
     WRITING = auto()
     ENDING = auto()
+
+
+def _place(progress: SourceOffset) -> tuple[object, ...]:
+    """What must be written again where it changes: in another log the same offset is another record's."""
+    return progress.offset, progress.topic_id, progress.epochs
 
 
 class OffsetCommits:
@@ -46,6 +51,7 @@ class OffsetCommits:
         on_committed: Callable[[], None],
     ) -> None:
         self.committed: dict[TopicPartition, int] = {}
+        self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._spec = spec
         self._producer = producer
         self._session = session
@@ -78,7 +84,11 @@ class OffsetCommits:
             self._producer.release()
 
     def _moved(self) -> dict[TopicPartition, SourceOffset]:
-        return {tp: p for tp, p in self._progress().items() if self.committed.get(tp) != p.offset}
+        return {tp: p for tp, p in self._progress().items() if self._written.get(tp) != _place(p)}
+
+    def has_all(self, tps: Iterable[TopicPartition]) -> bool:
+        """Whether all there is to commit of some partitions is committed."""
+        return self.is_idle and self._moved().keys().isdisjoint(tps)
 
     def _write(self, timestamp_ms: int) -> bool:
         """Queue the records of what has moved; False where nothing has."""
@@ -110,6 +120,7 @@ class OffsetCommits:
 
     def _done(self) -> None:
         self.committed |= {tp: progress.offset for tp, progress in self._committing.items()}
+        self._written |= {tp: _place(progress) for tp, progress in self._committing.items()}
         self._state = _State.IDLE
         self._producer.release()
         self._on_committed()

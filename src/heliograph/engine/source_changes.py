@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heliograph.engine.spec import TaskSpec
     from heliograph.kafka.cluster import Cluster
     from heliograph.kafka.fetcher import FetchPartition
+    from heliograph.model import TopicPartition
 
 
 class SourceChanges:
@@ -29,7 +30,7 @@ class SourceChanges:
         self._source = source
         self._fail = fail
         self._tell = tell
-        self._has_told_unchecked = False
+        self._told_unchecked: set[TopicPartition] = set()
 
     def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
         """Where to read on in a log that has these ends; None where the partition must stop."""
@@ -55,6 +56,7 @@ class SourceChanges:
             self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
             return False
         partition.counters.lost_offsets += lost
+        partition.epochs.clear()  # of the record before the new position nothing is known
         self._tell(
             f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
             " the lag."
@@ -85,9 +87,9 @@ class SourceChanges:
         return True
 
     def unchecked(self, partition: CopyPartition, why: str) -> None:
-        """Tell, once, that a cut could not be noticed."""
-        if not self._has_told_unchecked:
-            self._has_told_unchecked = True
+        """Tell, once for each partition, that a cut could not be noticed."""
+        if partition.spec.tp not in self._told_unchecked:
+            self._told_unchecked.add(partition.spec.tp)
             self._tell(
                 f"{self._spec.flow} {partition.spec.tp}: another leader leads, and it cannot be checked whether its log"
                 f" has all that was copied: {why}. This is told once."

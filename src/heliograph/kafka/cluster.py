@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.security import Security
 
 _MAX_AGE_S = 60.0
+_OUTDATED_PATIENCE_S = 30.0
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
 _RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
 
@@ -72,6 +73,7 @@ class Cluster:
         self.alias = alias
         self.leaders: dict[TopicPartition, int] = {}
         self.leader_epochs: dict[TopicPartition, int] = {}
+        self._outdated_since: dict[TopicPartition, float] = {}
         self.topic_ids: dict[str, UUID] = {}
         self.hidden: set[str] = set()  # topics that we may not see
         self.version = 0
@@ -203,9 +205,12 @@ class Cluster:
         for topic in answer.topics:
             if topic.error_code or not topic.partitions:
                 complete = False
+            is_known = topic.name in self.topic_ids and self.topic_ids[topic.name] == getattr(topic, "topic_id", None)
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
-                if partition.leader_id < 0:
+                if is_known and has_epochs and self._is_outdated(tp, partition.leader_epoch):
+                    complete = False
+                elif partition.leader_id < 0:
                     complete = False
                     self.leaders.pop(tp, None)
                 else:
@@ -219,6 +224,14 @@ class Cluster:
             self._metadata_backoff.reset()
         else:
             self.want_metadata()
+
+    def _is_outdated(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """Whether a broker has not heard yet who leads; one that insists tells of a log restored from an old copy."""
+        if leader_epoch >= self.leader_epochs.get(tp, -1):
+            self._outdated_since.pop(tp, None)
+            return False
+        since = self._outdated_since.setdefault(tp, self._metadata_at)
+        return self._metadata_at - since < _OUTDATED_PATIENCE_S
 
     def _learn_id(self, topic: Any) -> None:
         topic_id = getattr(topic, "topic_id", None)

@@ -115,12 +115,14 @@ class EpochEnds:
                     if doubt is not None and self._asked.get(tp) is doubt:
                         del self._asked[tp]
                         self._learn(tp, doubt, data, tells_epoch=version >= _TELLS_EPOCH)
+            lost("the leader's answer does not name it")
 
         def lost(why: str) -> None:
             still_asked = [tp for tp, doubt in doubts.items() if self._asked.get(tp) is doubt]
             for tp in still_asked:
                 del self._asked[tp]
-            self._owner.retry(still_asked, why)
+            if still_asked:
+                self._owner.retry(still_asked, why)
 
         connection.request(request, OffsetForLeaderEpochResponse, answered, lost, self._cluster.request_deadline)
         self._network.flush(connection)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from heliograph.errors import ClusterError, FencedError, TaskError
+from heliograph.errors import AuthenticationError, ClusterError, ConfigError, FencedError, TaskError
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
 from heliograph.kafka.network import Network
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from heliograph.model import Address, TopicPartition
 
 _CONNECT_TIMEOUT_S = 10.0
+_CLAIM_TIMEOUT_S = 10.0
 _TICK_S = 0.01
 _KEPT_BYTES = 1 << 20
 
@@ -56,12 +57,16 @@ class FencedWriter:
     def claim(self) -> None:
         """Take the id from whoever holds it; raises ClusterError where the cluster does not let us."""
         self.close()
+        try:
+            security = self._security()
+        except ConfigError as error:
+            raise AuthenticationError(f"The cluster '{self._alias}' cannot be used: {error}") from None
         pool = BufferPool(_KEPT_BYTES)
         network = Network(pool, "heliograph-worker", min(_CONNECT_TIMEOUT_S, self._timeout_s))
-        cluster = Cluster(self._alias, self._bootstrap, self._security(), network, self._timeout_s)
+        cluster = Cluster(self._alias, self._bootstrap, security, network, self._timeout_s)
         session = ProducerSession(cluster, network, transactional_id=self._transactional_id)
         self._transactions = _Transactions(cluster, network, pool, session)
-        self._run(self._transactions, lambda: session.is_ready)
+        self._run(self._transactions, lambda: session.is_ready, min(_CLAIM_TIMEOUT_S, self._timeout_s))
 
     def write(self, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
         """Write the records in one transaction.
@@ -73,9 +78,9 @@ class FencedWriter:
         if transactions is None:
             raise ClusterError(f"The transactional id {self._transactional_id} is not ours; it must be claimed first.")
         transactions.enqueue(tp, records)
-        self._run(transactions, transactions.is_written)
+        self._run(transactions, transactions.is_written, self._timeout_s)
         transactions.end()
-        self._run(transactions, transactions.is_ended)
+        self._run(transactions, transactions.is_ended, self._timeout_s)
 
     def close(self) -> None:
         """Hold the id no more."""
@@ -83,15 +88,14 @@ class FencedWriter:
             self._transactions.close()
             self._transactions = None
 
-    def _run(self, transactions: _Transactions, is_done: Callable[[], bool]) -> None:
+    def _run(self, transactions: _Transactions, is_done: Callable[[], bool], timeout_s: float) -> None:
         try:
-            transactions.run_until(is_done, self._timeout_s)
-        except (ClusterError, FencedError):
+            transactions.run_until(is_done, timeout_s)
+        except BaseException as error:
             self.close()
+            if isinstance(error, TaskError) and not isinstance(error, FencedError):
+                raise ClusterError(f"The cluster '{self._alias}' refused our transaction: {error}") from None
             raise
-        except TaskError as error:
-            self.close()
-            raise ClusterError(f"The cluster '{self._alias}' refused our transaction: {error}") from None
 
 
 class _Transactions:

@@ -98,7 +98,7 @@ class FetchLane:
                 continue
             if partition is not None:
                 still_dirty[tp] = None
-                is_whole = is_whole and not partition.is_placed
+                is_whole = is_whole and not partition.is_placed and partition.doubt is None
             if tp in self.known:
                 forgotten.append(tp)
         if len(self.known) - len(forgotten) + len(changed.keys() - self.known.keys()) == 0:

@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+from cryptography.x509.oid import NameOID
 
 from heliograph.errors import KeyStoreError
 from heliograph.kafka.jks import MAGIC, JksError, read_jks, reveal_key
@@ -50,6 +51,11 @@ NO_SECRET: dict[str, bool] = {"is_secret": False}
 _MAX_STORE_BYTES = 16 << 20
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 _DER_SEQUENCE = 0x30
+_NAMED_BY_JAVA = {
+    *(NameOID.COMMON_NAME, NameOID.COUNTRY_NAME, NameOID.LOCALITY_NAME, NameOID.STATE_OR_PROVINCE_NAME),
+    *(NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.STREET_ADDRESS),
+    *(NameOID.DOMAIN_COMPONENT, NameOID.USER_ID),
+}
 _PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
 
@@ -103,13 +109,20 @@ def load_key_material(stores: Stores) -> KeyMaterial:
 
 
 def own_subject(stores: Stores) -> str:
-    """Whom our certificate is about, as a broker without rules for it spells the name."""
+    """Whom our certificate is about, as a broker without rules for it spells the name.
+
+    Raises KeyStoreError also where the subject has parts that Java has no names for: it writes those in numbers.
+    """
     if stores.chain_pem:
-        return _pem_certificates(stores.chain_pem, stores.named(KEYSTORE_CHAIN))[0].subject.rfc4514_string()
-    _key, chain = _own_key(stores)
+        name, chain = KEYSTORE_CHAIN, _pem_certificates(stores.chain_pem, stores.named(KEYSTORE_CHAIN))
+    else:
+        name, (_key, chain) = KEYSTORE_LOCATION, _own_key(stores)
     if not chain:
-        raise KeyStoreError(f"{stores.named(KEYSTORE_LOCATION)}: there is no certificate of our own.")
-    return chain[0].subject.rfc4514_string()
+        raise KeyStoreError(f"{stores.named(name)}: there is no certificate of our own.")
+    subject = chain[0].subject
+    if any(part.oid not in _NAMED_BY_JAVA for part in subject):
+        raise KeyStoreError(f"{stores.named(name)}: the certificate's subject has parts that brokers spell in numbers.")
+    return subject.rfc4514_string()
 
 
 def load_into(context: ssl.SSLContext, material: KeyMaterial) -> None:

@@ -13,12 +13,14 @@ from uuid import UUID
 
 from heliograph.model import SourceOffset, TopicPartition
 from heliograph.wire.connect_json import dump_json, load_json
+from heliograph.wire.leader_epochs import MOST_EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _HEADER = "heliograph"
 _NONE_YET, _LARGEST_OFFSET = -1, 2**63 - 2  # reading goes on one behind it
+_LARGEST_EPOCH = 2**31 - 1
 _LARGEST_PARTITION = 2**31 - 1
 
 
@@ -101,8 +103,8 @@ def _decode_notes(
 def _decode_epochs(pairs: object) -> tuple[tuple[int, int], ...]:
     if not isinstance(pairs, list):
         return ()
-    epochs = tuple((epoch, start) for epoch, start in pairs)
-    is_sound = all(_is_offset(number) for known in epochs for number in known)
+    epochs = tuple((epoch, start) for epoch, start in pairs)[-MOST_EPOCHS:]
+    is_sound = all(_is_offset(start) and _is_offset(epoch) and epoch <= _LARGEST_EPOCH for epoch, start in epochs)
     return epochs if is_sound and list(epochs) == sorted(epochs, key=lambda known: known[1]) else ()
 
 

@@ -27,7 +27,7 @@ _PREFIX = struct.Struct(">qii")  # base offset, length of what is behind it, lea
 _LENGTH_END = 12
 _LAST_DELTA_AT = 23
 _LAST_DELTA = struct.Struct(">i")
-_MOST_EPOCHS = 8  # that are remembered: a cut goes back over one, seldom two
+MOST_EPOCHS = 8  # that are remembered: a cut goes back over one, seldom two
 UNKNOWN_EPOCH = -1
 
 
@@ -55,7 +55,7 @@ class EpochHistory:
             starts.clear()  # a format without epochs: nothing can be said of what lies before it
         elif not starts or starts[-1].epoch != epoch:
             starts.append(EpochStart(epoch, start))
-            del starts[:-_MOST_EPOCHS]
+            del starts[:-MOST_EPOCHS]
 
     def note_all(self, starts: Iterable[EpochStart]) -> None:
         """Several epochs in a row."""

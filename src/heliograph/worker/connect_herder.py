@@ -221,9 +221,9 @@ class ConnectHerder:
                 raise connect_errors.NOT_STOPPED.error(name=name)
             with self._progress(name, stored) as progress:
                 if offsets is None:
-                    progress.reset(self._configs.claim)
+                    progress.reset(self._configs.check_lead)
                 else:
-                    progress.alter(offsets, self._configs.claim)
+                    progress.alter(offsets, self._configs.check_lead)
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group."""

@@ -110,6 +110,7 @@ class ConfigStore:
         self._topic = StoredTopic(admin, topic)
         self._name = topic
         self._writes = writes
+        self._has_read_all = False
         self._topic_restarts = 0
         self._state = ConfigState()
         self._log_levels: list[LoggerRecord] = []
@@ -148,7 +149,19 @@ class ConfigStore:
         """Begin to write as who leads, if that was not done yet; raises ConnectError where we do not lead."""
         with self._lock:
             if self._writes.claim():
+                self._has_read_all = False
+            if not self._has_read_all:
                 self.refresh()  # what the leader before us wrote last
+                self._has_read_all = True
+
+    def check_lead(self) -> None:
+        """Raise ConnectError where the lead that was claimed is over; nothing is claimed anew."""
+        self._writes.check()
+
+    def close(self) -> None:
+        """Write no more."""
+        with self._lock:
+            self._writes.close()
 
     def refresh(self) -> ConfigChanges:
         """Read what has come since; what it changed."""

@@ -67,7 +67,7 @@ class ConnectWorker:
         """End what runs, then leave the group: whoever leads next begins behind what we have committed."""
         self._reconciler.stop()
         self._membership.stop()
-        self._writes.close()
+        self._configs.close()
         for admin in self._admins:
             admin.close()
 

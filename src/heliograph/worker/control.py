@@ -12,7 +12,7 @@ from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.status import FlowStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Flow
@@ -59,10 +59,11 @@ class Control:
         for loop in loops:
             loop.join(_STOP_TIMEOUT_S)
 
-    def run_once(self) -> None:
-        """Instead of `start`: one round of checkpoints, for a copy that ends."""
-        for loop in self._checkpoint_loops:
-            loop.run_once()
+    def run_once(self, flows: Collection[Flow]) -> None:
+        """Instead of `start`: one round of checkpoints of these flows, for a copy that ends."""
+        for flow, loop in zip(self.checkpoints, self._checkpoint_loops, strict=True):
+            if flow in flows:
+                loop.run_once()
 
     def _teller(self, flow: Flow) -> Callable[[str, tuple[str, ...]], None]:
         # A flow that has only heartbeats is not on the screen; what troubles it is still told once.

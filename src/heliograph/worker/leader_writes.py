@@ -15,9 +15,11 @@ been told to lead, so whoever does so later takes the id later. If not, nothing 
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from heliograph.errors import ClusterError, FencedError
+from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.record_writer import write_records
 from heliograph.worker.connect_errors import NOT_WRITTEN, REBALANCE
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
 
 log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE_S = 30.0
 
 
 class LeaderWrites:
@@ -50,6 +54,9 @@ class LeaderWrites:
         self._fenced = fenced
         self._claimed: int | None = None
         self._trouble: str | None = None
+        self._refusal: str | None = None
+        self._retry_at = 0.0
+        self._backoff = Backoff(first_s=0.5, most_s=_LONGEST_PAUSE_S)
 
     def claim(self) -> bool:
         """Take the right to write for the lead of this moment; whether that is a new one. ConnectError 409: no lead."""
@@ -58,11 +65,23 @@ class LeaderWrites:
             return False
         self._claimed = None
         if since is not None and self._fenced is not None:
-            self._fenced.claim()
+            self._take_id(self._fenced)
         if since is None or self._leads_since() != since:
             raise REBALANCE.error()
         self._claimed = since
         return True
+
+    def _take_id(self, fenced: FencedWriter) -> None:
+        """Who asks again too soon after a refusal hears the same: the brokers are not asked four times a second."""
+        if self._refusal is not None and time.monotonic() < self._retry_at:
+            raise ClusterError(self._refusal)
+        try:
+            fenced.claim()
+        except ClusterError as error:
+            self._refusal, self._retry_at = str(error), time.monotonic() + self._backoff.next_pause_s()
+            raise
+        self._refusal = None
+        self._backoff.reset()
 
     def check(self) -> None:
         """Raise ConnectError 409 where the lead that was claimed is over."""
@@ -75,19 +94,18 @@ class LeaderWrites:
             write_records(admin, tp, records, self.check)
             return
         self.check()
+        claimed, self._claimed = self._claimed, None  # whatever ends the write otherwise: the id must be taken anew
         try:
             self._fenced.write(tp, records)
         except FencedError:
             log.warning("Another worker leads this group and has fenced this one: %s was not written", tp.topic)
-            self._claimed = None
             self._resign()
             raise NOT_WRITTEN.error() from None
         except ClusterError as error:
             log.log(logging.DEBUG if str(error) == self._trouble else logging.WARNING, "Not written: %s", error)
             self._trouble = str(error)
-            self._claimed = None
             raise NOT_WRITTEN.error() from None
-        self._trouble = None
+        self._trouble, self._claimed = None, claimed
 
     def close(self) -> None:
         """Give the right back."""

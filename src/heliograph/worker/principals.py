@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ANONYMOUS = "User:ANONYMOUS"
 _USER_NAMES = ("PLAIN", "SCRAM-")
+_OTHER_LOGIN_KEYS = (security_keys.OAUTH_CLIENT_ID, security_keys.OAUTH_TOKEN_ENDPOINT_URL)
 _CERTIFICATE_KEYS = {
     "key_file": client_keys.SSL_KEYSTORE_LOCATION,
     "key_store_password": security_keys.SSL_KEYSTORE_PASSWORD,
@@ -84,7 +85,7 @@ def _of_login(client: Settings, alias: str) -> Principal:
         return _of_user_name(client, alias)
     key = client_keys.SASL_JAAS_CONFIG if client_keys.SASL_JAAS_CONFIG in client else key
     why = f"{client.written_as(key)}: whom the brokers of '{alias}' take us for with {mechanism} is their own rule."
-    return _unknown(client, key, alias, why)
+    return _unknown(client, key, alias, why, _OTHER_LOGIN_KEYS)
 
 
 def _of_user_name(client: Settings, alias: str) -> Principal:
@@ -119,7 +120,9 @@ def _of_certificate(client: Settings, alias: str) -> Principal:
     try:
         subject = own_subject(Stores(written=written, **{field: client[each] for field, each in used.items()}))
     except KeyStoreError as error:
-        return _unknown(client, key, alias, str(error))
+        name, path = client.written_as(key), client.values.get(key.name, "")
+        shown = client.raw.get(key.name, path)  # what came out of a placeholder is not shown
+        return _unknown(client, key, alias, str(error).replace(f"{name}={path}: ", f"{name}={shown}: ", 1))
     doubt = (
         f"{client.written_as(key)}: User:{subject} is the subject of the certificate; where the brokers of '{alias}'"
         f" have ssl.principal.mapping.rules, say what they make of it with --principal {alias}=User:name."
@@ -127,9 +130,9 @@ def _of_certificate(client: Settings, alias: str) -> Principal:
     return Principal(f"User:{subject}", doubt)
 
 
-def _unknown(client: Settings, key: Key[str], alias: str, why: str) -> Principal:
+def _unknown(client: Settings, key: Key[str], alias: str, why: str, others: Sequence[Key[str]] = ()) -> Principal:
     words = f"{why.rstrip('.')}; so the principal is not known. Say it with --principal {alias}=User:name."
-    hidden_in = client.raw.get(key.name) or client.values.get(key.name, "")
+    hidden_in = "\n".join(client.raw.get(each.name) or client.values.get(each.name, "") for each in (key, *others))
     return Principal(f"User:<the user of {client.written_as(key)}>", words, is_known=False, hidden_in=hidden_in)
 
 

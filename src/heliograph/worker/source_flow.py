@@ -74,10 +74,8 @@ class SourceFlow:
         self.flow = flow
         self.status = FlowStatus(flow)
         self.error: HeliographError | None = None
-        self._engine = engine
-        self._flow_count = flow_count
-        self._once = once
-        self._keeps_trying = keeps_trying
+        self._engine, self._flow_count = engine, flow_count
+        self._once, self._keeps_trying = once, keeps_trying
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
@@ -87,8 +85,7 @@ class SourceFlow:
         self._tasks: list[FlowTask] = []
         self._replicated = Replicated((), {})
         self._stop_offsets: dict[TopicPartition, int] = {}
-        self._stopping = threading.Event()
-        self._beginning = threading.Lock()
+        self._stopping, self._beginning = threading.Event(), threading.Lock()
         self._has_touched = False
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
@@ -121,9 +118,7 @@ class SourceFlow:
         self._events.put(None)
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end; False where it has not come. One that only waits for its clusters need not be waited for:
-        it will touch nothing any more.
-        """
+        """Wait for the end; False where it has not come. It has where a flow only waits for its clusters."""
         with self._beginning:
             if self._stopping.is_set() and not self._has_touched:
                 return True
@@ -170,10 +165,9 @@ class SourceFlow:
         self._try_control(SourceStep.TOPICS, self._refresh)
 
     def _restart_by_hand(self, number: int) -> None:
-        for task in self._tasks:
-            if task.number == number:
-                task.restart_by_hand()
-                self._stop_for_restart(task)
+        for task in self._tasks[number : number + 1]:
+            task.restart_by_hand()
+            self._stop_for_restart(task)
 
     def _stop_for_restart(self, task: FlowTask) -> None:
         if task.running is not None:
@@ -204,20 +198,24 @@ class SourceFlow:
                 return
             self._has_touched = True
         self._begin()
-        self.error = None
-        self.status.note_control(SourceStep.START, ())
 
     def _cannot_begin(self, error: ClusterError) -> None:
-        self.error = error
-        self.status.state = "FAILED"
-        self._tasks = []  # none of them was started: that is the last thing a beginning does
-        if self.status.note_control(SourceStep.START, (str(error),)):
-            log.error("%s: cannot begin: %s (tried again while others run)", self.flow, str(error).rstrip("."))
+        with self._beginning:
+            if self._stopping.is_set():
+                return
+            self._has_touched = False  # nothing runs: whoever stops the flow need not wait for its next try
+            self.error, self.status.state = error, "FAILED"
+            self._tasks = []  # none of them was started: that is the last thing a beginning does
+        self._tell_others(error, "cannot begin")
+
+    def _tell_others(self, error: HeliographError, what: str) -> None:
+        """Where other flows go on the log says why this one does not; else whoever started it does."""
+        if self.status.note_control(SourceStep.START, (str(error),)) and self._flow_count > 1:
+            log.error("%s: %s: %s", self.flow, what, error)
 
     def _reach_clusters(self) -> None:
-        timeout_s = self._settings[keys.CONNECT_TIMEOUT_MS] / 1000
         for client in (self._source, *self._written.clients):
-            client.wait_until_reachable(timeout_s)
+            client.wait_until_reachable(self._settings[keys.CONNECT_TIMEOUT_MS] / 1000)
 
     def _begin(self) -> None:
         self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
@@ -234,8 +232,10 @@ class SourceFlow:
         if not self._replicated.partitions:
             log.warning("%s: no topic on '%s' matches; nothing to copy yet.", self.flow, self.flow.source)
         self._assign()
-        self.status.state = "RUNNING"
         self._plan_repeated_steps()
+        self.error = None
+        self.status.note_control(SourceStep.START, ())
+        self.status.state = "RUNNING"
 
     def _ensure_offset_syncs_topic(self) -> tuple[str, ...]:
         is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
@@ -430,8 +430,8 @@ class SourceFlow:
         self.status.state = "FAILED" if is_failed else "STOPPED" if is_stopped or not self._once else "DONE"
 
     def _fail(self, error: HeliographError) -> None:
-        self.error = error
-        self.status.state = "FAILED"
+        self.error, self.status.state = error, "FAILED"
+        self._tell_others(error, "failed")
         self._end_tasks()  # whoever starts the flow again must not meet them
 
     def _end_tasks(self) -> None:

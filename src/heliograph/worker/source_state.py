@@ -1,8 +1,7 @@
 """What a source connector tells of itself: the steps of its loop by name, and its state in Connect's words.
 
 Java's MM2 is RUNNING while it may not even see its topics, and says so in a log alone. Here a connector that has
-nothing to copy because of a step's trouble is FAILED; where it copies all the same it is RUNNING, with the trouble as
-its trace.
+nothing to copy because its topics are in trouble is FAILED; any other trouble stands as a trace beside RUNNING.
 """
 
 from __future__ import annotations
@@ -38,6 +37,6 @@ def source_state(flow: SourceFlow) -> tuple[State, str | None]:
     state = _STATES.get(flow.status.state, "STOPPED")
     told = flow.status.control_troubles
     trace = "\n".join(words for step in SourceStep for words in told.get(step, ())) or None
-    if state == "RUNNING" and trace is not None and not flow.task_states:
+    if state == "RUNNING" and SourceStep.TOPICS in told and not flow.task_states:
         return "FAILED", trace
     return state, trace
