@@ -12,7 +12,7 @@ from tests.chaos.rounds import Arena, arena
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SEED = 7
-SECONDS = 15
+SECONDS = 10
 
 
 @pytest.fixture(scope="module")
