@@ -11,11 +11,12 @@ ROUNDS ?= 4
 # Brokers and Spark wait more than they compute: three files at a time keep two cores busy.
 SHARED = -n 3 --dist loadfile --no-loadscope-reorder
 
-# What needs no broker; it waits for sockets half of its time. Compiled once, its collection takes a third.
-FAST = tests/architecture tests/golden tests/properties tests/unit -m "not broker and not spark"
+# What needs no broker. Unit tests wait for sockets half of their time; compiled once, their collection takes a third.
+UNIT = tests/architecture tests/golden tests/unit
+ALONE = -m "not broker and not spark" --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test slow check bench chaos soak exactness fuzz fmt docs clean
+.PHONY: help setup demo test slow check lint unit bench chaos soak exactness fuzz fmt docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,17 +28,23 @@ demo: $(STAMP) ## Replicate 100 products, lose the source cluster, read on at th
 
 test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/properties $(ALONE) -n 2
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED) --durations 15
 
 slow: $(STAMP) ## Test what takes minutes: chaos, more of Java beside us, fifty connectors
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m slow
 
-check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
+check: $(STAMP) ## Format, lint, types, layers, unit tests: half a minute
+	@$(MAKE) --no-print-directory -j 2 --output-sync lint unit
+
+lint: $(STAMP)
 	@$(BIN)/ruff format --check -q src tests bench
 	@$(BIN)/ruff check -q src tests bench
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
-	@$(BIN)/python -m pytest -q -p no:cacheprovider $(FAST) -n 4
+
+unit: $(STAMP)
+	@$(BIN)/python -m pytest -q -p no:cacheprovider $(UNIT) $(ALONE) -n 4
 
 bench: $(STAMP) ## Measure Java MirrorMaker 2 and Heliograph in one run on the same clusters
 	@$(BIN)/python bench/run.py $(ARGS)

@@ -19,13 +19,19 @@ settings.load_profile("house")
 # Java's second compiler pays after minutes; a broker of a test lives for less, and would spend half its time in it.
 os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m -XX:TieredStopAtLevel=1")
 
-# A kernel's machine code contains functions of other files, whose changes its own cache would not notice.
+# A kernel's machine code contains functions of other files, whose changes its own cache would not notice. What was
+# compiled at the set-up serves until one of them changes.
 _ROOT = Path(__file__).parents[1]
-_kernels = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((_ROOT / "src/heliograph/wire").glob("*.py"))))
-os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
+_WIRE = _ROOT / "src/heliograph/wire"
+_sources = sorted(_WIRE.glob("*.py"))
+_compiled = [file.stat().st_mtime for file in _WIRE.glob("__pycache__/*.nbi")]
+if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sources):
+    _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
 from heliograph.wire.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
+from tests.clients import enable_second_protocol  # noqa: E402
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
 # Compaction, and the end of a quota's window, shall come within a test's patience.
@@ -65,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if hasattr(config, "workerinput"):
         return
-    if not Path(os.environ["NUMBA_CACHE_DIR"]).is_dir():
+    if "NUMBA_CACHE_DIR" in os.environ and not Path(os.environ["NUMBA_CACHE_DIR"]).is_dir():
         warm_up()
     if config.option.basetemp or not _MEMORY.is_dir():
         return
@@ -99,6 +105,13 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """A cluster of three brokers, each in a rack of its own, for tests that take one away."""
     yield from running_cluster("three", tmp_path_factory.mktemp("three"), KEEP_RECORDS | RACKS, brokers=3)
+
+
+@pytest.fixture(scope="module", params=["first protocol", "second protocol"])
+def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> None:
+    """The target's transactions as before 4.0, then as since."""
+    if request.param == "second protocol":
+        enable_second_protocol(target)
 
 
 @pytest.fixture

@@ -13,19 +13,12 @@ from heliograph.engine import copy_loop
 from heliograph.engine.copy_loop import CopyLoop
 from heliograph.errors import FencedError, TaskError
 from heliograph.kafka.fencing import fence_producers
-from tests.clients import admin_of, enable_second_protocol, make_topic, read, write
+from tests.clients import admin_of, make_topic, read, write
 from tests.copying import Copy, HandLease, wait_for
 
 pytestmark = pytest.mark.broker
 
 COMMITTED = {"isolation.level": "read_committed"}
-
-
-@pytest.fixture(scope="module", params=["first protocol", "second protocol"])
-def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> None:
-    """Kafka's transactions as before 4.0, then as since."""
-    if request.param == "second protocol":
-        enable_second_protocol(target)
 
 
 def numbered(start: int, count: int) -> list[dict[str, object]]:

@@ -22,7 +22,7 @@ from heliograph.worker.connect_stores import ConfigStore
 from heliograph.worker.connect_worker import ConnectWorker
 from heliograph.worker.leader_writes import LeaderWrites
 from heliograph.worker.log_levels import LogLevels
-from tests.clients import admin_of, enable_second_protocol, make_topic, read, write
+from tests.clients import admin_of, make_topic, read, write
 from tests.connect_worker import connector, worker_file
 from tests.copying import wait_for
 from tests.thread_engine import thread_engine
@@ -30,13 +30,6 @@ from tests.thread_engine import thread_engine
 pytestmark = pytest.mark.broker
 
 COMMITTED = {"isolation.level": "read_committed"}
-
-
-@pytest.fixture(scope="module", params=["first protocol", "second protocol"])
-def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> None:
-    """Kafka's transactions as before 4.0, then as since."""
-    if request.param == "second protocol":
-        enable_second_protocol(target)
 
 
 @pytest.fixture

@@ -84,7 +84,8 @@ class Side:
         for attempt in range(1, _STARTS + 1):
             try:
                 self.cluster = self.cluster.start_broker(node_id)
-            except EmbeddedError:
+            except EmbeddedError as error:
+                print(f"try {attempt}: {error}")
                 if attempt == _STARTS:
                     raise
             else:

@@ -29,7 +29,7 @@ from tests.clients import Seen, make_topic, read
 BROKERS = 3
 PARTITIONS = 6
 PER_SECOND = 2000
-_HEAP = "-Xms128m -Xmx384m"
+_HEAP = "-Xms128m -Xmx384m -XX:TieredStopAtLevel=1"
 _FIRST_RECORD_TIMEOUT_S = 150.0
 _CATCH_UP_TIMEOUT_S = 150.0
 _BROKER_CONFIG = {
@@ -41,6 +41,9 @@ _BROKER_CONFIG = {
     "broker.session.timeout.ms": "4000",  # a broker that is stopped for longer loses its partitions to others
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "5000",
+    # On a busy machine three controllers with the usual second of patience would vote and vote again.
+    "controller.quorum.election.timeout.ms": "3000",
+    "controller.quorum.fetch.timeout.ms": "5000",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "6",
 }

@@ -286,6 +286,15 @@ def test_a_position_outside_of_the_log_is_placed_anew(brokers: ScriptedCluster, 
     assert ours.taken == [(tp(0), 0, 2)]
 
 
+def test_an_answer_about_the_logs_ends_that_leaves_a_partition_out_is_asked_for_again() -> None:
+    with ScriptedCluster(topics={"t": 1}) as brokers, Fetching(brokers) as fetching:
+        brokers.script(ListOffsetsRequest, lambda seen: type(brokers.ordinary(seen))(throttle_time_ms=0, topics=[]))
+        fetching.put(0)
+        fetching.fetcher.add(tp(0), 0)
+        fetching.until_read(2)
+        assert len(brokers.requests(ListOffsetsRequest)) == 4
+
+
 def test_a_partition_we_may_not_read_fails_alone(brokers: ScriptedCluster, ours: Fetching) -> None:
     brokers.sessions.refusals[1, ("t", 0)] = TOPIC_DENIED
     ours.until(lambda: ours.failed)

@@ -107,7 +107,7 @@ def test_a_leader_that_is_no_broker_is_waited_for_and_told() -> None:
 @lies
 @pytest.mark.parametrize("request_class", [MetadataRequest, ListOffsetsRequest, FetchRequest])
 def test_a_lie_to_a_fetcher_costs_a_connection_and_nothing_else(lie: str, request_class: Any) -> None:
-    with ScriptedCluster(topics={"t": 1}) as brokers, Fetching(brokers, request_timeout_s=0.5) as fetching:
+    with ScriptedCluster(topics={"t": 1}) as brokers, Fetching(brokers, request_timeout_s=0.2) as fetching:
         brokers.script(request_class, lambda _seen: Lie(lie))
         fetching.put(0, 3)
         fetching.fetcher.add(T0, 0)
@@ -124,7 +124,7 @@ def test_a_lie_to_a_fetcher_costs_a_connection_and_nothing_else(lie: str, reques
 
 @lies
 def test_a_lie_to_a_producer_writes_nothing_twice(lie: str) -> None:
-    with ScriptedCluster(topics={"t": 1}) as brokers, Producing(brokers, request_timeout_s=0.5) as producing:
+    with ScriptedCluster(topics={"t": 1}) as brokers, Producing(brokers, request_timeout_s=0.2) as producing:
         brokers.script(ProduceRequest, lambda seen: (brokers.ordinary(seen), Lie(lie))[1])
         producing.send(0, 1, 2)
 

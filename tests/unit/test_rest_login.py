@@ -36,10 +36,16 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[RestWorker]:
-    with guarded_worker(login_lines(tmp_path, "ann", "bob")) as running:
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestWorker]:
+    with guarded_worker(login_lines(tmp_path_factory.mktemp("login"), "ann", "bob")) as running:
         yield running
+
+
+@pytest.fixture
+def worker(guarded: RestWorker) -> RestWorker:
+    """Where nobody is logged in yet."""
+    return guarded.log_in(None)
 
 
 # --- the login ------------------------------------------------------------------------------------
@@ -81,17 +87,18 @@ def test_a_right_login_is_let_in(worker: RestWorker) -> None:
 
 
 def test_a_changed_file_of_users_counts_at_once_and_an_unreadable_one_does_not(
-    worker: RestWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "users.properties").write_text("ann=another\n")
-    assert worker.log_in("ann").ask("GET", "/connectors").status == 401
-    assert worker.log_in("ann", "another").ask("GET", "/connectors").status == 200
-    (tmp_path / "users.properties").write_bytes(b"\xff\xfe")
-    assert worker.ask("GET", "/connectors").status == 200
-    assert "REST goes on with what it has read before" in caplog.text
-    assert "another" not in caplog.text
-    (tmp_path / "users.properties").write_text("")
-    assert worker.ask("GET", "/connectors").status == 401, "an empty file lets nobody in"
+    with guarded_worker(login_lines(tmp_path, "ann", "bob")) as worker:
+        (tmp_path / "users.properties").write_text("ann=another\n")
+        assert worker.log_in("ann").ask("GET", "/connectors").status == 401
+        assert worker.log_in("ann", "another").ask("GET", "/connectors").status == 200
+        (tmp_path / "users.properties").write_bytes(b"\xff\xfe")
+        assert worker.ask("GET", "/connectors").status == 200
+        assert "REST goes on with what it has read before" in caplog.text
+        assert "another" not in caplog.text
+        (tmp_path / "users.properties").write_text("")
+        assert worker.ask("GET", "/connectors").status == 401, "an empty file lets nobody in"
 
 
 def test_a_stranger_is_refused_before_his_body_is_read(worker: RestWorker) -> None:

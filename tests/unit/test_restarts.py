@@ -25,6 +25,11 @@ class Clock:
         return self.now
 
 
+@pytest.fixture(autouse=True)
+def short_pauses() -> None:
+    """They are what is tested here: as long as ever."""
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()

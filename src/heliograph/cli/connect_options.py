@@ -41,7 +41,9 @@ def connect_options(command: Callable[..., None]) -> Callable[..., None]:
         url, user, password_file, ca_file, cert_file, key_file = (
             values.pop(name) for name in ("url", "user", "password_file", "ca_file", "cert_file", "key_file")
         )
-        tls = _tls(ca_file, cert_file, key_file)
+        files = (ca_file, cert_file, key_file)
+        # The certificates a system trusts take longer to read than all that a command does over plain HTTP.
+        tls = _tls(*files) if any(files) or url.lower().startswith("https:") else None
         command(*args, client=ConnectClient(url, _login(url, user, password_file), tls), **values)
 
     for option in reversed(_OPTIONS):

@@ -220,7 +220,12 @@ def _start(cluster: EmbeddedCluster, brokers: tuple[Broker, ...], libs: Path) ->
     launched = {broker.node_id: _launch(cluster, broker, libs) for broker in brokers}
     cluster = replace(cluster, brokers=tuple(launched.get(broker.node_id, broker) for broker in cluster.brokers))
     _remember(cluster)
-    _wait_until_ready(cluster, tuple(launched.values()))
+    try:
+        _wait_until_ready(cluster, tuple(launched.values()))
+    except EmbeddedError:
+        # One that starts late would hold the port and the data of the next try.
+        stop_all(broker.pid for broker in launched.values() if _is_running(cluster.name, broker))
+        raise
     return cluster
 
 
@@ -301,7 +306,8 @@ def _wait_until_ready(cluster: EmbeddedCluster, brokers: tuple[Broker, ...]) -> 
                 raise EmbeddedError(f"Broker {broker.node_id} of '{cluster.name}' ended at its start: {why}")
             if time.monotonic() > deadline:
                 raise EmbeddedError(
-                    f"Broker {broker.node_id} of '{cluster.name}' did not start within {_START_TIMEOUT_S:.0f} s."
+                    f"Broker {broker.node_id} of '{cluster.name}' did not start within {_START_TIMEOUT_S:.0f} s:"
+                    f" {last_words(_node_folder(cluster, broker))}"
                 )
             time.sleep(0.05)
 

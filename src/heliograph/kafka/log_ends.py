@@ -1,8 +1,8 @@
 """Asks for the two ends of partitions' logs: where reading can begin, and where it ends just now.
 
 Both ends are asked for in two requests; only when both are known does the owner hear of them. An answer that is an
-error, or lost, makes both be asked for again. The end is the high watermark, also where only committed records are
-read: a position behind an open transaction is still inside of the log.
+error, is lost, or leaves a partition out makes both be asked for again. The end is the high watermark, also where only
+committed records are read: a position behind an open transaction is still inside of the log.
 """
 
 from __future__ import annotations
@@ -100,12 +100,18 @@ class LogEnds:
         def answered(answer: Any, _buffer: Buffer) -> None:
             connection.round_trip_s = min(connection.round_trip_s, time.monotonic() - asked_at)
             self._learn(answer, timestamp)
+            unnamed = [tp for tp in tps if tp in self._asked and timestamp not in self._found[tp]]
+            if unnamed:
+                self._ask_again(unnamed, "the leader's answer does not name it")
 
         def lost(why: str) -> None:
-            self._asked.difference_update(tps)
-            self._owner.retry(tps, why)
+            self._ask_again(tps, why)
 
         connection.request(request, ListOffsetsResponse, answered, lost, self._cluster.request_deadline)
+
+    def _ask_again(self, tps: list[TopicPartition], why: str) -> None:
+        self._asked.difference_update(tps)
+        self._owner.retry(tps, why)
 
     def _learn(self, answer: Any, timestamp: int) -> None:
         for topic in answer.topics:
