@@ -105,6 +105,7 @@ def test_a_failed_task_says_why_until_its_successor_has_spoken_up() -> None:
     assert task.state([]).state == "RESTARTING"
     task.reported()
     assert task.state([])[1:3] == ("RUNNING", None)
+    assert task.state([], "t-0 waits: no leader.")[1:3] == ("RUNNING", "t-0 waits: no leader.")
 
 
 def test_after_the_last_attempt_a_task_stays_failed_until_somebody_asks() -> None:

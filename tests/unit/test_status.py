@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
+from heliograph.worker import task_troubles
 from heliograph.worker.status import FlowStatus
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
@@ -21,6 +29,32 @@ def test_many_troubles_are_cut_short() -> None:
     status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="x") for p in range(9)]))
     assert status.trouble is not None
     assert status.trouble.endswith("and 6 more")
+
+
+def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(task_troubles, "time", clock)
+    caplog.set_level(logging.INFO)
+    status = FlowStatus(Flow("A", "B"))
+
+    def report_at(now: float, *stuck: int) -> str | None:
+        clock.now = now
+        status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="no leader.") for p in stuck]))
+        return status.trouble_of("A->B-0")
+
+    assert [report_at(100, 1), report_at(104, 1), report_at(104.5)] == [None] * 3
+    assert caplog.messages == [], "a leader that moves wakes nobody"
+    assert [report_at(105, 1), report_at(109.9, 1)] == [None] * 2
+    assert report_at(110, 1) == "t-1 waits: no leader."
+    assert report_at(111, 1, 2) == "t-1 waits: no leader.", "what is shown does not change with every report"
+    assert report_at(115, 1, 2) == "t-1 waits: no leader.; t-2 waits: no leader."
+    assert report_at(116) is None
+    assert caplog.messages == [
+        "A->B-0: t-1 waits: no leader (it goes on trying)",
+        "A->B-0: it goes on as before.",
+    ]
 
 
 def test_counts_survive_the_restart_of_a_task() -> None:

@@ -6,6 +6,7 @@ fails without raising: `error` and the states of its tasks say why.
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from heliograph.config.connector import ConnectorConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.worker.connect_types import State
+
+log = logging.getLogger(__name__)
 
 _TOPICS_INTERVAL_S = 1.0
 
@@ -62,6 +65,9 @@ class ConnectorRun:
             self._loop = ControlLoop(config.name, self._work, self._note_troubles, most_s)
 
     def _note_troubles(self, step: str, troubles: tuple[str, ...]) -> None:
+        if troubles != self._troubles.get(step, ()):
+            for trouble in troubles:
+                log.warning("%s: %s (will be tried again)", step, trouble.rstrip("."))
         self._troubles[step] = troubles
 
     def start(self) -> None:

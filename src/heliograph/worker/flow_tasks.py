@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TaskState(NamedTuple):
-    """What a task is doing, in Connect's words, and why it does not run."""
+    """What a task is doing, in Connect's words, and why it does not run, or not well."""
 
     number: int
     state: State
@@ -60,8 +60,14 @@ class FlowTask:
         if self.is_given_up:
             self.restart_by_hand()
 
-    def state(self, failures: Sequence[str]) -> TaskState:
-        """What to tell of it; `failures` are those of its partitions."""
+    @property
+    def task_id(self) -> str:
+        """The name of what runs; empty where nothing does."""
+        running = self.running  # another thread may take it away
+        return "" if running is None else running.spec.task_id
+
+    def state(self, failures: Sequence[str], trouble: str | None = None) -> TaskState:
+        """What to tell of it: `failures` of its partitions, or what troubles it while it goes on trying."""
         is_silent = not self.has_reported
         if self.running is None:
             word: State = "FAILED" if self.trace else "UNASSIGNED" if self.restart_at is None else "RESTARTING"
@@ -72,7 +78,7 @@ class FlowTask:
             return TaskState(self.number, "UNASSIGNED", None, self.tps)
         if failures:
             return TaskState(self.number, "FAILED", "\n".join(failures), self.tps)
-        return TaskState(self.number, "RUNNING", None, self.tps)
+        return TaskState(self.number, "RUNNING", trouble, self.tps)
 
     def take_over(self, tps: frozenset[TopicPartition]) -> bool:
         """Another share of the partitions; True where it must begin again: a running one cannot be given back what was

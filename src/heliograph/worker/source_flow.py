@@ -134,8 +134,8 @@ class SourceFlow:
     @property
     def task_states(self) -> tuple[TaskState, ...]:
         """The tasks there are, as of now; may be asked from any thread."""
-        failures = self.status.failures_of
-        return tuple(task.state(failures(task.tps)) for task in list(self._tasks))
+        failures, trouble = self.status.failures_of, self.status.trouble_of
+        return tuple(task.state(failures(task.tps), trouble(task.task_id)) for task in list(self._tasks))
 
     @property
     def written(self) -> dict[str, int]:

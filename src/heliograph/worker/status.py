@@ -8,6 +8,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.worker.task_troubles import TaskTroubles, brief
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from heliograph.model import Flow, TopicPartition
 
 _RATE_WINDOW_S = 5.0
-_MOST_TROUBLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class FlowStatus:
         self.flow = flow
         self.state = "STARTING"
         self._control_troubles: dict[str, tuple[str, ...]] = {}
-        self._troubles: dict[str, list[str]] = {}
+        self._troubles = TaskTroubles()
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._finished: dict[TopicPartition, Counts] = {}
@@ -84,9 +85,13 @@ class FlowStatus:
         """What keeps the flow from going on just now, in words; None where nothing does."""
         with self._lock:
             words = [word for step in self._control_troubles.values() for word in step]
-            words += [word for task in self._troubles.values() for word in task]
-        more = [f"and {len(words) - _MOST_TROUBLES} more"] if len(words) > _MOST_TROUBLES else []
-        return "; ".join(words[:_MOST_TROUBLES] + more) or None
+            words += self._troubles.words
+        return brief(words) or None
+
+    def trouble_of(self, task_id: str) -> str | None:
+        """What has kept a task from going on for a while."""
+        with self._lock:
+            return self._troubles.lasting(task_id)
 
     def note_control(self, step: str, troubles: Iterable[str]) -> bool:
         """Keep what troubles a step of the control loop until the step's own next success; True where it is news."""
@@ -110,13 +115,13 @@ class FlowStatus:
             for row in report.partitions:
                 self._reports[row.tp] = row
             stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
-            self._troubles[task_id] = [*report.trouble, *stuck]
+            self._troubles.note(task_id, [*report.trouble, *stuck])
             self._sample()
 
     def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
         """Keep what an ended task had counted: its successor counts from zero."""
         with self._lock:
-            self._troubles.pop(task_id, None)
+            self._troubles.forget(task_id)
             for tp in tps:
                 row = self._reports.get(tp)
                 if row is not None:
