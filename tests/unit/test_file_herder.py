@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ class Running:
         tp, flow = TopicPartition(topic, 0), self.flows[0]
         task = FlowTask.new(0, RestartLimits(1.0, -1))
         task.begin()
-        task.tps, task.running = frozenset({tp}), object()  # type: ignore[assignment]
+        task.tps, task.running = frozenset({tp}), _running("A->B-0")
         flow._tasks, flow._replicated = [task], Replicated((tp,), {topic: f"A.{topic}"})
         flow.status.state = "RUNNING"
         flow.status.take("A->B-0", TaskReport([PartitionReport(topic, 0, records=records)], [], [], 0))
@@ -128,6 +129,10 @@ def test_what_is_not_there_is_not_found(ask: str) -> None:
     with pytest.raises(ConnectError) as refused:
         getattr(Running().herder, ask)("MirrorSourceConnector")
     assert refused.value.status == 404
+
+
+def _running(task_id: str) -> Any:
+    return SimpleNamespace(spec=SimpleNamespace(task_id=task_id))
 
 
 @contextmanager

@@ -45,6 +45,16 @@ def test_java_split_quirks(topic: str, source: str | None, upstream: str | None)
     assert (DEFAULT.topic_source(topic), DEFAULT.upstream_topic(topic)) == (source, upstream)
 
 
+def test_an_empty_separator_is_for_identity_alone() -> None:
+    """Users write it beside Identity out of habit; with the default policy no name would tell its source."""
+    empty = {"replication.policy.separator": "", "source.cluster.alias": "A"}
+    with pytest.raises(ConfigError, match=r"replication\.policy\.separator: it is empty"):
+        make_policy(Settings(empty))
+    policy = make_policy(Settings({**empty, "replication.policy.class": "IdentityReplicationPolicy"}))
+    assert policy.format_remote_topic("A", "orders") == "orders"
+    assert policy.topic_source("orders") is None or policy.topic_source("orders") == "A"
+
+
 @pytest.mark.parametrize(
     ("topic", "internal"),
     [

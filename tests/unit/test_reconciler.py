@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.config.live_keys import is_live_change
 from heliograph.config.worker_file import load_worker
-from heliograph.errors import ConfigError
+from heliograph.errors import BrokerError, ConfigError
 from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
@@ -82,6 +82,11 @@ class FakeStatuses(test_herder.FakeStatuses):
 
     def put_topic(self, name: str, topic: str) -> None:
         self.topics.add(f"{name}:{topic}")
+
+    def put_all(self, name: str, status: Any, tasks: Any) -> None:
+        if name == "huge":
+            raise BrokerError("the status topic refused a record: MESSAGE_TOO_LARGE.", 10)
+        super().put_all(name, status, tasks)
 
     def states(self, name: str) -> tuple[str, ...]:
         """Of the connector and its tasks."""
@@ -213,6 +218,13 @@ def test_any_other_change_needs_a_new_run_of_that_connector_alone(world: World) 
     wait_for(lambda: len(world.runs("m")) == 2)
     assert [run.calls for run in world.runs("m")] == [["start", "stop"], ["start"]]
     assert [run.calls for run in world.runs("other")] == [["start"]]
+
+
+def test_a_status_that_is_refused_keeps_no_other_connector_from_being_told_of(world: World) -> None:
+    world.put("huge")
+    world.put("later")
+    world.wait("later", "RUNNING", "RUNNING")
+    wait_for(lambda: "connector huge: the status topic refused" in str(world.reconciler.trouble))
 
 
 def test_a_connector_that_fails_is_started_again_and_again(world: World) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.errors import ConfigError
 from heliograph.mirror.plugins import is_custom, known_class, load_custom
 from heliograph.mirror.rename import RenameMap, parse_rename_map
 
@@ -115,6 +116,8 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def topic_source(self, topic: str) -> str | None:
         """The part before the first separator, if another part follows."""
+        if not self.separator:
+            return None  # nothing tells where the alias ends
         source, separator, rest = topic.partition(self.separator)
         return source if separator and rest.replace(self.separator, "") else None
 
@@ -266,6 +269,11 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
     identity = IdentityReplicationPolicy(settings[keys.SOURCE_ALIAS], default)
     name = known_class(keys.POLICY_CLASS, settings, _POLICIES, also=[_STRIMZI_IDENTITY])
     if name == "DefaultReplicationPolicy":
+        if not separator:
+            raise ConfigError(
+                f"{keys.POLICY_SEPARATOR.name}: it is empty, and no name would tell its source; to keep names as they"
+                f" are, set {keys.POLICY_CLASS.name}=IdentityReplicationPolicy."
+            )
         return default
     if name == "RenameReplicationPolicy":
         rules = settings[keys.RENAME_TOPICS]

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
     from heliograph.worker.connect_types import State
 
+NO_SLOT = "no slot of Spark has taken it for a minute: all are busy, or no executor starts. Raise --master."
+_SLOT_PATIENCE_S = 60.0
+_MOST_FAILURES = 20  # a status is a record, and its topic takes none of a megabyte
+
 
 class TaskState(NamedTuple):
     """What a task is doing, in Connect's words, and why it does not run, or not well."""
@@ -46,6 +50,7 @@ class FlowTask:
     is_done: bool = False
     is_given_up: bool = False
     is_asked_to_restart: bool = False
+    is_waiting_told: bool = False
     trace: str | None = None
 
     @classmethod
@@ -74,11 +79,27 @@ class FlowTask:
             return TaskState(self.number, word, self.trace, self.tps)
         if self.is_asked_to_restart or (is_silent and self.trace):
             return TaskState(self.number, "RESTARTING", self.trace, self.tps)
-        if is_silent:  # it waits for a slot of Spark
-            return TaskState(self.number, "UNASSIGNED", None, self.tps)
+        if is_silent:
+            return TaskState(self.number, "UNASSIGNED", NO_SLOT if self._waits_for_slot else None, self.tps)
         if failures:
-            return TaskState(self.number, "FAILED", "\n".join(failures), self.tps)
+            more = [f"and {len(failures) - _MOST_FAILURES} more"] if len(failures) > _MOST_FAILURES else []
+            return TaskState(self.number, "FAILED", "\n".join([*failures[:_MOST_FAILURES], *more]), self.tps)
         return TaskState(self.number, "RUNNING", trouble, self.tps)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is to be started now."""
+        return self.restart_at is not None and self.restart_at <= time.monotonic()
+
+    @property
+    def _waits_for_slot(self) -> bool:
+        is_waiting = self.running is not None and not self.has_reported
+        return is_waiting and time.monotonic() - self.started_at >= _SLOT_PATIENCE_S
+
+    def waits_for_slot_is_news(self) -> bool:
+        """Whether it has waited for long since its last start, said once."""
+        was_told, self.is_waiting_told = self.is_waiting_told, self._waits_for_slot
+        return self.is_waiting_told and not was_told
 
     def take_over(self, tps: frozenset[TopicPartition]) -> bool:
         """Another share of the partitions; True where it must begin again: a running one cannot be given back what was

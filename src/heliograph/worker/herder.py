@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from heliograph.config import keys, worker_keys
 from heliograph.config.connector import kind_of
 from heliograph.engine.crash_report import trace_of, unexpected
-from heliograph.errors import ClusterError, ConfigError, ConnectError, HeliographError
+from heliograph.errors import BrokerError, ClusterError, ConfigError, ConnectError, HeliographError
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
 from heliograph.worker.connector_run import ConnectorRun, RunState
@@ -235,10 +235,20 @@ class Reconciler:
             gone = [name for name in told_of if name not in stored and name not in self._slots]
         for name, state in restarting.items():
             self._tell(name, state)
-        for name, told in news.items():
-            self._publish(name, told, stored[name])
+        self._publish_all(news, stored)
         for name in gone:
             self._statuses.delete_connector(name)
+
+    def _publish_all(self, news: Mapping[str, _News], stored: Mapping[str, StoredConnector]) -> None:
+        """Tell of each connector; one whose record is refused keeps no other from being told of."""
+        refusals = []
+        for name, told in news.items():
+            try:
+                self._publish(name, told, stored[name])
+            except BrokerError as error:
+                refusals.append(BrokerError(f"connector {name}: {error}", error.code))
+        if refusals:
+            raise refusals[0]
 
     def _restart_as_asked(self, stored: Mapping[str, StoredConnector]) -> dict[str, RunState]:
         """Do what records of the config topic ask for, each once; what there is to tell.

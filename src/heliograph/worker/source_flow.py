@@ -25,19 +25,20 @@ from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.errors import AuthenticationError, ClusterError, ConfigError, EngineError, FencedError, HeliographError
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
-from heliograph.mirror.assignment import assign, task_count
+from heliograph.mirror.assignment import assign
 from heliograph.mirror.internal_topics import transactional_prefix
 from heliograph.model import TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import Written, fetch_limits, make_admin
 from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.flow_tasks import FlowTask, TaskState
+from heliograph.worker.flow_tasks import NO_SLOT, FlowTask, TaskState
 from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs_topic
 from heliograph.worker.restarts import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.source_state import TASK_STEP, SourceStep
 from heliograph.worker.status import FlowStatus
+from heliograph.worker.task_slots import tasks_within
 from heliograph.worker.task_spec import partition_specs, task_spec
 from heliograph.worker.topic_sync import Replicated, TopicSync
 
@@ -55,7 +56,7 @@ log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 40.0
 _DAY_S = 86_400.0
-_FAILED_PARTITIONS_S = 5.0
+_TASKS_INTERVAL_S = 5.0
 
 
 class SourceFlow:
@@ -258,7 +259,7 @@ class SourceFlow:
             first_in_s = self._pause_s(SourceStep.SYNCS, _DAY_S)
             self._schedule.repeat(SourceStep.SYNCS, self._ensure_offset_syncs_topic, _DAY_S, first_in_s=first_in_s)
         if not self._once:
-            self._schedule.repeat("failed partitions", self._retry_failed_partitions, _FAILED_PARTITIONS_S)
+            self._schedule.repeat("tasks", self._look_after_tasks, _TASKS_INTERVAL_S)
 
     def _pause_s(self, step: str, interval_s: float) -> float:
         """How long to wait for a step's next turn: not its whole interval where something troubles it."""
@@ -273,7 +274,8 @@ class SourceFlow:
         with suppress(queue.Empty):
             self._serve(self._events.get(timeout=timeout_s))
         if not self._stopping.is_set():
-            self._try_control(SourceStep.RESTARTS, self._restart_due_tasks)
+            if any(task.is_due for task in self._tasks):
+                self._try_control(SourceStep.RESTARTS, self._restart_due_tasks)
             for name, step in self._schedule.take_due():
                 self._try_control(name, step)
 
@@ -307,6 +309,7 @@ class SourceFlow:
 
     def _refresh(self) -> tuple[str, ...]:
         self._replicated = self._sync_topics()
+        self.status.copies(self._replicated.partitions)
         assigned = frozenset[TopicPartition]().union(*(task.tps for task in self._tasks))
         if assigned != frozenset(self._replicated.partitions):  # also where the last assignment did not come to its end
             self._assign()
@@ -318,17 +321,10 @@ class SourceFlow:
         """Give every partition to a task; start tasks that are new, tell those whose share has changed."""
         if not self._replicated.partitions and not self._tasks:
             return
-        share = self._engine.slots // self._flow_count
-        if share == 0:
-            raise EngineError(
-                f"Spark has {self._engine.slots} slot(s) for {self._flow_count} flows; each needs one. Raise --master."
-            )
-        tasks_max = self._settings[keys.TASKS_MAX]
-        if tasks_max > share:
-            log.info("%s: tasks.max=%d, but Spark has %d slots for this flow", self.flow, tasks_max, share)
-        count = task_count(len(self._replicated.partitions), min(tasks_max, share) if tasks_max else 0, share)
+        partition_count, tasks_max = len(self._replicated.partitions), self._settings[keys.TASKS_MAX]
+        count = tasks_within(self._engine.slots, self.flow, self._flow_count, partition_count, tasks_max)
         count = max(count, len(self._tasks))
-        shares = assign(self._replicated.partitions, count, [task.tps for task in self._tasks])
+        shares = assign(self._replicated.partitions, count, [task.tps | task.departed for task in self._tasks])
         self._tasks += [FlowTask.new(number, self._limits) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
         progress = self._progress() if changed else Progress({}, frozenset())
@@ -354,20 +350,25 @@ class SourceFlow:
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
     def _restart_due_tasks(self) -> tuple[str, ...]:
-        now = time.monotonic()
-        due = [task for task in self._tasks if task.restart_at is not None and task.restart_at <= now]
+        due = [task for task in self._tasks if task.is_due]
         try:
-            progress = self._progress() if due else Progress({}, frozenset())
+            progress = self._progress()
         except AuthenticationError as error:  # it will not pass by itself at once, as a broker's absence may
             for task in due:
                 self._failed(task, str(error))
             return ()
+        except ClusterError:
+            for task in due:
+                task.restart_at = time.monotonic() + self._limits.try_again_s
+            raise
         for task in due:
             self._start(task, progress)
         return ()
 
-    def _retry_failed_partitions(self) -> tuple[str, ...]:
+    def _look_after_tasks(self) -> tuple[str, ...]:
         for task in self._tasks:
+            if task.waits_for_slot_is_news():
+                log.warning("%s: task %d: %s", self.flow, task.number, NO_SLOT)
             if task.is_due_for_failed_partitions(self.status.failures_of(task.tps)):
                 log.info("%s: task %d is restarted to try its failed partitions again", self.flow, task.number)
                 task.ask_to_restart()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.worker.task_troubles import TaskTroubles, brief
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from heliograph.engine.report import PartitionReport, TaskReport
     from heliograph.model import Flow, TopicPartition
@@ -77,6 +77,7 @@ class FlowStatus:
         self._troubles = TaskTroubles()
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
+        self._departed: frozenset[TopicPartition] = frozenset()
         self._finished: dict[TopicPartition, Counts] = {}
         self._rates: dict[str, _TopicRate] = {}
 
@@ -128,6 +129,11 @@ class FlowStatus:
                     self._finished[tp] = self._counts(tp)
                     row.records = row.bytes = row.lost_offsets = row.cut_offsets = row.skipped_records = 0
 
+    def copies(self, tps: Iterable[TopicPartition]) -> None:
+        """What the flow copies from now on; of others only what was counted stays."""
+        with self._lock:
+            self._departed = frozenset(self._reports).difference(tps)
+
     def forget_failures(self, tps: Iterable[TopicPartition]) -> None:
         """Partitions are tried again."""
         with self._lock:
@@ -138,7 +144,7 @@ class FlowStatus:
     def failures(self) -> list[str]:
         """The sentence of each failed partition."""
         with self._lock:
-            return [row.failure for row in self._reports.values() if row.failure]
+            return [row.failure for row in self._current() if row.failure]
 
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
         """The sentences of those of the partitions that have failed."""
@@ -183,7 +189,7 @@ class FlowStatus:
         """One row per topic."""
         with self._lock:
             by_topic: dict[str, list[PartitionReport]] = {}
-            for row in self._reports.values():
+            for row in self._current():
                 by_topic.setdefault(row.topic, []).append(row)
             return [self._row(topic, rows) for topic, rows in sorted(by_topic.items())]
 
@@ -202,6 +208,9 @@ class FlowStatus:
             lag=sum(row.lag for row in rows),
             latency_ms=latency_ms,
         )
+
+    def _current(self) -> Iterator[PartitionReport]:
+        return (row for tp, row in self._reports.items() if tp not in self._departed)
 
     def _counts(self, tp: TopicPartition) -> Counts:
         row, before = self._reports[tp], self._finished.get(tp, _NOTHING)

@@ -1,0 +1,134 @@
+"""A flow's care for its tasks, without clusters: where partitions go, and when a task that has ended begins again."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from heliograph.config.dedicated import load
+from heliograph.engine.offset_store import Progress
+from heliograph.engine.report import PartitionReport, TaskReport
+from heliograph.errors import UnreachableError
+from heliograph.model import TopicPartition
+from heliograph.worker import flow_tasks
+from heliograph.worker.flow_tasks import NO_SLOT
+from heliograph.worker.source_flow import SourceFlow
+from heliograph.worker.topic_sync import Replicated
+from tests.unit.test_dedicated_file import FakeLookup, minimal
+
+A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
+
+
+class Engine:
+    """Keeps what it is told."""
+
+    slots = 4
+
+    def __init__(self) -> None:
+        self.started: list[Any] = []
+        self.stopped: list[Any] = []
+
+    def start(self, spec: Any, _on_report: Any, _on_end: Any) -> Any:
+        self.started.append(SimpleNamespace(spec=spec))
+        return self.started[-1]
+
+    def assign(self, task: Any, partitions: Any) -> None:
+        task.spec = SimpleNamespace(task_id=task.spec.task_id, attempt=task.spec.attempt, partitions=partitions)
+
+    def stop(self, task: Any, _why: str) -> None:
+        self.stopped.append(task)
+
+
+class Flow(SourceFlow):
+    """A flow whose topics and progress are the test's."""
+
+    def __init__(self, *tps: TopicPartition) -> None:
+        config = load(minimal("tasks.max=2"), FakeLookup({}))
+        self.engine = Engine()
+        super().__init__(config, config.flows[0], self.engine, flow_count=1)  # type: ignore[arg-type]
+        self._offsets_topic: Any = SimpleNamespace(name="mm2-offsets.A.internal", partition_count=1)
+        self.asked = 0
+        self.is_progress_there = True
+        self.copy(*tps)
+
+    def _progress(self) -> Progress:
+        self.asked += 1
+        if not self.is_progress_there:
+            raise UnreachableError("b:1 cannot be reached.")
+        return Progress({}, frozenset())
+
+    def _sync_topics(self) -> Replicated:
+        return self._topics_of_now
+
+    def copy(self, *tps: TopicPartition) -> None:
+        self._topics_of_now = Replicated(tps, {tp.topic: f"A.{tp.topic}" for tp in tps})
+        self._refresh()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(flow_tasks.time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> None:
+    flow = Flow(A0, Z0)
+    assert [task.tps for task in flow._tasks] == [{A0}, {Z0}]
+    flow.copy(A0)
+    flow.copy(A0, Z0)
+    assert [task.tps for task in flow._tasks] == [{A0}, {Z0}]
+    assert flow.engine.stopped == [flow.engine.started[1]], "it begins again, once it has committed what it sent"
+
+
+def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause(clock: Any) -> None:
+    flow = Flow(A0)
+    flow._tasks[0].running, flow._tasks[0].restart_at = None, clock.now
+    flow.is_progress_there, flow.asked = False, 0
+    for _round in range(100):
+        clock.now += 0.01
+        flow._events.put(lambda: None)
+        flow._wait_and_serve()
+    assert flow.asked == 1
+    assert flow.status.trouble == "b:1 cannot be reached."
+    flow.is_progress_there = True
+    clock.now += 60
+    flow._events.put(lambda: None)
+    flow._wait_and_serve()
+    assert flow._tasks[0].running is not None
+    assert flow.status.trouble is None
+
+
+def test_a_task_without_a_slot_is_told_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow(A0)
+    clock.now += 59
+    flow._look_after_tasks()
+    assert flow.task_states[0][1:3] == ("UNASSIGNED", None)
+    clock.now += 1
+    flow._look_after_tasks()
+    flow._look_after_tasks()
+    assert flow.task_states[0][1:3] == ("UNASSIGNED", NO_SLOT)
+    assert caplog.messages == [f"A->B: task 0: {NO_SLOT}"]
+
+
+def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_counts_kept() -> None:
+    flow = Flow(A0, Z0)
+    row = PartitionReport("z", 0, records=7, failure="z-0: no.")
+    flow.status.take("A->B-1", TaskReport([row]))
+    assert flow.status.failures == ["z-0: no."]
+    flow.copy(A0)
+    assert flow.status.failures == []
+    assert flow.status.rows() == []
+    assert flow.status.totals[0] == 7
+
+
+def test_a_status_names_some_of_many_failures() -> None:
+    flow = Flow(A0)
+    flow._tasks[0].reported()
+    state = flow._tasks[0].state([f"t-{p}: no." for p in range(9000)])
+    assert state.trace is not None
+    assert state.trace.splitlines()[-2:] == ["t-19: no.", "and 8980 more"]
