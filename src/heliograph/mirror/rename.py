@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.errors import ConfigError
-from heliograph.mirror.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import JavaRegexError, compile_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
