@@ -412,9 +412,8 @@ def test_files_of_the_same_name_are_told_by_their_paths(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     one, other = (connector_in(Path(folder), "us") for folder in ("one", "other"))
     told = convert(one, other, "--to", "properties").exception
-    assert str(told) == "other/source.json: 'from-us': 'from-us' of one/source.json is the same of us->hub;" + (
-        " convert one of them."
-    )
+    words = "'from-us': 'from-us' of one/source.json is the same of us->hub; convert one of them."
+    assert str(told) == f"other/source.json: {words}"
     other.write_text("{")
     assert str(convert(one, other, "--to", "properties").exception).startswith("other/source.json: this is not JSON")
 

@@ -52,6 +52,9 @@ def test_a_port_that_was_asked_for_must_be_free(taken_port: int) -> None:
 
 def test_what_fails_in_a_flow_is_no_matter_of_rest(taken_port: int) -> None:
     config = dedicated.load(f"{FILE}listeners = http://127.0.0.1:{taken_port}\n", MachineLookup())
-    with click.Context(click.Command("run")), pytest.raises(HeliographError, match="^of a flow$"):
-        with file_rest(wanted_rest(config), config, [], NOTHING):
-            raise HeliographError("of a flow")
+    with (
+        click.Context(click.Command("run")),
+        pytest.raises(HeliographError, match=r"^of a flow$"),
+        file_rest(wanted_rest(config), config, [], NOTHING),
+    ):
+        raise HeliographError("of a flow")

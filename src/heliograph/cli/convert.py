@@ -90,7 +90,7 @@ def _write(converted: Converted, output: Path, *, is_folder: bool, force: bool) 
         (output if is_folder else output.parent).mkdir(parents=True, exist_ok=True)
         for path, text in places.items():
             opener = _open_for_owner if converted.secrets else None
-            with open(path, "w", encoding="utf-8", opener=opener) as file:  # noqa: PTH123  (a Path has no opener)
+            with open(path, "w", encoding="utf-8", opener=opener) as file:
                 file.write(text)
     except OSError as error:
         raise ConfigError(f"--output {output}: cannot be written: {error.strerror}.") from None

@@ -150,7 +150,7 @@ def _are_sound(client: ConnectClient, cluster: str, configs: Mapping[Part, dict[
 def _problems_of(client: ConnectClient, name: str, config: dict[str, Any]) -> list[str]:
     if config.get("connector.class") is None:
         return ["connector.class: the file has none"]
-    # Where it is put the name is in the path, and one inside must be the same; where it is validated only one inside is.
+    # Validating asks for a name inside; putting has it in the path, and refuses another inside.
     if config.get("name", name) != name:
         return [f"name: the file has '{config['name']}'; write '{name}', or leave it out"]
     return client.problems_of({**config, "name": name})

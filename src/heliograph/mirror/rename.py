@@ -15,8 +15,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heliograph.errors import ConfigError
 from heliograph.config.java_regex import JavaRegexError, compile_java
+from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
