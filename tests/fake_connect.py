@@ -13,12 +13,13 @@ from urllib.parse import unquote, urlsplit
 class FakeConnect:
     """Answers the calls of the deploy commands as Connect does."""
 
-    def __init__(self, *, knows_expand: bool = True) -> None:
+    def __init__(self, *, knows_expand: bool = True, knows_validation: bool = True) -> None:
         self.configs: dict[str, dict[str, str]] = {}
         self.statuses: dict[str, dict[str, Any]] = {}
         self.calls: list[str] = []
         self.authorizations: list[str | None] = []
         self.knows_expand = knows_expand
+        self.knows_validation = knows_validation
         self.refusals: deque[tuple[str, int, bytes]] = deque()  # method, status, body: for the next call of the kind
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -52,7 +53,9 @@ class FakeConnect:
         parts = [unquote(part) for part in path.strip("/").split("/")]
         if parts == ["connectors"]:
             return 200, self._list(is_expanded="expand=status" in query)
-        _connectors, name, *what = parts
+        kind, name, *what = parts
+        if kind == "connector-plugins":
+            return self._validate(name, body)
         if method == "PUT" and what == ["config"]:
             return self._put(name, body)
         if method == "GET" and what == ["status"]:
@@ -67,6 +70,16 @@ class FakeConnect:
         if is_expanded and self.knows_expand:
             return {name: {"status": status} for name, status in self.statuses.items()}
         return list(self.statuses)
+
+    def _validate(self, plugin: str, config: dict[str, Any]) -> tuple[int, Any]:
+        if not self.knows_validation:
+            return _error(404, "HTTP 404 Not Found")
+        if config.get("connector.class") != plugin:
+            return _error(400, "Included connector type does not match request type")
+        errors = {"name": [] if "name" in config else ['Missing required configuration "name"']}
+        errors["tasks.max"] = ["Value must be at least 1"] if config.get("tasks.max") == "0" else []
+        configs = [{"definition": {}, "value": {"name": key, "errors": found}} for key, found in errors.items()]
+        return 200, {"name": plugin, "error_count": sum(map(len, errors.values())), "configs": configs}
 
     def _put(self, name: str, config: dict[str, Any]) -> tuple[int, Any]:
         if config.get("name", name) != name:

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from heliograph.mirror.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import JavaRegexError, compile_java
 from tests.java_patterns import GOLDEN, NAMES, PATTERNS
 
 VERDICTS: dict[str, list[str] | None] = json.loads(GOLDEN.read_text())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.mirror.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import JavaRegexError, compile_java
 from tests.java_patterns import NAMES, java_patterns
 
 PIECES = st.sampled_from(

@@ -152,6 +152,34 @@ def test_a_secret_in_plain_text_is_told(tmp_path: Path) -> None:
     assert yaml.safe_load(result.stdout)["spec"]["clusters"][0]["authentication"]["type"] == "custom"
 
 
+LITERAL = "A.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required password=hunter2;"
+
+
+@pytest.mark.parametrize("form", ["properties", "connectors", "strimzi"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_secret_in_plain_text_is_written_for_its_owner_only(tmp_path: Path, form: str, is_there: bool) -> None:
+    file, output = tmp_path / "mm2.properties", tmp_path / "out"
+    file.write_text(minimal(LITERAL))
+    if is_there:
+        first = output / "mm2-msc-A.json" if form == "connectors" else output
+        first.parent.mkdir(exist_ok=True)
+        first.write_text("x" * 100_000)
+        first.chmod(0o664)
+    assert convert(file, "--to", form, "--output", output, "--force").exit_code == 0
+    written = list(output.iterdir()) if output.is_dir() else [output]
+    assert [oct(path.stat().st_mode & 0o777) for path in written] == ["0o600"] * len(written)
+    assert "hunter2" in "".join(path.read_text() for path in written)
+    assert "xxx" not in "".join(path.read_text() for path in written)
+
+
+def test_what_holds_no_secret_is_written_as_any_file(tmp_path: Path) -> None:
+    file, other = tmp_path / "mm2.properties", tmp_path / "other"
+    file.write_text(minimal(LITERAL.replace("hunter2", "${env:PASSWORD}")))
+    other.write_text("")
+    assert convert(file, "--to", "properties", "--output", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out").stat().st_mode == other.stat().st_mode
+
+
 def test_what_has_no_effect_is_told_and_left_out(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(minimal("B->A.topics=x", "C.bootstrap.servers=c:1"))
@@ -356,3 +384,40 @@ def test_files_that_are_no_json_are_told_together(tmp_path: Path) -> None:
     told = convert(tmp_path, "--to", "properties").exception
     assert isinstance(told, ConfigError)
     assert [problem.partition(": this is not JSON")[0] for problem in told.problems] == ["one.json", "two.json"]
+
+
+def connector_in(folder: Path, source: str) -> Path:
+    folder.mkdir()
+    config = {
+        "name": f"from-{source}",
+        "connector.class": "MirrorSourceConnector",
+        "source.cluster.alias": source,
+        "source.cluster.bootstrap.servers": f"{source}:1",
+        "target.cluster.alias": "hub",
+        "target.cluster.bootstrap.servers": "hub:1",
+    }
+    (folder / "source.json").write_text(json.dumps(config))
+    return folder / "source.json"
+
+
+@pytest.mark.parametrize("are_folders", [True, False])
+def test_files_of_the_same_name_are_all_converted(tmp_path: Path, are_folders: bool) -> None:
+    files = [connector_in(tmp_path / source, source) for source in ("us", "eu")]
+    result = convert(*(file.parent if are_folders else file for file in files), "--to", "properties")
+    assert result.exit_code == 0, result.output
+    assert {"us->hub.enabled = true", "eu->hub.enabled = true"} <= set(result.stdout.splitlines())
+
+
+def test_files_of_the_same_name_are_told_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, other = (connector_in(Path(folder), "us") for folder in ("one", "other"))
+    told = convert(one, other, "--to", "properties").exception
+    words = "'from-us': 'from-us' of one/source.json is the same of us->hub; convert one of them."
+    assert str(told) == f"other/source.json: {words}"
+    other.write_text("{")
+    assert str(convert(one, other, "--to", "properties").exception).startswith("other/source.json: this is not JSON")
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    file = connector_in(tmp_path / "us", "us")
+    assert convert(file, file.parent, file.parent / ".." / "us", "--to", "properties").exit_code == 0

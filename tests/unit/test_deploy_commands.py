@@ -13,11 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heliograph.cli import connect_client
-from heliograph.cli.main import cli
+from heliograph.cli.main import cli, main
 from heliograph.errors import ConfigError, RestError
 from tests.fake_connect import FakeConnect
 
 DOCUMENT = Path(__file__).parents[1] / "documents" / "001" / "mm2"
+PACKAGE = "org.apache.kafka.connect.mirror"
+KINDS = ("Checkpoint", "Heartbeat", "Source")
 NAMES = [f"mm2-{code}-source-0" for code in ("cpc", "hbc", "msc")]
 
 
@@ -112,11 +114,58 @@ def test_redeploy_removes_and_starts_anew(connect: FakeConnect) -> None:
         "Deploying source connector",
     ]
     assert connect.configs[NAMES[2]]["topics"] == "test"
-    deleted, put = (
+    validated, deleted, put = (
+        [f"PUT /connector-plugins/{PACKAGE}.Mirror{kind}Connector/config/validate" for kind in KINDS],
         [f"DELETE /connectors/{name}" for name in NAMES],
         [f"PUT /connectors/{name}/config" for name in NAMES],
     )
-    assert connect.calls == deleted + put
+    assert connect.calls == validated + deleted + put
+
+
+def change(file: Path, **changes: str | None) -> None:
+    config = json.loads(file.read_text()) | {key.replace("_", "."): value for key, value in changes.items()}
+    file.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+
+
+def test_redeploy_removes_nothing_where_a_file_would_be_refused(connect: FakeConnect, folder: Path) -> None:
+    invoke("deploy", "source-0", "--url", connect.url)
+    before = dict(connect.configs)
+    change(folder / f"{NAMES[0]}.json", connector_class=None)
+    change(folder / f"{NAMES[1]}.json", name="other")
+    change(folder / f"{NAMES[2]}.json", tasks_max="0")
+    result = invoke("redeploy", "source-0", "--url", connect.url)
+    assert (result.exit_code, lines(result)) == (1, ["Redeploying cluster source-0"])
+    assert result.stderr == (
+        "ERROR: Failed to redeploy checkpoints connector: connector.class: the file has none\n"
+        "ERROR: Failed to redeploy heartbeats connector: name: the file has 'other'; write 'mm2-hbc-source-0', or leave"
+        " it out\n"
+        "ERROR: Failed to redeploy source connector: tasks.max: Value must be at least 1\n"
+        "Nothing was removed.\n"
+    )
+    assert connect.configs == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_redeploy_removes_nothing_where_the_worker_cannot_look(connect: FakeConnect) -> None:
+    invoke("deploy", "source-0", "--url", connect.url)
+    connect.refuse("PUT", 500, "Failed to find any class")
+    result = invoke("redeploy", "source-0", "--url", connect.url)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "ERROR: Failed to redeploy checkpoints connector: Failed to find any class (HTTP 500)",
+        "Nothing was removed.",
+    ]
+    assert sorted(connect.configs) == NAMES
+
+
+def test_redeploy_needs_neither_a_name_in_a_file_nor_a_worker_that_validates(folder: Path) -> None:
+    for name in NAMES:
+        change(folder / f"{name}.json", name=None)
+    for knows_validation in (True, False):
+        with FakeConnect(knows_validation=knows_validation) as connect:
+            result = invoke("redeploy", "source-0", "--url", connect.url)
+            assert result.exit_code == 0, result.output
+            assert sorted(connect.configs) == NAMES
 
 
 def test_status_shows_states_and_failures(connect: FakeConnect) -> None:
@@ -222,11 +271,32 @@ def test_what_is_not_connects_answer_is_told_by_its_status(connect: FakeConnect)
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_rebalance_is_waited_for(connect: FakeConnect) -> None:
-    for _times in range(3):
-        connect.refuse("PUT", 409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
-    assert invoke("deploy", "source-0", "--url", connect.url).exit_code == 0
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_rebalance_is_waited_for(connect: FakeConnect, method: str) -> None:
+    rebalance = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+    for command in (["deploy", "source-0"], ["redeploy", "source-0"], ["status", "source-0"], ["connectors"]):
+        for _times in range(3):
+            connect.refuse(method, 409, rebalance)
+        result = invoke(*command, "--url", connect.url)
+        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        connect.refusals.clear()
     assert sorted(connect.configs) == NAMES
+
+
+@pytest.mark.parametrize("command", [["status", "source-0"], ["connectors"]])
+def test_a_worker_that_refuses_is_not_one_that_is_not_there(
+    connect: FakeConnect, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect.refuse("GET", 403, "User cannot access the resource.")
+    monkeypatch.setattr("sys.argv", ["heliograph", *command, "--url", connect.url])
+    with pytest.raises(SystemExit) as refused:
+        main()
+    assert refused.value.code == 1
+    assert capsys.readouterr().err == "error: User cannot access the resource. (HTTP 403)\n"
+    monkeypatch.setattr("sys.argv", ["heliograph", *command, "--url", "http://127.0.0.1:1"])
+    with pytest.raises(SystemExit) as unreachable:
+        main()
+    assert unreachable.value.code == 3
 
 
 @pytest.mark.usefixtures("folder")

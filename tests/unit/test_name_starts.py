@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.mirror.java_regex import compile_java
+from heliograph.config.java_regex import compile_java
 from heliograph.mirror.name_starts import ANY_NAME, Names, names_of
 
 

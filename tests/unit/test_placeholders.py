@@ -73,6 +73,24 @@ def test_what_is_not_allowed_is_not_read(text: str, reason: str) -> None:
     assert "stolen" not in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["${env:LOB_PW}", "${LOB_PW}"])
+def test_the_variables_a_connector_may_use_are_named_as_java_reads_them(text: str) -> None:
+    pattern = {"config.providers.env.param.allowlist.pattern": "[A-Z_&&[^X]]++"}
+    assert Resolver(Machine(), DECLARED | pattern).declared_only().resolve("k", text) == "canary"
+
+
+def test_a_pattern_of_variables_that_is_none_is_one_sentence_of_its_key() -> None:
+    resolver = Resolver(Machine(), DECLARED | {"config.providers.env.param.allowlist.pattern": "*_PW"})
+    (problem,) = resolver.problems
+    assert problem.startswith(
+        "config.providers.env.param.allowlist.pattern: '*_PW' cannot be read as a Java regular expression: "
+    )
+    for each in (resolver, resolver.declared_only()):
+        with pytest.raises(ConfigError) as refused:
+            each.resolve("k", "${env:LOB_PW}")
+        assert refused.value.problems == (problem,)
+
+
 def test_a_patient_one_leaves_in_place_what_it_cannot_replace() -> None:
     resolver = Resolver(Machine(), {}, is_patient=True)
     assert resolver.looked_up("k", "${LOB_PW}") == "canary"

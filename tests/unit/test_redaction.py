@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.config import keys
-from heliograph.config.redaction import redact, redact_value
+from heliograph.config.redaction import redact, redact_text, redact_value
 from heliograph.config.types import HIDDEN
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="canary";'
@@ -30,6 +32,18 @@ PEM = "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----"
         ("A.x", '{"user": "u", "password": "canary"}'),
         ("A.x", "https://user:canary@host/path"),
         ("A.x", "https://user:a/canary@host/path"),
+        ("A.x", "Authorization: Basic canaryXNlcjpwYXNz"),
+        ("A.x", "authorization:basic  canary"),
+        ("A.x", "Proxy-Authorization = Token canary"),
+        ("A.x", '{"Authorization": "Bearer canary"}'),
+        ("A.x", "curl -H 'Authorization: Negotiate canary' http://h"),
+        ("A.x", "the header was 'Basic canary=='"),
+        ("A.x", "401 for Bearer abc.canary.ghi, try again"),
+        ("A.x", "BEARER\tcanary0"),
+        ("A.x", "bearer canarySecret"),
+        ("A.x", "Bearer canarywithmorelettersthanaword"),
+        ("A.x", "Negotiate YIIcanaryAAAAAAAAAAAA"),
+        ("A.x", "n,,\x01auth=Bearer canary\x01\x01"),
         ("A.x", PEM),
         ("A.x", PEM.removesuffix("-----END PRIVATE KEY-----")),
     ],
@@ -50,6 +64,13 @@ def test_a_secret_does_not_show(name: str, value: str) -> None:
         ("A.sasl.jaas.config", "${env:JAAS}"),
         ("A.x", "password=${file:/run/secrets:password}"),
         ("A.ssl.key.password", ""),
+        ("A.x", "Authorization: Bearer ${file:/run/secrets:token}"),
+        ("A.x", "Bearer ${env:TOKEN}"),
+        ("A.x", "The broker wants basic authentication, not a Bearer token."),
+        ("A.x", "basic auth (HTTP) or Basic HTTP authentication"),
+        ("A.x", 'WWW-Authenticate: Basic, then Basic Auth; a basic set-up: "basic"'),
+        ("A.x", 'WWW-Authenticate: Basic realm="Connect"'),
+        ("A.x", "OAUTHBEARER 2.0; cannot negotiate TLSv1.3"),
     ],
 )
 def test_what_is_no_secret_is_shown(name: str, value: str) -> None:
@@ -59,6 +80,17 @@ def test_what_is_no_secret_is_shown(name: str, value: str) -> None:
 @given(st.sampled_from([row.name for row in keys.TABLE.values() if row.type.name == "PASSWORD"]), st.text(min_size=1))
 def test_every_password_of_the_table_is_hidden_behind_any_prefix(name: str, prefix: str) -> None:
     assert redact_value(f"{prefix}.{name}", "canary") == HIDDEN
+
+
+@given(
+    st.sampled_from(["Basic", "bearer", "Authorization: Basic", "Authorization: Bearer", "Authorization: NEGOTIATE"]),
+    st.tuples(st.text(), st.text()).map(lambda login: base64.b64encode(":".join(login).encode()).decode()),
+    st.sampled_from(["", ", ", '"', " and more", "\n"]),
+)
+def test_a_login_of_http_never_shows(header: str, credentials: str, end: str) -> None:
+    shown = redact_text(f"refused {header} {credentials}{end}")
+    assert credentials not in shown.removesuffix(end)
+    assert redact_text(shown) == shown
 
 
 @given(st.text(), st.text(st.characters(exclude_characters="\"'\\"), min_size=8))

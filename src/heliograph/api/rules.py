@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.api.principals import Principal, subject_written
+from heliograph.config.java_regex import JavaRegexError, compile_java
 from heliograph.config.yaml_tree import Tree, parse_yaml
 from heliograph.errors import ConfigError
-from heliograph.mirror.java_regex import JavaRegexError, compile_java
 
 if TYPE_CHECKING:
     import re

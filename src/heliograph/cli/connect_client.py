@@ -21,7 +21,7 @@ _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 100.0  # a worker itself gives up after 90 s
 _REBALANCE_PATIENCE_S = 60.0
 _REBALANCE_PAUSE_S = 0.5
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND, _NOT_ALLOWED, _CONFLICT = 404, 405, 409
 
 
 class Login(NamedTuple):
@@ -75,34 +75,47 @@ class ConnectClient:
         each = (self.status(name) for name in sorted(found or ()))
         return [status for status in each if status is not None]
 
+    def problems_of(self, config: dict[str, Any]) -> list[str]:
+        """What keeps a worker from taking a connector's configuration; nothing where it has no way to tell."""
+        plugin = quote(str(config["connector.class"]), safe="")
+        try:
+            found = self._call("PUT", f"/connector-plugins/{plugin}/config/validate", config)
+        except RestError as error:
+            if error.status in (_NOT_FOUND, _NOT_ALLOWED):
+                return []
+            raise
+        if not isinstance(found, dict) or not found.get("error_count"):
+            return []
+        values = [each.get("value") or {} for each in found.get("configs") or ()]
+        told = [f"{value.get('name')}: {error}" for value in values for error in value.get("errors") or ()]
+        return told or [f"the worker found {found['error_count']} error(s) in its configuration"]
+
     def put_config(self, name: str, config: dict[str, Any]) -> None:
         """Create a connector, or give it this configuration."""
-        self._change("PUT", f"/connectors/{quote(name, safe='')}/config", config)
+        self._call("PUT", f"/connectors/{quote(name, safe='')}/config", config)
 
     def delete(self, name: str) -> bool:
         """Remove a connector; False where there was none."""
         try:
-            self._change("DELETE", f"/connectors/{quote(name, safe='')}")
+            self._call("DELETE", f"/connectors/{quote(name, safe='')}")
         except RestError as error:
             if error.status == _NOT_FOUND:
                 return False
             raise
         return True
 
-    def _change(self, method: str, path: str, body: Any = None) -> None:
-        """A call that workers refuse while they rebalance, which passes."""
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer; workers refuse any call while they rebalance, which passes."""
         deadline = time.monotonic() + _REBALANCE_PATIENCE_S
         while True:
             try:
-                self._call(method, path, body)
+                return self._call_once(method, path, body)
             except RestError as error:
                 if error.status != _CONFLICT or time.monotonic() > deadline:
                     raise
                 time.sleep(_REBALANCE_PAUSE_S)
-            else:
-                return
 
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
+    def _call_once(self, method: str, path: str, body: Any = None) -> Any:
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         try:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -12,6 +15,8 @@ from heliograph.cli.machine import MachineLookup, mounted_secrets, read_config_f
 from heliograph.config.convert import FORMS, Converted, convert, read_form
 from heliograph.config.strimzi_fields import API_VERSIONS
 from heliograph.errors import ConfigError
+
+_OWNER_ONLY = 0o600
 
 
 @click.command("convert")
@@ -54,7 +59,7 @@ def _shows_both() -> bool:
 
 
 def _texts(paths: tuple[Path, ...]) -> dict[str, str]:
-    """The files by name; of a folder those that may be connectors' or their worker's."""
+    """The files by name, or by path where names repeat; of a folder those that may be connectors' or their worker's."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -64,7 +69,9 @@ def _texts(paths: tuple[Path, ...]) -> dict[str, str]:
             files += found
         else:
             files.append(path)
-    return {file.name: read_config_file(file) for file in files}
+    once = {file.resolve(): file for file in files}.values()
+    names = Counter(file.name for file in once)
+    return {file.name if names[file.name] == 1 else str(file): read_config_file(file) for file in once}
 
 
 def _printed(converted: Converted, form: str) -> str:
@@ -82,7 +89,20 @@ def _write(converted: Converted, output: Path, *, is_folder: bool, force: bool) 
     try:
         (output if is_folder else output.parent).mkdir(parents=True, exist_ok=True)
         for path, text in places.items():
-            path.write_text(text, encoding="utf-8")
+            opener = _open_for_owner if converted.secrets else None
+            with open(path, "w", encoding="utf-8", opener=opener) as file:
+                file.write(text)
     except OSError as error:
         raise ConfigError(f"--output {output}: cannot be written: {error.strerror}.") from None
     return list(places)
+
+
+def _open_for_owner(path: str, flags: int) -> int:
+    """A file that only its owner can read, also where there was one that others could."""
+    number = os.open(path, flags & ~os.O_TRUNC, _OWNER_ONLY)
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        # Before it is emptied: what is another user's stays as it was.
+        os.fchmod(number, mode & _OWNER_ONLY)
+        os.ftruncate(number, 0)
+    return number

@@ -1,8 +1,8 @@
 """`heliograph deploy|undeploy|redeploy|status CLUSTER`: the connectors of a source cluster, from its three files.
 
 Meaning and messages are those of the widespread script `mm2.sh`, against Heliograph's worker or any Connect cluster.
-What differs: a failure ends in a non-zero exit code with Connect's reason, and `redeploy` does not take the last words
-of a connector it has just removed for a running one.
+What differs: a failure ends in a non-zero exit code with Connect's reason; `redeploy` removes nothing before the worker
+has found the new files sound, and does not take the last words of a connector it has just removed for a running one.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ def redeploy(context: click.Context, cluster: str, folder: Path, client: Connect
     """Remove the connectors of CLUSTER and start them anew from their files."""
     configs = read_connector_files(folder, cluster)
     click.echo(f"Redeploying cluster {cluster}")
+    if not _are_sound(client, cluster, configs):
+        click.echo("Nothing was removed.", err=True)
+        _exit(context, False)
     is_undeployed = _undeploy(client, cluster)
     # The status of a removed connector lingers for a moment, so it is not asked for.
     is_deployed = _deploy(client, cluster, configs, is_running=lambda _name: False)
@@ -128,6 +131,29 @@ def _deploy(
         except RestError as error:
             succeeded = _failed(f"deploy {part.plural.lower()} connector", error)
     return succeeded
+
+
+def _are_sound(client: ConnectClient, cluster: str, configs: Mapping[Part, dict[str, Any]]) -> bool:
+    """Whether the worker will take all configurations, as far as it can say beforehand."""
+    succeeded = True
+    for part, config in configs.items():
+        what = f"redeploy {part.plural.lower()} connector"
+        try:
+            for problem in _problems_of(client, part.name_for(cluster), config):
+                succeeded = False
+                click.echo(f"ERROR: Failed to {what}: {problem}", err=True)
+        except RestError as error:
+            succeeded = _failed(what, error)
+    return succeeded
+
+
+def _problems_of(client: ConnectClient, name: str, config: dict[str, Any]) -> list[str]:
+    if config.get("connector.class") is None:
+        return ["connector.class: the file has none"]
+    # Validating asks for a name inside; putting has it in the path, and refuses another inside.
+    if config.get("name", name) != name:
+        return [f"name: the file has '{config['name']}'; write '{name}', or leave it out"]
+    return client.problems_of({**config, "name": name})
 
 
 def _undeploy(client: ConnectClient, cluster: str) -> bool:

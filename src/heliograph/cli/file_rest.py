@@ -52,10 +52,11 @@ rest_option = click.option(
 
 
 class WantedRest(NamedTuple):
-    """Where REST is to be served, and to whom."""
+    """Where REST is to be served, and to whom; what `--rest` asks for must be."""
 
     listeners: tuple[Listener, ...]
     door: Door
+    is_option: bool
 
 
 def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
@@ -65,18 +66,22 @@ def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
     """
     given = click.get_current_context().meta.get(_GIVEN)
     if given is not None:
-        return _wanted(config, (given,))
+        return _wanted(config, (given,), is_option=True)
     try:
         listeners = file_listeners(config.raw, config.resolver)
-        return _wanted(config, listeners) if listeners else None
+        return _wanted(config, listeners, is_option=False) if listeners else None
     except HeliographError as error:
-        log.warning("REST is not served: %s", error)
+        _tell_unserved(error)
         return None
 
 
-def _wanted(config: MirrorMakerConfig, listeners: tuple[Listener, ...]) -> WantedRest:
+def _wanted(config: MirrorMakerConfig, listeners: tuple[Listener, ...], *, is_option: bool) -> WantedRest:
     access = rest_access(config.raw, config.resolver, listeners, MachineLookup())
-    return WantedRest(listeners, Door(access, config.raw, config.resolver, listeners))
+    return WantedRest(listeners, Door(access, config.raw, config.resolver, listeners), is_option)
+
+
+def _tell_unserved(error: HeliographError) -> None:
+    log.warning("REST is not served: %s", error)
 
 
 @contextmanager
@@ -101,7 +106,18 @@ def file_rest(
     plugins = ConnectorPlugins({}, config.resolver)
     # What changes something is refused before it reaches the herder.
     app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.door, read_only=True)
-    with RestServer(app, wanted.listeners, wanted.door.listener_tls) as server:
+    server = RestServer(app, wanted.listeners, wanted.door.listener_tls)
+    try:
+        server.start()
+    except HeliographError as error:
+        # The port may be another's who runs the same file: Java's MM2, or a `run` for other clusters.
+        if wanted.is_option:
+            raise
+        _tell_unserved(error)
+    else:
         herder.worker_id = server.url.partition("//")[2]
         log.info("Connect's REST API is at %s, for reading", server.url)
+    try:
         yield
+    finally:
+        server.stop()

@@ -22,9 +22,10 @@ from heliograph.cli.translate import translate
 from heliograph.cli.validate import validate
 from heliograph.cli.worker import worker
 from heliograph.engine.crash_report import trace_of
-from heliograph.errors import ConfigError, HeliographError
+from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
+EXIT_REFUSED = 1  # by a Connect worker that answered
 EXIT_CONFIG = 2  # what the user wrote
 EXIT_START = 3  # what the world did not let us begin, as in connect-mirror-maker.sh
 
@@ -65,7 +66,13 @@ def main() -> None:
             click.echo(f"error: {problem}", err=True)
         for warning in error.warnings if isinstance(error, ConfigError) else ():
             click.echo(f"warning: {warning}", err=True)
-        sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_START)
+        sys.exit(_exit_code(error))
     except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
         click.echo(trace_of(error), err=True)
         sys.exit(EXIT_FAULT)
+
+
+def _exit_code(error: HeliographError) -> int:
+    if isinstance(error, ConfigError):
+        return EXIT_CONFIG
+    return EXIT_REFUSED if isinstance(error, RestError) and error.status else EXIT_START

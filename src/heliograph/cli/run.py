@@ -15,7 +15,7 @@ import click
 
 from heliograph.cli.file_rest import file_rest, rest_option, wanted_rest
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
-from heliograph.cli.screen import Screen, format_bytes, make_screen
+from heliograph.cli.screen import Screen, close_screen, format_bytes, make_screen
 from heliograph.config import keys
 from heliograph.config.dedicated import MirrorMakerConfig, usable
 from heliograph.engine.engine import SparkEngine
@@ -94,7 +94,7 @@ def run(
                 control.start()
             _watch(flows, screen, stopping, driver, once=once)
     finally:
-        screen.close()
+        close_screen(screen)
         _end(engine, flows)
         if not once:
             control.stop()

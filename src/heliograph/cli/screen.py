@@ -11,6 +11,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.logging import RichHandler
 from rich.table import Table
+from rich.text import Text
+
+from heliograph.engine.crash_report import unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +53,14 @@ def make_screen(*, verbose: bool) -> Screen:
     return LogLines()
 
 
+def close_screen(screen: Screen) -> None:
+    """Close it; where that fails it is told, because the flows are still to be stopped."""
+    try:
+        screen.close()
+    except Exception as error:  # noqa: BLE001  (whatever a terminal does, progress is committed)
+        log.warning("The screen could not be left as it was: %s", unexpected(error))
+
+
 def format_bytes(size: float) -> str:
     """`12.3 MB`."""
     for unit in ("B", "kB", "MB", "GB"):
@@ -79,6 +90,7 @@ class LiveTable:
         self._live.stop()
 
     def _table(self, statuses: Sequence[FlowStatus]) -> Table:
+        """What comes from outside is `Text`: in a plain string `[fd00::1]` would be rich's markup."""
         table = Table(box=None, header_style="bold")
         for name in ("flow", "topic"):
             table.add_column(name)
@@ -88,8 +100,8 @@ class LiveTable:
         for row in sorted(rows, key=lambda r: -r.records_per_s)[:_MOST_ROWS]:
             failed = f" ({row.failed_partitions} failed)" if row.failed_partitions else ""
             table.add_row(
-                row.flow,
-                row.topic,
+                Text(row.flow),
+                Text(row.topic),
                 f"{row.partitions}{failed}",
                 f"{row.records_per_s:,.0f}",
                 f"{row.bytes_per_s / 1e6:,.1f}",
@@ -101,9 +113,9 @@ class LiveTable:
             table.add_row("", f"and {len(rows) - _MOST_ROWS} more topics")
         for status in statuses:
             if not status.rows():
-                table.add_row(str(status.flow), status.state.lower())
+                table.add_row(Text(str(status.flow)), Text(status.state.lower()))
             if status.trouble:
-                table.add_row(str(status.flow), f"[yellow]{status.trouble}")
+                table.add_row(Text(str(status.flow)), Text(status.trouble, style="yellow"))
         return table
 
 

@@ -34,6 +34,7 @@ _OF_THE_FORM = ("name", "connector.class", "source.cluster.alias", "target.clust
 
 
 class _Connector(NamedTuple):
+    file: str
     name: str
     scope: Scope
     flow: Flow
@@ -93,7 +94,7 @@ def _connector(reading: Reading, file: str, data: Any) -> _Connector | None:
         reading.problem(place, f"'{name}' has no source.cluster.alias.")
         return None
     target = trees["target.cluster.alias"].text if "target.cluster.alias" in trees else "target"
-    return _Connector(name, scope, Flow(trees["source.cluster.alias"].text, target), trees)
+    return _Connector(file, name, scope, Flow(trees["source.cluster.alias"].text, target), trees)
 
 
 def _trees(reading: Reading, file: str, config: dict[str, Any]) -> dict[str, Tree]:
@@ -115,9 +116,9 @@ def _read_flow(reading: Reading, flow: Flow, connectors: list[_Connector]) -> No
     by_scope: dict[Scope, _Connector] = {}
     for connector in connectors:
         if connector.scope in by_scope:
-            other = by_scope[connector.scope].name
-            where = Tree("map", connector.name, 0)
-            reading.problem(where, f"'{other}' is the same connector of {flow}; convert one of them.")
+            other = by_scope[connector.scope]
+            where = Tree("map", f"{connector.file}: '{connector.name}'", 0)
+            reading.problem(where, f"'{other.name}' of {other.file} is the same of {flow}; convert one of them.")
         by_scope.setdefault(connector.scope, connector)
     flow_keys = FlowKeys(reading, flow)
     for scope in CLASSES.values():

@@ -41,11 +41,15 @@ FORMS = ("properties", "connectors", "strimzi")
 
 @dataclass
 class Converted:
-    """Texts by file name, and what there is to say about them: warnings are for what the user has to mend."""
+    """Texts by file name, and what there is to say about them: warnings are for what the user has to mend.
 
-    files: dict[str, str]
+    `secrets` are the keys that hold a secret itself, so the texts are not for everyone.
+    """
+
+    files: dict[str, str] = field(repr=False)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    secrets: tuple[str, ...] = ()
 
 
 def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) -> Reading:
@@ -70,26 +74,26 @@ def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Co
     """What was read, in another form."""
     warnings, notes = ([told.sentence for told in sorted(found)] for found in (reading.warnings, reading.notes))
     raw = _with_providers(as_map(reading.entries))
+    secrets = tuple(name for name, value in raw.items() if has_literal_secret(name, value))
     notes += [
         f"{name}: it holds a secret in plain text, and so does what is written; put it into a file or a Secret."
-        for name, value in raw.items()
-        if has_literal_secret(name, value)
+        for name in secrets
     ]
     if form == "properties":
         notes += _names_of_progress(reading.connectors)
         notes += [f"{flow} is {why}; it is written as not enabled." for flow, why in reading.paused.items()]
         text = properties_text(raw.items(), _header([*warnings, *notes]))
-        return Converted({"mm2.properties": text}, notes, warnings)
+        return Converted({"mm2.properties": text}, notes, warnings, secrets)
     parts = take_apart(raw, reading.paused, Resolver(lookup, raw))
     notes += _unsaid(parts)
     notes += _names_of_progress(
         {each.flow: reading.connectors.get(each.flow, SOURCE_CONNECTOR_NAME) for each in parts.flows}
     )
     if form == "connectors":
-        return Converted(connector_files(parts, notes), notes, warnings)
+        return Converted(connector_files(parts, notes), notes, warnings, secrets)
     text = resource_text(parts, api_version, notes)
     comments = "".join(f"# {line}\n" for line in _header([*warnings, *notes]))
-    return Converted({"mirror-maker-2.yaml": comments + text}, notes, warnings)
+    return Converted({"mirror-maker-2.yaml": comments + text}, notes, warnings, secrets)
 
 
 def _header(notes: list[str]) -> list[str]:

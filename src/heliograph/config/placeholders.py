@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from heliograph.config.java_regex import JavaRegexError, compile_java
 from heliograph.config.properties import as_map, parse_properties
 from heliograph.config.types import Unresolved
 from heliograph.errors import ConfigError
@@ -36,6 +37,7 @@ PROVIDER_CLASSES = {
         ("env", "EnvVarConfigProvider"),
     )
 }
+_ALLOWLIST = "allowlist.pattern"
 _KINDS_BY_CLASS = {
     "FileConfigProvider": "file",
     "DirectoryConfigProvider": "dir",
@@ -57,6 +59,10 @@ class Lookup(Protocol):
 class _Provider:
     kind: str
     params: Mapping[str, str] = field(default_factory=dict)
+
+    def allows(self, variable: str) -> bool:
+        pattern = self.params.get(_ALLOWLIST)
+        return pattern is None or compile_java(pattern).fullmatch(variable) is not None
 
 
 _FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
@@ -168,9 +174,8 @@ class Resolver:
         return self._from_path(key, provider, path, entry)
 
     def _variable(self, key: str, name: str, provider: _Provider) -> str:
-        allowed = provider.params.get("allowlist.pattern")
         value = self._lookup.variable(name)
-        if value is None or (allowed is not None and not re.fullmatch(allowed, name)):
+        if value is None or not provider.allows(name):
             raise ConfigError(f"{key}: the environment variable {name} is not set.")
         return value
 
@@ -225,5 +230,19 @@ def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provi
             continue
         prefix = f"config.providers.{name}.param."
         params = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
-        providers[name] = _Provider(_KINDS_BY_CLASS[class_name], params)
+        provider = _Provider(_KINDS_BY_CLASS[class_name], params)
+        problem = _pattern_problem(provider)
+        if problem is None:
+            providers[name] = provider
+        else:
+            refused[name] = f"{prefix}{_ALLOWLIST}: {problem}"
     return providers, refused
+
+
+def _pattern_problem(provider: _Provider) -> str | None:
+    if provider.kind == "env":
+        try:
+            provider.allows("")
+        except JavaRegexError as error:
+            return f"'{provider.params[_ALLOWLIST]}' cannot be read as a Java regular expression: {error}."
+    return None

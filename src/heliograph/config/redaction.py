@@ -1,8 +1,9 @@
 """Shows a configuration without its secrets: `redact`. Everything that prints or serves configuration goes through it.
 
 Hidden are values of the table's PASSWORD keys wherever they stand, of keys whose name sounds secret, and the secret
-parts of other values: `password=...` as in a JAAS line, the credentials in a URL, private keys in PEM text. A name can
-be a secret too: a JAAS line or a key in PEM whose line breaks lack their backslash becomes "keys" of the file.
+parts of other values: `password=...` as in a JAAS line, the credentials in a URL or behind `Basic` and `Bearer`,
+private keys in PEM text. A name can be a secret too: a JAAS line or a key in PEM whose line breaks lack their backslash
+becomes "keys" of the file.
 Invariant: when in doubt, hidden. A placeholder such as `${file:...}` names a secret without being one and is shown.
 """
 
@@ -22,11 +23,18 @@ _WORDS = (
     r"|auth(?:orization)?(?![a-z])|bearer|signature(?!\.algorithm)"
 )
 _SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
-# `password="p"`, `password = 'p'`, `client.secret=p;` and `"password": "p"` inside of a longer text.
+_SCHEMES = r"basic|bearer|negotiate|digest|token|ntlm|kerberos|apikey"
+# `password="p"`, `password = 'p'`, `client.secret=p;`, `"password": "p"` and `Authorization: Basic p` inside of a text.
 _SECRET_OPTION = re.compile(
-    rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*)["']?\s*[=:]\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;,&]+)""",
+    rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*)["']?\s*[=:]\s*)((?:{_SCHEMES})[ \t]+)?"""
+    r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;,&]+)""",
     re.IGNORECASE,
 )
+# What one negotiates in prose is a version or a protocol; a ticket is much longer.
+_HTTP_CREDENTIALS = re.compile(
+    r"""\b((?:basic|bearer|negotiate(?=[ \t]+\S{16}))[ \t]+)(?!realm=)(\$\{[^}]*\}|[^\s"',;&]+)""", re.IGNORECASE
+)
+_PROSE = re.compile(r"(?:[A-Z]{2,4}|(?=.{1,16}$)[A-Za-z][a-z]*(?:-[a-z]+)*)")
 _URL_CREDENTIALS = re.compile(r"(\w+://)[^\s@]+@")  # a password may have a slash, although it ought not to
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"""["';+=(){}]|PRIVATE KEY""")
@@ -52,7 +60,8 @@ def redact_text(text: str) -> str:
     """A text of any origin, such as a stack trace, without what looks like a secret in it."""
     shown = _PRIVATE_KEY.sub(HIDDEN, text)
     shown = _URL_CREDENTIALS.sub(rf"\1{HIDDEN}@", shown)
-    return _SECRET_OPTION.sub(lambda found: found[0] if _is_placeholder(found[2]) else f"{found[1]}{HIDDEN}", shown)
+    shown = _SECRET_OPTION.sub(lambda found: found[0] if _is_placeholder(found[3]) else f"{found[1]}{HIDDEN}", shown)
+    return _HTTP_CREDENTIALS.sub(lambda found: found[0] if _is_harmless(found[2]) else f"{found[1]}{HIDDEN}", shown)
 
 
 def shown_name(name: str) -> str:
@@ -74,3 +83,8 @@ def is_secret(name: str) -> bool:
 
 def _is_placeholder(text: str) -> bool:
     return _ONLY_PLACEHOLDERS.fullmatch(text.strip("\"'")) is not None
+
+
+def _is_harmless(text: str) -> bool:
+    """Whether what follows the word `basic` or `bearer` is a placeholder, or rather a word than credentials."""
+    return _is_placeholder(text) or _PROSE.fullmatch(text.strip("().:!?")) is not None

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.config import keys
+from heliograph.config.java_regex import JavaRegexError, compile_java
 from heliograph.errors import ConfigError, try_both, try_each
-from heliograph.mirror.java_regex import JavaRegexError, compile_java
 from heliograph.mirror.plugins import is_custom, known_class, load_custom
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heliograph.config.java_regex import JavaRegexError, compile_java
 from heliograph.errors import ConfigError
-from heliograph.mirror.java_regex import JavaRegexError, compile_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

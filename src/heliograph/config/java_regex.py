@@ -15,7 +15,7 @@ import re
 import unicodedata
 from functools import cache
 
-from heliograph.mirror.java_classes import LINE_TERMINATORS, SHORT_CLASSES, UnknownClassError, property_class
+from heliograph.config.java_classes import LINE_TERMINATORS, SHORT_CLASSES, UnknownClassError, property_class
 
 _ANY = r"[\s\S]"
 _END = r"(?:(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z)|\Z)"
