@@ -100,15 +100,15 @@ def outcomes(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_a_group_that_is_wholly_moved_continues(commands: Commands) -> None:
     commands.use(view(BOTH_THERE))
-    assert commands.text("failover", code=0).startswith("g: continues on 'B', 2 offsets set; records read again: 0;")
-    would = "g: would continue on 'B', 2 offsets to set; records read again: 0;"
+    assert commands.text("failover", code=0).startswith("g: continues on 'B', 2 offsets set; records read again: 0")
+    would = "g: would continue on 'B', 2 offsets to set; records read again: 0"
     assert commands.text("failover", "--dry-run", code=0).startswith(would)
 
 
 def test_a_group_whose_offsets_cannot_be_committed_is_not_moved(commands: Commands) -> None:
     commands.use(view(BOTH_THERE), GroupActiveError(HAS_MEMBERS))
     text = commands.text("failover", code=1)
-    assert text.startswith("g: NOT MOVED to 'B' (0 of 2 offsets set); records read again: not known;")
+    assert text.startswith("g: NOT MOVED to 'B' (0 of 2 offsets set); records read again: not known")
     assert "continues" not in text
     assert "A.t-0      -       5       -      REFUSED: its offsets could not be committed" in text
     assert f"  REFUSED: {HAS_MEMBERS}" in text
@@ -130,7 +130,7 @@ def test_a_partition_that_the_cluster_refuses_is_not_counted_as_set(commands: Co
 def test_a_partition_without_a_log_keeps_a_group_from_being_moved(commands: Commands) -> None:
     commands.use(view({COPY_0: 10}))
     text = commands.text("failover", code=1)
-    assert text.startswith("g: NOT MOVED to 'B' (1 of 2 offsets set); records read again: not known;")
+    assert text.startswith("g: NOT MOVED to 'B' (1 of 2 offsets set); records read again: not known")
     assert "NOT SET: the topic is not there, or has no leader" in text
     dry = commands.text("failover", "--dry-run", code=1)
     assert dry.startswith("g: WOULD NOT MOVE to 'B' (1 of 2 offsets to set)")

@@ -65,9 +65,8 @@ def run(
 
     A resource is the YAML of a KafkaMirrorMaker2, as for the operators of Strimzi and IBM Event Streams.
 
-    Ends with 1 where a partition failed or a topic could not be made, with --once also where checkpoints, group
-    offsets, configs or ACLs could not be brought over; with 2 for mistakes in the file or the options, and with 3
-    where it could not begin.
+    Ends with 1 where something could not be copied, with --once also where checkpoints, group offsets, configs or ACLs
+    could not be brought over; with 2 for mistakes in the file or the options, and with 3 where it could not begin.
     """
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
     config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
