@@ -170,6 +170,32 @@ def test_a_group_with_members_is_refused_and_the_others_move(site: Site) -> None
         )
 
 
+def test_groups_of_connectors_move_by_the_file_that_convert_writes(site: Site) -> None:
+    """As docs/guides/failover.md says; the flow's progress is under a connector's name, which the file cannot say."""
+    write(site.source, site.topic, ({"value": b"v", "partition": n % 2} for n in range(10)))
+    site.replicate()
+    consume(site.source, site.topic, site.topic, 10)
+    site.checkpoint()
+    folder = site.folder / "mm2"
+    folder.mkdir()
+    (folder / "worker.properties").write_text(
+        f"bootstrap.servers={site.target.bootstrap}\ngroup.id=g\nconfig.storage.topic={site.topic}-configs\n"
+        f"offset.storage.topic={site.topic}-offsets\nstatus.storage.topic={site.topic}-status\n"
+    )
+    common = {"topics": site.topic}
+    for side, alias, cluster in zip(("source", "target"), site.flow, (site.source, site.target), strict=True):
+        common |= {f"{side}.cluster.alias": alias, f"{side}.cluster.bootstrap.servers": cluster.bootstrap}
+    for kind in ("Source", "Checkpoint"):
+        config = {"connector.class": f"org.apache.kafka.connect.mirror.Mirror{kind}Connector", **common}
+        (folder / f"mm2-{kind}.json").write_text(json.dumps(config))
+    file = site.folder / "converted.properties"
+    heliograph("convert", folder, "--to", "properties", "--output", file)
+    rows = groups_json("groups", file, "--group", site.topic)
+    assert [(row["source_offset"], row["translated_offset"]) for row in rows] == [(5, 5), (5, 5)]
+    (moved,) = groups_json("failover", file, "--group", site.topic)
+    assert (moved["moved"], moved["records_again"], moved["not_replicated"]) == (True, 0, None)
+
+
 def test_groups_says_why_a_group_is_not_in_sync(site: Site) -> None:
     write(site.source, site.topic, ({"value": b"v", "partition": n % 2} for n in range(10)))
     site.replicate()

@@ -1,7 +1,8 @@
 """`heliograph failover` and `failback`: move consumer groups to the other cluster of a flow, or home again.
 
 Both say what they do partition by partition, set only offsets of groups without members, only forward, and end with 1
-where a group could not be moved.
+where a group could not be moved. A group is said to continue only where all its offsets are there: consumers that start
+without them begin by `auto.offset.reset`, and may pass over records.
 """
 
 from __future__ import annotations
@@ -30,17 +31,24 @@ if TYPE_CHECKING:
 EXIT_REFUSED = 1
 
 _HEADER = ("PARTITION", "BEFORE", "OFFSET", "AGAIN", "")
+_WORDS = {
+    Outcome.SET: "set",
+    Outcome.STAYS: "stays",
+    Outcome.IMPOSSIBLE: "NOT SET",
+    Outcome.REFUSED: "REFUSED",
+}
 
 
 class Result(NamedTuple):
-    """What became of a group: its plan, what the cluster refused, and what does not come with it.
+    """What became of a group: its plan without what the cluster refused, and what does not come with it.
 
+    `trouble` is why none of its offsets could be committed.
     `not_replicated` counts what the flow has not copied yet (None: not known); `left_behind` is what it never copies.
     `reads_still_on` is the cluster it comes from, where it still has members there.
     """
 
     plan: GroupPlan
-    troubles: tuple[str, ...] = ()
+    trouble: str | None = None
     not_replicated: int | None = None
     left_behind: tuple[TopicPartition, ...] = ()
     reads_still_on: str | None = None
@@ -48,7 +56,7 @@ class Result(NamedTuple):
     @property
     def is_moved(self) -> bool:
         """Whether the group is where it should be."""
-        return self.plan.is_whole and not self.troubles
+        return self.plan.is_whole
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -82,7 +90,7 @@ def failover(
     """Set the offsets of consumer groups on the target of a flow, so that they go on there.
 
     The source may be gone; its checkpoints on the target are enough. Groups that have members on the target are
-    refused. Ends with 1 where a group could not be moved.
+    refused. Ends with 1 where a group could not be moved, or where the source is gone and no checkpoint tells of one.
     """
     names = _check_groups(names, more, is_all=is_all)
     config = load_file(file)
@@ -101,7 +109,7 @@ def failover(
         ]
         trouble = flow_groups.source_trouble
     _show(flow, flow.target, trouble, results, dry_run=dry_run, as_json=as_json)
-    context.exit(_exit_code(results))
+    context.exit(_exit_code(results, trouble))
 
 
 @click.command()
@@ -128,9 +136,9 @@ def failback(
     flow = parse_flow(config, flow_text)
     reverse = Flow(flow.target, flow.source)
     with FlowGroups(config, flow) as flow_groups:
-        if flow_groups.source_trouble is not None:
-            raise ClusterError(f"Groups cannot go home to '{flow.source}': {flow_groups.source_trouble}")
+        _check_home(flow_groups)
         view = flow_groups.view(names or flow_groups.at_target())
+        _check_home(flow_groups)
         back = None
         if reverse in config.flows:
             with FlowGroups(config, reverse) as reverse_groups:
@@ -159,14 +167,19 @@ def _check_groups(names: tuple[str, ...], more: tuple[str, ...], *, is_all: bool
     return (*names, *more)
 
 
+def _check_home(flow_groups: FlowGroups) -> None:
+    if flow_groups.source_trouble is not None:
+        raise ClusterError(f"Groups cannot go home to '{flow_groups.flow.source}': {flow_groups.source_trouble}")
+
+
 def _carry_out(plan: GroupPlan, admin: GroupAdmin, *, dry_run: bool) -> Result:
     if dry_run or not plan.offsets:
         return Result(plan)
     try:
         refused: Mapping[TopicPartition, str] = admin.commit(plan.group, plan.offsets)
     except ClusterError as error:
-        return Result(plan, (str(error),))
-    return Result(plan, tuple(f"{tp} was refused: {why}" for tp, why in refused.items()))
+        return Result(plan.without(dict.fromkeys(plan.offsets, "its offsets could not be committed")), str(error))
+    return Result(plan.without(refused))
 
 
 def _not_replicated(view: GroupView, plan: GroupPlan) -> int | None:
@@ -186,8 +199,10 @@ def _left_behind(view: GroupView, back: GroupView | None, group: str) -> tuple[T
     return tuple(tp for tp in tps if tp in stays)
 
 
-def _exit_code(results: list[Result]) -> int:
-    return 0 if all(result.is_moved for result in results) else EXIT_REFUSED
+def _exit_code(results: list[Result], source_trouble: str | None = None) -> int:
+    # Where the source is gone and its checkpoints are missing, no group is known: that is not the same as none to move.
+    is_known = bool(results) or source_trouble is None
+    return 0 if is_known and all(result.is_moved for result in results) else EXIT_REFUSED
 
 
 def _show(
@@ -195,12 +210,13 @@ def _show(
 ) -> None:
     if as_json:
         data = [_as_data(result) for result in results]
-        show_json({"flow": str(flow), "cluster": cluster, "dry_run": dry_run, "groups": data})
+        head = {"flow": str(flow), "cluster": cluster, "dry_run": dry_run, "source_trouble": source_trouble}
+        show_json({**head, "groups": data})
         return
     if source_trouble is not None:
         click.echo(f"'{flow.source}' cannot be asked, so checkpoints tell: {source_trouble}")
     if not results:
-        click.echo(f"{flow}: there is no group to move")
+        click.echo(f"{flow}: there is no group to move" + ("; no checkpoint tells of one" if source_trouble else ""))
     for result in results:
         lines = _lines(result, cluster, dry_run=dry_run)
         if source_trouble is not None and result.plan.refused is None:
@@ -212,28 +228,36 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     plan = result.plan
     if plan.refused is not None:
         return [f"{plan.group}: REFUSED on '{cluster}': {plan.refused}"]
-    verb = "would continue" if dry_run else "continues"
-    set_count = len(plan.offsets)
-    words = [f"{plan.group}: {verb} on '{cluster}', {count_of(set_count, 'offset')} {'to set' if dry_run else 'set'}"]
-    words.append(f"records read again: {_again(plan.again)}")
+    words = [_headline(result, cluster, dry_run=dry_run), f"records read again: {_again(plan.again)}"]
     if result.not_replicated is not None:
         words.append(f"not replicated yet: {result.not_replicated:,}")
-    rows = [(m.tp, m.before, m.offset, m.again, _outcome(m.outcome, m.why)) for m in plan.moves]
+    rows = [(m.tp, m.before, m.offset, m.again, f"{_WORDS[m.outcome]}: {m.why}") for m in plan.moves]
     lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
-    lines += [f"  REFUSED: {trouble}" for trouble in result.troubles]
+    if result.trouble is not None:
+        lines.append(f"  REFUSED: {result.trouble}")
+    if not (result.is_moved or dry_run):
+        lines.append(
+            f"  do not start its consumers on '{cluster}' yet: without an offset they begin by auto.offset.reset"
+        )
     if result.reads_still_on is not None:
         lines.append(f"  it still has members on '{result.reads_still_on}': what they read from now on is read again")
     return lines + [f"  left behind: {tp}, which no flow copies to '{cluster}'" for tp in result.left_behind]
+
+
+def _headline(result: Result, cluster: str, *, dry_run: bool) -> str:
+    plan, done = result.plan, "to set" if dry_run else "set"
+    count = len(plan.offsets)
+    if not result.is_moved:
+        verb = "WOULD NOT MOVE" if dry_run else "NOT MOVED"
+        return f"{plan.group}: {verb} to '{cluster}' ({count} of {count_of(plan.wanted_count, 'offset')} {done})"
+    verb = "would continue" if dry_run else "continues"
+    return f"{plan.group}: {verb} on '{cluster}', {count_of(count, 'offset')} {done}"
 
 
 def _again(count: int | None) -> str:
     if count is None:
         return "not known"
     return f"at most {count:,}" if count else "0"
-
-
-def _outcome(outcome: Outcome, why: str) -> str:
-    return {Outcome.SET: "set", Outcome.STAYS: "stays", Outcome.IMPOSSIBLE: "NOT SET"}[outcome] + f": {why}"
 
 
 def _as_data(result: Result) -> dict[str, Any]:
@@ -243,7 +267,7 @@ def _as_data(result: Result) -> dict[str, Any]:
         "state": plan.state,
         "moved": result.is_moved,
         "refused": plan.refused,
-        "troubles": list(result.troubles),
+        "troubles": [] if result.trouble is None else [result.trouble],
         "records_again": plan.again,
         "not_replicated": result.not_replicated,
         "reads_still_on": result.reads_still_on,

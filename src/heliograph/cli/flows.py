@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+EXIT_UNREACHABLE = 3  # as where a command can tell nothing at all: a cluster that it must ask does not answer
+
 
 def load_file(file: Path) -> MirrorMakerConfig:
     """The user's file, understood; its warnings go to standard error."""

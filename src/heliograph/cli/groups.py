@@ -1,4 +1,7 @@
-"""`heliograph groups FILE`: how far each consumer group is on both sides of a flow, in sync or why not."""
+"""`heliograph groups FILE`: how far each consumer group is on both sides of a flow, in sync or why not.
+
+It is asked in a disaster: a flow whose target is gone keeps no other flow from being shown.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heliograph.cli.flows import load_file, parse_flow, show_json, table
+from heliograph.cli.flows import EXIT_UNREACHABLE, load_file, parse_flow, show_json, table
 from heliograph.cli.machine import secrets_option
 from heliograph.config import keys
+from heliograph.errors import ClusterError
 from heliograph.mirror.group_report import GroupRow, report_groups
 from heliograph.worker.group_offsets import FlowGroups
 
@@ -26,19 +30,31 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 @click.option("--group", "names", metavar="G", multiple=True, help="Only this group; may be given several times.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @secrets_option
-def groups(file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
+@click.pass_context
+def groups(context: click.Context, file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
     """Show where each consumer group is on the source and on the target, and whether it could move now.
 
-    Offsets and lags are those of the source first, then of the target. Changes nothing.
+    Offsets and lags are those of the source first, then of the target. Changes nothing. Ends with 3 where the target
+    of a flow cannot be asked; the other flows are shown.
     """
     config = load_file(file)
     flows = config.flows if flow_text is None else (parse_flow(config, flow_text),)
-    reports = [_report(config, flow, names) for flow in flows]
+    reports = []
+    for flow in flows:
+        reports.append(report := _report_or_trouble(config, flow, names))
+        if not as_json:  # at once: the next flow may wait long for a cluster that is gone
+            click.echo("\n".join(_lines(report)))
     if as_json:
         show_json({"flows": reports})
-        return
-    for report in reports:
-        click.echo("\n".join(_lines(report)))
+    context.exit(EXIT_UNREACHABLE if any(report["trouble"] for report in reports) else 0)
+
+
+def _report_or_trouble(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        return _report(config, flow, names)
+    except ClusterError as error:
+        nothing: dict[str, Any] = {"source_trouble": None, "groups": [], "left_out": []}
+        return {"flow": str(flow), "trouble": str(error), **nothing}
 
 
 def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> dict[str, Any]:
@@ -51,6 +67,7 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
         left_out |= dict.fromkeys(sorted(unread), f"it has committed nothing on '{flow.source}'")
         return {
             "flow": str(flow),
+            "trouble": None,
             "source_trouble": flow_groups.source_trouble,
             "groups": [_as_data(row) for row in rows],
             "left_out": [{"group": group, "why": why} for group, why in left_out.items()],
@@ -77,6 +94,8 @@ def _as_data(row: GroupRow) -> dict[str, Any]:
 
 def _lines(report: dict[str, Any]) -> list[str]:
     lines = [report["flow"]]
+    if report["trouble"]:
+        return [*lines, f"  nothing can be told of its groups: {report['trouble']}"]
     if report["source_trouble"]:
         lines.append(f"  the source cannot be asked, so checkpoints tell: {report['source_trouble']}")
     rows = [

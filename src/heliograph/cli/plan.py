@@ -1,4 +1,7 @@
-"""`heliograph plan FILE`: what `run` would create, grow, alter, copy and leave out, and why; touches nothing."""
+"""`heliograph plan FILE`: what `run` would create, grow, alter, copy and leave out, and why; touches nothing.
+
+A flow whose clusters do not answer keeps no other flow from being planned.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heliograph.cli.acl_texts import acl_data
+from heliograph.cli.flows import EXIT_UNREACHABLE
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.config.dedicated import load
+from heliograph.errors import ClusterError
 from heliograph.worker.flow_plan import FlowPlan, plan_flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from heliograph.config.mirror_config import MirrorConfig
     from heliograph.mirror.config_sync import ConfigChange
     from heliograph.mirror.topics import CreateTopic
+    from heliograph.model import Flow
 
 EXIT_TROUBLES = 1
 
@@ -40,24 +47,40 @@ def plan(
 ) -> None:
     """Print what `run FILE` would create, alter, copy or leave out, and why. Changes nothing.
 
-    Ends with 1 where something stands in the way, such as a missing permission.
+    Ends with 1 where something stands in the way, such as a missing permission, and with 3 where a cluster of a flow
+    cannot be asked; the other flows are planned.
     """
     if more and not targets:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
     config = load(read_mirror_file(file), MachineLookup(), (*targets, *more))
     for warning in config.warnings:
         click.echo(f"warning: {warning}", err=True)
-    plans = [plan_flow(config, flow, topic) for flow in config.flows]
+    plans = []
+    for flow in config.flows:
+        plans.append(flow_plan := _plan_or_trouble(config, flow, topic))
+        if not as_json:  # at once: the next flow may wait long for a cluster that is gone
+            click.echo("\n".join(as_lines(flow_plan)))
     if as_json:
         flows = [as_data(flow_plan) for flow_plan in plans]
         paused = [{"flow": str(flow), "why": why} for flow, why in config.paused.items()]
         click.echo(json.dumps({"flows": flows, "paused": paused} if paused else {"flows": flows}, indent=2))
     else:
-        for flow_plan in plans:
-            click.echo("\n".join(as_lines(flow_plan)))
         for flow, why in config.paused.items():
             click.echo(f"{flow}\n  nothing is done: {why}")
-    context.exit(EXIT_TROUBLES if any(map(_is_in_the_way, plans)) else 0)
+    context.exit(_exit_code(plans))
+
+
+def _plan_or_trouble(config: MirrorConfig, flow: Flow, topic: str | None) -> FlowPlan:
+    try:
+        return plan_flow(config, flow, topic)
+    except ClusterError as error:
+        return FlowPlan(flow, is_planned=False, troubles=[str(error)])
+
+
+def _exit_code(plans: list[FlowPlan]) -> int:
+    if not all(plan.is_planned for plan in plans):
+        return EXIT_UNREACHABLE
+    return EXIT_TROUBLES if any(map(_is_in_the_way, plans)) else 0
 
 
 def _is_in_the_way(plan: FlowPlan) -> bool:
@@ -78,7 +101,9 @@ def as_lines(plan: FlowPlan) -> list[str]:
         ("trouble", plan.troubles),
     ]
     lines = [f"  {word:8} {sentence}" for word, sentences in parts for sentence in sentences]
-    if not (plan.creates or plan.grows or plan.alters or plan.adds_acls):
+    if not plan.is_planned:
+        lines.append("  nothing else can be told of this flow")
+    elif not (plan.creates or plan.grows or plan.alters or plan.adds_acls):
         lines.append("  nothing to create, grow, alter or add")
     return [str(plan.flow), *lines]
 
@@ -89,6 +114,7 @@ def as_data(plan: FlowPlan) -> dict[str, Any]:
         "flow": str(plan.flow),
         "source": plan.flow.source,
         "target": plan.flow.target,
+        "is_planned": plan.is_planned,
         "create": [
             {
                 "topic": topic.name,

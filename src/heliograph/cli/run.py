@@ -30,9 +30,11 @@ from heliograph.worker.source_state import TASK_STEP, SourceStep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from heliograph.worker.status import FlowStatus
+
 log = logging.getLogger("heliograph")
 
-EXIT_PARTITIONS_FAILED = 1
+EXIT_INCOMPLETE = 1
 EXIT_START = 3
 _POLL_S = 0.5
 _SECRET_CONF = re.compile(r"(?i)(password|secret|token|(access|secret)[._]?key)$")
@@ -62,6 +64,9 @@ def run(
     """Replicate between the clusters of FILE: an MM2 properties file as for connect-mirror-maker.sh, or a resource.
 
     A resource is the YAML of a KafkaMirrorMaker2, as for the operators of Strimzi and IBM Event Streams.
+
+    Ends with 1 where something could not be copied, with --once also where checkpoints, group offsets, configs or ACLs
+    could not be brought over; with 2 for mistakes in the file or the options, and with 3 where it could not begin.
     """
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
     config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
@@ -100,7 +105,7 @@ def run(
             control.stop()
     if once:
         control.run_once([flow.flow for flow in flows if flow.error is None])
-    code = _summary(flows)
+    code = _summary(flows, once=once)
     for paused, why in config.paused.items():
         click.echo(f"{paused}: not run; {why}")
     if code == 0:
@@ -191,40 +196,48 @@ def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:
     log.debug("stopped in %.1f s", time.monotonic() - started)
 
 
-def _summary(flows: list[SourceFlow]) -> int:
+def _summary(flows: list[SourceFlow], *, once: bool) -> int:
+    """Say what became of each flow; the exit code."""
     code = 0
     for flow in flows:
         if flow.error is not None:
             click.echo(f"error: {flow.flow}: {flow.error}", err=True)
             code = EXIT_START
             continue
-        records, size = flow.status.totals
-        topics = len(flow.status.rows())
-        words = (
-            f"{flow.flow}: {flow.status.state.lower()}, {records:,} records, {format_bytes(size)}, {topics} topic(s)"
-        )
-        click.echo(words)
-        if flow.status.lost_offsets:
-            click.echo(
-                f"{flow.flow}: {flow.status.lost_offsets:,} offsets were gone from the source before they were copied"
-            )
-        if flow.status.cut_offsets:
-            click.echo(
-                f"{flow.flow}: {flow.status.cut_offsets:,} offsets were cut off at the source after they were copied;"
-                " the target keeps them"
-            )
-        if flow.status.skipped_records:
-            click.echo(
-                f"{flow.flow}: {flow.status.skipped_records:,} records were too large for the target and left out"
-                " (errors.tolerance=all)"
-            )
+        _tell_copied(flow.status)
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
-            code = code or EXIT_PARTITIONS_FAILED
+            code = code or EXIT_INCOMPLETE
         for step, troubles in flow.status.control_troubles.items():
             for trouble in troubles:
                 click.echo(f"error: {flow.flow}: {trouble}", err=True)
-            # A topic that could not be made was not copied either, nor what a given-up task had to copy.
-            if step == SourceStep.TOPICS or step.startswith(TASK_STEP):
-                code = code or EXIT_PARTITIONS_FAILED
+            if once or _keeps_from_copying(step):
+                code = code or EXIT_INCOMPLETE
     return code
+
+
+def _keeps_from_copying(step: str) -> bool:
+    """A topic that could not be made was not copied either, nor what a given-up task had to copy.
+
+    What troubles the other steps does not count where a flow was asked to stop: its next run does them again. A copy
+    that ends has no next run; whoever moves house with it would find no checkpoint, config or ACL.
+    """
+    return step == SourceStep.TOPICS or step.startswith(TASK_STEP)
+
+
+def _tell_copied(status: FlowStatus) -> None:
+    records, size = status.totals
+    topics = len(status.rows())
+    click.echo(f"{status.flow}: {status.state.lower()}, {records:,} records, {format_bytes(size)}, {topics} topic(s)")
+    if status.lost_offsets:
+        click.echo(f"{status.flow}: {status.lost_offsets:,} offsets were gone from the source before they were copied")
+    if status.cut_offsets:
+        click.echo(
+            f"{status.flow}: {status.cut_offsets:,} offsets were cut off at the source after they were copied;"
+            " the target keeps them"
+        )
+    if status.skipped_records:
+        click.echo(
+            f"{status.flow}: {status.skipped_records:,} records were too large for the target and left out"
+            " (errors.tolerance=all)"
+        )

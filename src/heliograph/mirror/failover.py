@@ -7,11 +7,12 @@ Invariants:
 A. A place never passes an unread record, and a log that is shorter than a place gets no offset at all.
 B. A plan never sets an offset back (one behind the end of its log is none), and sets none of a group with members.
 C. `again` is never too small: so many of the records from the place on, at most, were read before. None: not known.
+D. What is not set is never called set: a move that the cluster refuses is REFUSED from then on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +47,7 @@ class Outcome(Enum):
     SET = "set"
     STAYS = "stays"
     IMPOSSIBLE = "impossible"
+    REFUSED = "refused"
 
 
 class Move(NamedTuple):
@@ -58,6 +60,11 @@ class Move(NamedTuple):
     again: int | None
     why: str
     metadata: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the group has the offset it should have here, or gets it."""
+        return self.outcome in (Outcome.SET, Outcome.STAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,6 @@ class GroupPlan:
     @property
     def offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """The offsets to set."""
-        if self.refused is not None:
-            return {}
         return {
             move.tp: CommittedOffset(move.offset, move.metadata)
             for move in self.moves
@@ -81,15 +86,25 @@ class GroupPlan:
         }
 
     @property
+    def wanted_count(self) -> int:
+        """How many offsets would have to be set for the group to be wholly moved."""
+        return sum(move.outcome is not Outcome.STAYS for move in self.moves)
+
+    @property
     def again(self) -> int | None:
         """How many records the group reads again at most; None where that is not known of a partition."""
-        counts = [move.again for move in self.moves if move.outcome is not Outcome.IMPOSSIBLE]
+        counts = [move.again for move in self.moves]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every partition could be decided."""
-        return self.refused is None and all(move.outcome is not Outcome.IMPOSSIBLE for move in self.moves)
+        """Whether the group has, or gets, its offset in every partition."""
+        return self.refused is None and all(move.is_whole for move in self.moves)
+
+    def without(self, refused: Mapping[TopicPartition, str]) -> GroupPlan:
+        """What is left of the plan where these offsets are not set, and why."""
+        moves = (_refuse(move, refused[move.tp]) if move.tp in refused else move for move in self.moves)
+        return replace(self, moves=tuple(moves))
 
 
 def place_on_target(
@@ -147,12 +162,15 @@ def plan_group(
     `places` has every partition that the group would read there, None where nothing tells its place.
     """
     moves = tuple(_move(tp, place, committed.get(tp), logs.get(tp)) for tp, place in sorted(places.items()))
-    refused = None
     if not is_movable(state):
         refused = f"it has active members there ({state}); stop them first"
-    elif not moves:
-        refused = "it has read nothing that this flow copies"
-    return GroupPlan(group, state, moves, refused)
+        plan = GroupPlan(group, state, moves, refused)
+        return plan.without(dict.fromkeys(plan.offsets, refused))
+    return GroupPlan(group, state, moves, None if moves else "it has read nothing that this flow copies")
+
+
+def _refuse(move: Move, why: str) -> Move:
+    return move._replace(outcome=Outcome.REFUSED, again=None, why=why)
 
 
 def _move(tp: TopicPartition, place: Place | None, there: CommittedOffset | None, log: LogBounds | None) -> Move:
@@ -160,15 +178,16 @@ def _move(tp: TopicPartition, place: Place | None, there: CommittedOffset | None
     if place is None:
         return Move(tp, Outcome.IMPOSSIBLE, before, None, None, "nothing tells where it goes on")
     outcome, offset, why = _decide(place.offset, before, log)
-    reach = 0 if log is None else max(0, log.end - offset)
-    again = None if place.again is None else min(place.again, reach)
+    again = None
+    if log is not None and outcome is not Outcome.IMPOSSIBLE and place.again is not None:
+        again = min(place.again, max(0, log.end - offset))
     return Move(tp, outcome, before, offset, again, why, place.metadata)
 
 
 def _decide(wanted: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int, str]:
     """What to do, with which offset, and why."""
     if log is None:
-        return Outcome.IMPOSSIBLE, wanted, "the topic is not there"
+        return Outcome.IMPOSSIBLE, wanted, "the topic is not there, or has no leader"
     if wanted > log.end:
         return Outcome.IMPOSSIBLE, wanted, f"the log ends before it, at {log.end}: was it made anew?"
     offset = max(wanted, log.start)

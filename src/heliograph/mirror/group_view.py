@@ -68,11 +68,13 @@ class GroupView:
         return place_on_target(self.known, tp, committed, checkpoint)
 
     def not_replicated(self, tp: TopicPartition) -> int | None:
-        """How many offsets of a source partition the flow has not copied yet; None where the source cannot be asked."""
+        """How many offsets of a source partition the flow has not copied yet; None where that is not known."""
         log = None if self.source is None else self.source.logs.get(tp)
-        if log is None:
-            return None
         progress = self.progress.get(tp)
+        # Copied, but by someone whose progress we do not find: a connector keeps its own under its own name.
+        is_elsewhere = progress is None and self.known.translate(tp, 0) is not None
+        if log is None or is_elsewhere:
+            return None
         copied = log.start if progress is None else max(log.start, progress.offset + 1)
         return max(0, log.end - copied)
 

@@ -71,8 +71,9 @@ class Control:
 
         def tell(step: str, troubles: tuple[str, ...]) -> None:
             if status.note_control(step, troubles):
+                again = " (will be tried again)" if self.is_started else ""
                 for trouble in troubles:
-                    log.warning("%s: %s (will be tried again)", step, trouble.rstrip("."))
+                    log.warning("%s: %s%s", step, trouble.rstrip("."), again)
 
         return tell
 

@@ -60,9 +60,10 @@ class GrownTopic(NamedTuple):
 
 @dataclass(slots=True)
 class FlowPlan:
-    """Everything a flow would do at its start."""
+    """Everything a flow would do at its start; where `is_planned` is false, `troubles` say why that is not known."""
 
     flow: Flow
+    is_planned: bool = True
     creates: list[CreateTopic] = field(default_factory=list)
     grows: list[GrownTopic] = field(default_factory=list)
     alters: list[AlterConfigs] = field(default_factory=list)

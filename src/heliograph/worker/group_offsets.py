@@ -60,7 +60,11 @@ class FlowGroups:
         self.source_trouble: str | None = None
 
     def __enter__(self) -> Self:
-        self._target.view([])
+        try:
+            self._target.view([])
+        except ClusterError:
+            self.__exit__()
+            raise
         try:
             self._source.view([])
         except ClusterError as error:
