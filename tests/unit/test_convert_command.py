@@ -226,7 +226,7 @@ def test_an_existing_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
         ("7", "mm2.json: a connector is a JSON object."),
         ("{}", "there is no mirror connector"),
         ('{"connector.class": "FileStreamSource"}', "there is no mirror connector"),
-        ('{"connector.class": "MirrorSourceConnector"}', "'mm2.json' has no source.cluster.alias."),
+        ('{"connector.class": "MirrorSourceConnector"}', "'mm2' has no source.cluster.alias."),
         (
             '{"connector.class": "MirrorSource", "source.cluster.alias": "A", "topics": ["a"]}',
             "mm2.json: topics: it must be text, a number, true or false.",

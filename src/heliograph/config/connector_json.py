@@ -8,6 +8,7 @@ is.
 from __future__ import annotations
 
 import json
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.config.flow_keys import EMIT_CHECKPOINTS, EMIT_HEARTBEATS, FlowKeys
@@ -84,7 +85,7 @@ def _connector(reading: Reading, file: str, data: Any) -> _Connector | None:
     if config is not data and data.get("initial_state", "RUNNING") != "RUNNING":
         reading.note(place, f"initial_state {data['initial_state']} is not kept; the flow is converted as running.")
     trees = _trees(reading, file, config)
-    name = str(data.get("name") or config.get("name") or file)
+    name = str(data.get("name") or config.get("name") or PurePath(file).stem)  # as `deploy` names it
     class_name = trees["connector.class"].text if "connector.class" in trees else ""
     scope = CLASSES.get(class_name.rpartition(".")[2]) or CLASSES.get(f"{class_name.rpartition('.')[2]}Connector")
     if scope is None:

@@ -298,7 +298,7 @@ class SourceFlow:
             self._schedule.hasten(step, self._limits.try_again_s)
         if self.status.note_control(step, told):
             for trouble in told:
-                log.warning("%s: %s (will be tried again)", self.flow, trouble.rstrip("."))
+                log.warning("%s: %s%s", self.flow, trouble.rstrip("."), "." if self._once else " (will be tried again)")
 
     def _sync_topics(self) -> Replicated:
         replicated = self._topics.sync()
