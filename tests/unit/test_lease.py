@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from heliograph.embedded.ports import free_ports
-from heliograph.engine.lease import LeaseClient, LeaseServer, encode_assignment
+from heliograph.engine.lease import Caller, LeaseClient, LeaseServer, encode_assignment
 from heliograph.engine.lease_channel import Channel, NotOurPeerError, introduce, welcome
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
@@ -39,11 +39,17 @@ class Driver:
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {"go": True}
+        self.lost_answers = 0
+        self.callers: list[Caller] = []
         self.reports: list[tuple[str, int, TaskReport]] = []
         self.server = LeaseServer("127.0.0.1", self)
 
-    def __call__(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
-        self.reports.append((task_id, attempt, report))
+    def __call__(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
+        self.callers.append(caller)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ConnectionResetError
+        self.reports.append((caller.task_id, caller.attempt, report))
         return self.answer
 
     def client(self, *, token: str | None = None, timeout_ms: int = 5000) -> LeaseClient:
@@ -63,6 +69,22 @@ def test_a_report_arrives_whole(driver: Driver) -> None:
     client.report(report)
     assert eventually(lambda: driver.reports) == [("task-0", 2, report)]
     client.close()
+
+
+def test_a_task_that_connects_again_is_still_the_same_run_and_another_client_is_not(driver: Driver) -> None:
+    driver.lost_answers = 1
+    client = driver.client()
+    client.report(TaskReport())
+    eventually(lambda: driver.reports)
+    client.close()
+    lost, again = driver.callers
+    assert lost == again
+    other = driver.client()
+    other.report(TaskReport())
+    eventually(lambda: len(driver.reports) == 2)
+    other.close()
+    assert driver.callers[-1][:2] == again[:2]
+    assert driver.callers[-1].run_id != again.run_id
 
 
 def test_the_driver_stops_a_task(driver: Driver) -> None:

@@ -2,7 +2,7 @@
 
 `SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported
 exactly once through `on_end`; a Python worker that was killed ends the Spark job with an error, and that is how we
-learn of it.
+learn of it. Of each start only one run is heard, the first that reports: what Spark runs again is sent away.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from heliograph.engine.copy_task import task_function
+from heliograph.engine.copy_task import STARTED_TWICE, task_function
 from heliograph.engine.crash_report import what_spark_says
 from heliograph.engine.lease import LeaseServer, encode_assignment
 from heliograph.engine.report import TaskReport
@@ -25,6 +25,7 @@ from heliograph.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from heliograph.engine.lease import Caller
     from heliograph.engine.session import SparkDriver
 
 _SILENCE_S = 3.0  # so long a task that has a slot does not take to speak up
@@ -48,7 +49,7 @@ class RunningTask:
         self.spec = spec
         self.on_report = on_report
         self.stop_reason: str | None = None
-        self.has_reported = False
+        self.run_id: str | None = None
         self.is_cancelled = False
         self.assignment: tuple[PartitionSpec, ...] | None = None
 
@@ -103,7 +104,7 @@ class SparkEngine:
         reports nothing: its job is taken back.
         """
         task.stop_reason = reason
-        if not task.has_reported:
+        if task.run_id is None:
             self._cancel_later(task)
 
     def _cancel_later(self, task: RunningTask) -> None:
@@ -114,7 +115,7 @@ class SparkEngine:
     def _cancel_silent(self, task: RunningTask) -> None:
         with self._lock:
             is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
-            task.is_cancelled |= is_there and not task.has_reported
+            task.is_cancelled |= is_there and task.run_id is None
         if is_there and task.is_cancelled:
             with suppress(Exception):  # Spark that is gone has no job either
                 self._driver.context().cancelJobGroup(_job_group(task.spec))
@@ -159,13 +160,14 @@ class SparkEngine:
                 self._leases = LeaseServer(host, self._answer)
             return self._leases
 
-    def _answer(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
+    def _answer(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
         with self._lock:
-            task = self._tasks.get((task_id, attempt))
-        if task is None:
-            return {"gone": "the driver does not know this task any more; the task ends itself."}
-        with self._lock:
-            task.has_reported = True
+            task = self._tasks.get((caller.task_id, caller.attempt))
+            if task is None:
+                return {"gone": "the driver does not know this task any more; the task ends itself."}
+            task.run_id = task.run_id or caller.run_id
+            if task.run_id != caller.run_id:
+                return {"gone": STARTED_TWICE}
         if task.is_cancelled:
             return {"gone": "the driver has taken this task back; the task ends itself."}
         task.on_report(task.spec, report)

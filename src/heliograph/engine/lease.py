@@ -16,7 +16,7 @@ import socketserver
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from heliograph.engine.lease_channel import NotOurPeerError, introduce, welcome
@@ -33,10 +33,18 @@ _PROOF_S = 5.0
 _MOST_STRANGERS = 256  # connections that have not proved anything yet
 
 
+class Caller(NamedTuple):
+    """Who reports. A task that connects again keeps its run id; the same task run a second time has another."""
+
+    task_id: str
+    attempt: int
+    run_id: str
+
+
 class Answer(Protocol):
     """What the driver decides about a task when it reports."""
 
-    def __call__(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
+    def __call__(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
         """The answer line: `{"go": true}`, with `assignment` where it changed; `{"stop": why}`; `{"gone": why}`."""
 
 
@@ -102,10 +110,10 @@ class LeaseServer:
         # Whoever cannot prove itself is left without a word, and so is a task whose connection breaks: it comes again.
         with suppress(OSError, NotOurPeerError):
             channel, hello = self._meet(sock)
-            task_id, attempt = str(hello["task"]), int(hello["attempt"])
+            caller = Caller(str(hello["task"]), int(hello["attempt"]), str(hello["run"]))
             while True:
                 report = TaskReport.from_json(channel.receive())
-                channel.send(self._answer(task_id, attempt, report))
+                channel.send(self._answer(caller, report))
 
     def _meet(self, sock: socket.socket) -> tuple[Channel, dict[str, Any]]:
         with self._meeting:
@@ -131,7 +139,7 @@ class LeaseClient:
 
     def __init__(self, spec: LeaseSpec, task_id: str, attempt: int) -> None:
         self._spec = spec
-        self._hello = {"task": task_id, "attempt": attempt}
+        self._hello = {"task": task_id, "attempt": attempt, "run": secrets.token_hex(16)}
         self._reports: queue.SimpleQueue[TaskReport | None] = queue.SimpleQueue()
         self._assignments: queue.SimpleQueue[tuple[PartitionSpec, ...]] = queue.SimpleQueue()
         self._unsent: TaskReport | None = None
