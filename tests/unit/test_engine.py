@@ -19,12 +19,13 @@ from heliograph.engine import copy_task
 from heliograph.engine import engine as engine_module
 from heliograph.engine.copy_task import STARTED_TWICE, task_function
 from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.engine.lease import Assignment, encode_assignment
 from heliograph.engine.lease_channel import introduce
-from heliograph.engine.report import TaskReport
+from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.session import SparkDriver, SparkSettings
-from heliograph.engine.spec import ClusterSpec, LeaseSpec, TaskSpec
+from heliograph.engine.spec import ClusterSpec, LeaseSpec, PartitionSpec, TaskSpec
 from heliograph.kafka.security import Security
-from heliograph.model import Address, Flow
+from heliograph.model import Address, Flow, TopicPartition
 
 CLUSTER = ClusterSpec("a", (Address("a", 1),), Security())
 SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 1)
@@ -121,6 +122,17 @@ def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:
         assert answer_to(task, "first", TaskReport()) == {"go": True}
         assert answer_to(task, "second", TaskReport()) == {"gone": STARTED_TWICE}
         assert answer_to(task, "first", TaskReport()) == {"go": True}
+
+
+def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_heard_it() -> None:
+    partition = PartitionSpec(TopicPartition("t", 0), "a.t")
+    with started(replace(SPEC, partitions=(partition,))) as (engine, task):
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        engine.assign(task, ())
+        told = {"go": True, "assignment": encode_assignment(Assignment(1, ()))}
+        assert answer_to(task, "first", TaskReport()) == told
+        assert answer_to(task, "first", TaskReport([PartitionReport("t", 0)])) == told, "it did not hear it"
+        assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
 
 
 @pytest.mark.parametrize(("number", "outcome"), [(0, {"report": {}, "stopped": None}), (1, {"error": STARTED_TWICE})])

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from heliograph.embedded.ports import free_ports
-from heliograph.engine.lease import Caller, LeaseClient, LeaseServer, encode_assignment
+from heliograph.engine.lease import Assignment, Caller, LeaseClient, LeaseServer, encode_assignment
 from heliograph.engine.lease_channel import Channel, NotOurPeerError, introduce, welcome
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
@@ -102,11 +102,25 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
         PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),
         PartitionSpec(TopicPartition("t", 1), "A.t", None, 70),
     )
-    driver.answer = {"go": True, "assignment": encode_assignment(partitions)}
+    driver.answer = {"go": True, "assignment": encode_assignment(Assignment(1, partitions))}
     client.report(TaskReport())
     assert eventually(client.take_assignment) == partitions
     assert client.take_assignment() is None
     client.close()
+
+
+def test_a_task_tells_which_assignment_it_has_taken_and_takes_none_twice(driver: Driver) -> None:
+    client = driver.client()
+    driver.answer = {"go": True, "assignment": encode_assignment(Assignment(1, ()))}
+    client.report(TaskReport())
+    client.report(TaskReport())
+    eventually(lambda: len(driver.reports) == 2)
+    assert eventually(lambda: client.take_assignment() == ())
+    client.report(TaskReport())
+    eventually(lambda: len(driver.reports) == 3)
+    client.close()
+    assert client.take_assignment() is None
+    assert [report.assignment for _task, _attempt, report in driver.reports] == [0, 0, 1]
 
 
 def lost(client: LeaseClient) -> str | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.copy_task import STARTED_TWICE, task_function
 from heliograph.engine.crash_report import what_spark_says
-from heliograph.engine.lease import LeaseServer, encode_assignment
+from heliograph.engine.lease import Assignment, LeaseServer, encode_assignment
 from heliograph.engine.report import TaskReport
 from heliograph.engine.secret_transport import REFUSAL, carries_secrets
 from heliograph.engine.spec import LeaseSpec, PartitionSpec, TaskSpec
@@ -51,7 +51,7 @@ class RunningTask:
         self.stop_reason: str | None = None
         self.run_id: str | None = None
         self.is_cancelled = False
-        self.assignment: tuple[PartitionSpec, ...] | None = None
+        self.assignment = Assignment(0, spec.partitions)
 
 
 class SparkEngine:
@@ -124,7 +124,7 @@ class SparkEngine:
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
         with self._lock:
-            task.assignment = partitions
+            task.assignment = Assignment(task.assignment.number + 1, partitions)
 
     def close(self) -> None:
         """Take all leases back and stop Spark."""
@@ -174,11 +174,12 @@ class SparkEngine:
         if task.stop_reason is not None:
             return {"stop": task.stop_reason}
         with self._lock:
-            # Sent again until a report shows it: an answer can be lost with its connection.
-            if task.assignment is not None and {p.tp for p in task.assignment} == {row.tp for row in report.partitions}:
-                task.assignment = None
             assignment = task.assignment
-        return {"go": True} if assignment is None else {"go": True, "assignment": encode_assignment(assignment)}
+        if report.assignment == assignment.number:
+            return {"go": True}
+        # Sent again until a report tells of it: an answer can be lost with its connection, and a task that is just
+        # beginning takes it later.
+        return {"go": True, "assignment": encode_assignment(assignment)}
 
 
 def _job_group(spec: TaskSpec) -> str:

@@ -16,6 +16,7 @@ import socketserver
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -48,11 +49,20 @@ class Answer(Protocol):
         """The answer line: `{"go": true}`, with `assignment` where it changed; `{"stop": why}`; `{"gone": why}`."""
 
 
-def encode_assignment(partitions: tuple[PartitionSpec, ...]) -> list[list[Any]]:
-    """Partitions as plain values."""
-    return [
-        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset] for p in partitions
+class Assignment(NamedTuple):
+    """The partitions of a task. Those it is started with are number 0; the newest has the highest number."""
+
+    number: int
+    partitions: tuple[PartitionSpec, ...]
+
+
+def encode_assignment(assignment: Assignment) -> list[Any]:
+    """An assignment as plain values."""
+    rows = [
+        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset]
+        for p in assignment.partitions
     ]
+    return [assignment.number, rows]
 
 
 def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
@@ -62,9 +72,10 @@ def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
     return [progress.offset, progress.target_end, topic_id, [list(known) for known in progress.epochs]]
 
 
-def decode_assignment(rows: list[list[Any]]) -> tuple[PartitionSpec, ...]:
-    """The partitions an answer carries."""
-    return tuple(_decode_partition(TopicPartition(topic, number), *rest) for topic, number, *rest in rows)
+def decode_assignment(values: list[Any]) -> Assignment:
+    """The assignment an answer carries."""
+    number, rows = values
+    return Assignment(number, tuple(_decode_partition(TopicPartition(topic, p), *rest) for topic, p, *rest in rows))
 
 
 def _decode_partition(
@@ -141,7 +152,8 @@ class LeaseClient:
         self._spec = spec
         self._hello = {"task": task_id, "attempt": attempt, "run": secrets.token_hex(16)}
         self._reports: queue.SimpleQueue[TaskReport | None] = queue.SimpleQueue()
-        self._assignments: queue.SimpleQueue[tuple[PartitionSpec, ...]] = queue.SimpleQueue()
+        self._assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
+        self._taken_number = 0
         self._unsent: TaskReport | None = None
         self._stop_reason: str | None = None
         self._lost: str | None = None
@@ -156,13 +168,15 @@ class LeaseClient:
 
     def report(self, report: TaskReport) -> None:
         """Queue a report for the driver."""
-        self._reports.put(report)
+        self._reports.put(replace(report, assignment=self._taken_number))
 
     def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
-        """The newest assignment that has not been taken yet."""
+        """The partitions of the newest assignment, where they have not been taken yet; reports then tell of it."""
         newest = None
         while not self._assignments.empty():
-            newest = self._assignments.get()
+            assignment = self._assignments.get()
+            if assignment.number > self._taken_number:
+                self._taken_number, newest = assignment
         return newest
 
     def check(self) -> None:
