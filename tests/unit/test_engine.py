@@ -24,6 +24,7 @@ from heliograph.engine.lease_channel import introduce
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.engine.spec import ClusterSpec, LeaseSpec, PartitionSpec, TaskSpec
+from heliograph.errors import EngineError
 from heliograph.kafka.security import Security
 from heliograph.model import Address, Flow, TopicPartition
 
@@ -144,6 +145,15 @@ def test_what_spark_runs_again_by_itself_copies_nothing(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         lease = LeaseSpec(Address("127.0.0.1", silent.getsockname()[1]), "x")
         assert [json.loads(row) for row in task_function(replace(SPEC, lease=lease))([])] == [outcome]
+
+
+def test_a_driver_that_cannot_listen_where_spark_says_names_both_settings() -> None:
+    settings = {"spark.driver.host": "192.0.2.1"}  # an address that no machine has
+    context = SimpleNamespace(getConf=lambda: settings)
+    driver = SimpleNamespace(context=lambda: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    with pytest.raises(EngineError, match=r"192\.0\.2\.1 .*Set spark\.driver\.bindAddress .*spark\.driver\.host"):
+        engine.start(SPEC, lambda _spec, _report: None, lambda _end: None)
 
 
 def test_a_jvm_that_has_ended_is_an_error() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from heliograph.engine.copy_task import STARTED_TWICE, task_function
 from heliograph.engine.crash_report import what_spark_says
 from heliograph.engine.lease import Assignment, LeaseServer, encode_assignment
+from heliograph.engine.lease_place import OWN_MACHINE, lease_place
 from heliograph.engine.report import TaskReport
 from heliograph.engine.secret_transport import REFUSAL, carries_secrets
 from heliograph.engine.spec import LeaseSpec, PartitionSpec, TaskSpec
@@ -78,7 +79,7 @@ class SparkEngine:
     ) -> RunningTask:
         """Start a task in the background; `on_end` is called once, from another thread.
 
-        Raises EngineError where the task's secrets would travel unencrypted.
+        Raises EngineError where the task's secrets would travel unencrypted, or the driver cannot listen for it.
         """
         if carries_secrets(spec) and not self._driver.may_ship_secrets:
             raise EngineError(REFUSAL)
@@ -152,12 +153,12 @@ class SparkEngine:
     def _lease_server(self) -> LeaseServer:
         with self._lock:
             if self._leases is None:
-                host = (
-                    "127.0.0.1"
-                    if self._driver.settings.is_local
-                    else self._driver.context().getConf().get("spark.driver.host")
-                )
-                self._leases = LeaseServer(host, self._answer)
+                is_local = self._driver.settings.is_local
+                place = OWN_MACHINE if is_local else lease_place(self._driver.context().getConf().get)
+                try:
+                    self._leases = LeaseServer(place, self._answer)
+                except OSError as error:
+                    raise place.refusal(error) from error
             return self._leases
 
     def _answer(self, caller: Caller, report: TaskReport) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from heliograph.model import Address, SourceOffset, TopicPartition
 
 if TYPE_CHECKING:
     from heliograph.engine.lease_channel import Channel
+    from heliograph.engine.lease_place import LeasePlace
 
 _RECONNECT_PAUSE_S = 0.2
 _PROOF_S = 5.0
@@ -97,9 +98,11 @@ def _decode_partition(
 class LeaseServer:
     """The driver's end: listens, hears only those who know the token, asks `answer` what to say."""
 
-    def __init__(self, host: str, answer: Answer) -> None:
+    def __init__(self, place: LeasePlace, answer: Answer) -> None:
+        """Raises OSError where it cannot listen there."""
         self.token = secrets.token_hex(32)
         outer = self
+        families = {each[0] for each in socket.getaddrinfo(place.bind_address, place.port, type=socket.SOCK_STREAM)}
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -108,12 +111,13 @@ class LeaseServer:
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
             allow_reuse_address = True
+            address_family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
 
         self._answer = answer
         self._strangers: dict[socket.socket, None] = {}
         self._meeting = threading.Lock()
-        self._server = Server((host, 0), Handler)
-        self.address = Address(host, int(self._server.server_address[1]))
+        self._server = Server((place.bind_address, place.port), Handler)
+        self.address = Address(place.host, int(self._server.server_address[1]))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="leases", daemon=True)
         self._thread.start()
 
