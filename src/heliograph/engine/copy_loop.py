@@ -398,7 +398,7 @@ class CopyLoop:
             for tp, partition in self.partitions.items()
         ]
         events, self._events = self._events, []
-        told_by = (*self._clusters, *self._sessions, self._syncs)
+        told_by = (*self._clusters, *self._sessions, self._commits, self._syncs)
         trouble = [part.trouble for part in told_by if part is not None and part.trouble]
         return TaskReport(rows, events, trouble, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
@@ -423,6 +423,7 @@ class CopyLoop:
             if self._commits.is_idle and all(p.target.is_idle for p in self.partitions.values()):
                 self._schedule.hurry(time.monotonic())
             self._step(fetch=not is_stopped)
+        self._events += self._commits.farewell(self.partitions)
 
     def _is_told(self) -> bool:
         """Whether the offset syncs are written, or cannot be."""
