@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine import copy_loop
+from heliograph.engine import commit_schedule
 from heliograph.engine.copy_loop import CopyLoop
 from heliograph.errors import FencedError, TaskError
 from heliograph.kafka.fencing import fence_producers
@@ -98,7 +98,8 @@ def test_of_two_instances_the_first_is_fenced_and_says_so(
 def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_loop, "_QUIET_COMMIT_INTERVAL_S", 600.0)
+    monkeypatch.setattr(commit_schedule, "_QUIET_INTERVAL_S", 600.0)
+    monkeypatch.setattr(commit_schedule, "COMMITS_PER_TRANSACTION_TIMEOUT", 0.01)
     make_topic(source, topic)
     copy = Copy(source, target, alias, topic)
     write(source, topic, numbered(0, 100))

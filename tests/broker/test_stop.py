@@ -24,7 +24,7 @@ def test_records_that_arrive_after_the_stop_leave_no_gap(
     lease = HandLease()
     loop = CopyLoop(copy.spec(once=False), lease)
     loop._begin()
-    loop._next_commit_at = math.inf  # the end of a commit would let go what is held
+    loop._schedule._next_at = math.inf  # the end of a commit would let go what is held
     loop._producer.hold()
     for n in range(3):  # three batches are queued, and the next fetch is under way
         write(source, topic, [{"value": f"{n}".encode(), "partition": 0}])

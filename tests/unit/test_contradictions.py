@@ -11,6 +11,7 @@ from tests.unit.test_dedicated_file import FakeLookup, minimal
 NO_SYNCS = "A->B.emit.offset-syncs.enabled=false"
 NO_CHECKPOINTS = "A->B.emit.checkpoints.enabled=false"
 EXACTLY_ONCE = "B.exactly.once.source.support=enabled"
+JAVAS_FLUSH = "B.offset.flush.interval.ms=60000"
 DIRTY = "A.consumer.isolation.level=read_uncommitted"
 
 
@@ -45,6 +46,14 @@ def test_a_contradiction_is_one_problem_that_names_both_keys(lines: tuple[str, .
         ((NO_CHECKPOINTS,), "emit.checkpoints.enabled: no checkpoints are written for A->B"),
         ((NO_SYNCS, NO_CHECKPOINTS), "no checkpoints are written for A->B"),
         ((EXACTLY_ONCE, DIRTY), "records of aborted transactions are copied"),
+        (
+            (EXACTLY_ONCE, JAVAS_FLUSH),
+            "B.offset.flush.interval.ms: with exactly-once progress is committed every 20000",
+        ),
+        (
+            (EXACTLY_ONCE, "B.producer.transaction.timeout.ms=2000"),
+            "open for 2000 ms (B.producer.transaction.timeout.ms)",
+        ),
         (("topics=",), "the list is empty, so A->B replicates no topic"),
         (("replication.policy.separator=A",), "the alias 'A' contains the separator 'A'"),
     ],
@@ -68,6 +77,8 @@ def test_two_flows_that_keep_names_both_ways_are_warned_of() -> None:
         ("offset-syncs.topic.location=target", "sync.group.offsets.enabled=true"),
         ("A->B.exactly.once.support=required", EXACTLY_ONCE),
         (DIRTY,),
+        (JAVAS_FLUSH,),
+        (EXACTLY_ONCE, "B.offset.flush.interval.ms=20000"),
         ("A->B.exactly.once.support=requested",),
         ("replication.policy.class=IdentityReplicationPolicy",),
     ],

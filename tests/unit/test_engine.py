@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import queue
+import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import pytest
+from pyspark import TaskContext
+
+from heliograph.engine import copy_task
 from heliograph.engine import engine as engine_module
-from heliograph.engine.engine import SparkEngine, TaskEnd
+from heliograph.engine.copy_task import STARTED_TWICE, task_function
+from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.engine.lease import Assignment, encode_assignment
+from heliograph.engine.lease_channel import introduce
+from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.session import SparkDriver, SparkSettings
-from heliograph.engine.spec import ClusterSpec, TaskSpec
+from heliograph.engine.spec import ClusterSpec, LeaseSpec, PartitionSpec, TaskSpec
+from heliograph.errors import EngineError
 from heliograph.kafka.security import Security
-from heliograph.model import Address, Flow
-
-if TYPE_CHECKING:
-    import pytest
+from heliograph.model import Address, Flow, TopicPartition
 
 CLUSTER = ClusterSpec("a", (Address("a", 1),), Security())
 SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 1)
@@ -79,6 +90,70 @@ def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypat
     is_up.set()
     assert ends.get(timeout=30) == TaskEnd(task.spec)
     engine.close()
+
+
+@contextmanager
+def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
+    """A task that Spark has taken, whose runs are the test's."""
+    spark = BusySpark()
+    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ended = threading.Event()
+    task = engine.start(spec, lambda _spec, _report: None, lambda _end: ended.set())
+    yield engine, task
+    for group in spark.cancelled:
+        spark.cancelJobGroup(group)
+    assert ended.wait(30)
+    engine.close()
+
+
+def answer_to(task: RunningTask, run_id: str, report: TaskReport) -> dict[str, Any]:
+    """What a run of a task hears over a connection of its own."""
+    lease = task.spec.lease
+    assert lease is not None
+    with socket.create_connection(lease.address, timeout=10) as sock:
+        hello = {"task": task.spec.task_id, "attempt": task.spec.attempt, "run": run_id}
+        channel = introduce(sock, lease.token, hello)
+        channel.send(report.to_json())
+        return channel.receive()
+
+
+def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:
+    with started(SPEC) as (_engine, task):
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        assert answer_to(task, "second", TaskReport()) == {"gone": STARTED_TWICE}
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+
+
+def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_heard_it() -> None:
+    partition = PartitionSpec(TopicPartition("t", 0), "a.t")
+    with started(replace(SPEC, partitions=(partition,))) as (engine, task):
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        engine.assign(task, ())
+        told = {"go": True, "assignment": encode_assignment(Assignment(1, ()))}
+        assert answer_to(task, "first", TaskReport()) == told
+        assert answer_to(task, "first", TaskReport([PartitionReport("t", 0)])) == told, "it did not hear it"
+        assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
+
+
+@pytest.mark.parametrize(("number", "outcome"), [(0, {"report": {}, "stopped": None}), (1, {"error": STARTED_TWICE})])
+def test_what_spark_runs_again_by_itself_copies_nothing(
+    monkeypatch: pytest.MonkeyPatch, number: int, outcome: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: number))
+    monkeypatch.setattr(copy_task, "run_copy", lambda _spec, _lease: {})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lease = LeaseSpec(Address("127.0.0.1", silent.getsockname()[1]), "x")
+        assert [json.loads(row) for row in task_function(replace(SPEC, lease=lease))([])] == [outcome]
+
+
+def test_a_driver_that_cannot_listen_where_spark_says_names_both_settings() -> None:
+    settings = {"spark.driver.host": "192.0.2.1"}  # an address that no machine has
+    context = SimpleNamespace(getConf=lambda: settings)
+    driver = SimpleNamespace(context=lambda: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    with pytest.raises(EngineError, match=r"192\.0\.2\.1 .*Set spark\.driver\.bindAddress .*spark\.driver\.host"):
+        engine.start(SPEC, lambda _spec, _report: None, lambda _end: None)
 
 
 def test_a_jvm_that_has_ended_is_an_error() -> None:

@@ -14,11 +14,12 @@ from uuid import UUID
 import pytest
 
 from heliograph.embedded.ports import free_ports
-from heliograph.engine.lease import LeaseClient, LeaseServer, encode_assignment
+from heliograph.engine.lease import Assignment, Caller, LeaseClient, LeaseServer, encode_assignment
 from heliograph.engine.lease_channel import Channel, NotOurPeerError, introduce, welcome
+from heliograph.engine.lease_place import OWN_MACHINE, LeasePlace, lease_place
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.engine.spec import LeaseSpec, PartitionSpec
-from heliograph.errors import LeaseLostError
+from heliograph.errors import EngineError, LeaseLostError
 from heliograph.model import Address, SourceOffset, TopicPartition
 
 PROGRESS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
@@ -39,11 +40,17 @@ class Driver:
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {"go": True}
+        self.lost_answers = 0
+        self.callers: list[Caller] = []
         self.reports: list[tuple[str, int, TaskReport]] = []
-        self.server = LeaseServer("127.0.0.1", self)
+        self.server = LeaseServer(OWN_MACHINE, self)
 
-    def __call__(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
-        self.reports.append((task_id, attempt, report))
+    def __call__(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
+        self.callers.append(caller)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ConnectionResetError
+        self.reports.append((caller.task_id, caller.attempt, report))
         return self.answer
 
     def client(self, *, token: str | None = None, timeout_ms: int = 5000) -> LeaseClient:
@@ -65,6 +72,22 @@ def test_a_report_arrives_whole(driver: Driver) -> None:
     client.close()
 
 
+def test_a_task_that_connects_again_is_still_the_same_run_and_another_client_is_not(driver: Driver) -> None:
+    driver.lost_answers = 1
+    client = driver.client()
+    client.report(TaskReport())
+    eventually(lambda: driver.reports)
+    client.close()
+    lost, again = driver.callers
+    assert lost == again
+    other = driver.client()
+    other.report(TaskReport())
+    eventually(lambda: len(driver.reports) == 2)
+    other.close()
+    assert driver.callers[-1][:2] == again[:2]
+    assert driver.callers[-1].run_id != again.run_id
+
+
 def test_the_driver_stops_a_task(driver: Driver) -> None:
     client = driver.client()
     driver.answer = {"stop": "enough"}
@@ -80,11 +103,25 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
         PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),
         PartitionSpec(TopicPartition("t", 1), "A.t", None, 70),
     )
-    driver.answer = {"go": True, "assignment": encode_assignment(partitions)}
+    driver.answer = {"go": True, "assignment": encode_assignment(Assignment(1, partitions))}
     client.report(TaskReport())
     assert eventually(client.take_assignment) == partitions
     assert client.take_assignment() is None
     client.close()
+
+
+def test_a_task_tells_which_assignment_it_has_taken_and_takes_none_twice(driver: Driver) -> None:
+    client = driver.client()
+    driver.answer = {"go": True, "assignment": encode_assignment(Assignment(1, ()))}
+    client.report(TaskReport())
+    client.report(TaskReport())
+    eventually(lambda: len(driver.reports) == 2)
+    assert eventually(lambda: client.take_assignment() == ())
+    client.report(TaskReport())
+    eventually(lambda: len(driver.reports) == 3)
+    client.close()
+    assert client.take_assignment() is None
+    assert [report.assignment for _task, _attempt, report in driver.reports] == [0, 0, 1]
 
 
 def lost(client: LeaseClient) -> str | None:
@@ -219,3 +256,59 @@ def test_a_line_that_is_sent_again_or_changed_is_refused() -> None:
 
 def test_the_token_does_not_show(driver: Driver) -> None:
     assert driver.server.token not in repr(LeaseSpec(driver.server.address, driver.server.token))
+
+
+# --- where the driver listens -----------------------------------------------------------------------------------------
+
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+
+
+def place_of(**settings: str) -> LeasePlace:
+    named = {f"spark.{name.replace('_', '.')}": value for name, value in settings.items()}
+    return lease_place(named.get)
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"driver_host": "box"}, LeasePlace("box", "box", 0)),
+        ({"driver_host": "outside", "driver_bindAddress": EVERYWHERE}, LeasePlace(EVERYWHERE, "outside", 0)),
+        ({"driver_host": "[fd00::1]", "driver_bindAddress": "::"}, LeasePlace("::", "fd00::1", 0)),
+        ({"driver_host": "box", "heliograph_lease_port": "7079"}, LeasePlace("box", "box", 7079)),
+    ],
+)
+def test_the_place_follows_sparks_settings(settings: dict[str, str], place: LeasePlace) -> None:
+    assert place_of(**settings) == place
+
+
+@pytest.mark.parametrize("port", ["x", "-1", "65536", ""])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    with pytest.raises(EngineError, match=r"spark\.heliograph\.lease\.port must be a port"):
+        place_of(driver_host="box", heliograph_lease_port=port)
+
+
+def lacks_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("bind_address", "near"),
+    [
+        (EVERYWHERE, "127.0.0.1"),
+        pytest.param("::1", "::1", marks=pytest.mark.skipif(lacks_ipv6(), reason="the machine has no IPv6")),
+    ],
+)
+def test_tasks_are_told_the_name_from_outside_while_the_driver_listens_elsewhere(bind_address: str, near: str) -> None:
+    (port,) = free_ports(1)
+    server = LeaseServer(LeasePlace(bind_address, "name.outside", port), lambda _caller, _report: {"stop": "enough"})
+    assert server.address == Address("name.outside", port)
+    client = LeaseClient(LeaseSpec(Address(near, port), server.token, 5000), "task-0", 1)
+    client.report(TaskReport())
+    assert eventually(lambda: client.stop_reason) == "enough"
+    client.close()
+    server.close()

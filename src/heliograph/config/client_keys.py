@@ -188,6 +188,7 @@ MAX_IN_FLIGHT = define(
     "Produce requests under way per broker; an idempotent producer may have five. Connect sets 1 in Java MM2.",
     Check(lambda value: 1 <= value <= 5, "between 1 and 5"),
 )
+COMMITS_PER_TRANSACTION_TIMEOUT = 3
 TRANSACTION_TIMEOUT_MS = define(
     "transaction.timeout.ms",
     INT,

@@ -27,11 +27,16 @@ class Contradictions(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def contradictions(flow: Flow, settings: Settings, consumer: Settings) -> Contradictions:
+def contradictions(flow: Flow, settings: Settings, consumer: Settings, producer: Settings) -> Contradictions:
     """What the keys of an enabled flow say against each other; every value must have been found valid before."""
     return Contradictions(
         (*_without_offset_syncs(settings), *_without_checkpoints(settings), *_not_exactly_once(settings, consumer)),
-        (*_no_translation(flow, settings), *_aborted_records(settings, consumer), *_names(flow, settings)),
+        (
+            *_no_translation(flow, settings),
+            *_aborted_records(settings, consumer),
+            *_late_commits(settings, producer),
+            *_names(flow, settings),
+        ),
     )
 
 
@@ -84,6 +89,18 @@ def _aborted_records(settings: Settings, consumer: Settings) -> Iterator[str]:
         yield (
             f"{consumer.written_as(client_keys.ISOLATION_LEVEL)}: records of aborted transactions are copied as if they"
             f" had been committed, although {settings.written_as(keys.EXACTLY_ONCE_SOURCE_SUPPORT)} is enabled."
+        )
+
+
+def _late_commits(settings: Settings, producer: Settings) -> Iterator[str]:
+    interval_ms = settings[keys.OFFSET_FLUSH_INTERVAL_MS]
+    timeout_ms = producer[client_keys.TRANSACTION_TIMEOUT_MS]
+    longest_ms = timeout_ms // client_keys.COMMITS_PER_TRANSACTION_TIMEOUT
+    if settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled" and interval_ms > longest_ms:
+        yield (
+            f"{settings.written_as(keys.OFFSET_FLUSH_INTERVAL_MS)}: with exactly-once progress is committed every"
+            f" {longest_ms} ms, not every {interval_ms} ms: the target aborts a transaction that is open for"
+            f" {timeout_ms} ms ({producer.written_as(client_keys.TRANSACTION_TIMEOUT_MS)})."
         )
 
 

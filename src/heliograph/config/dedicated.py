@@ -165,7 +165,8 @@ class _Examination:
 
     def _find_contradictions(self, config: MirrorMakerConfig, flow: Flow) -> None:
         settings = config.settings(flow)
-        found = contradictions(flow, settings, config.client(flow.source, "consumer", flow))
+        consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
+        found = contradictions(flow, settings, consumer, producer)
         self._add(found.problems)
         self._warnings |= dict.fromkeys(found.warnings)
 

@@ -10,7 +10,8 @@ OFFSET_FLUSH_INTERVAL_MS = define(
     LONG,
     1_000,
     WORKER,
-    "How often progress is committed. Bounds the duplicates after a crash.",
+    "How often progress is committed. Bounds the duplicates after a crash. With exactly-once at most a third of"
+    " `transaction.timeout.ms`.",
     at_least(1),
     ours=True,
     mm2_default=60_000,

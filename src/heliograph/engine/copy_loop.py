@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from heliograph.engine.byte_rate import ByteRate
+from heliograph.engine.commit_schedule import CommitSchedule
 from heliograph.engine.copy_partition import CopyPartition
 from heliograph.engine.large_batches import LargeBatches, LeftOut
 from heliograph.engine.offset_commits import OffsetCommits
@@ -46,9 +47,6 @@ _REPORT_INTERVAL_S = 1.0
 _RETRY_GRANULARITY_S = 0.05
 _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
-_QUIET_COMMIT_INTERVAL_S = 0.1
-_COMMIT_REST_FACTOR = 9  # while a transaction ends nothing is sent: at full load that may take a tenth of the time
-_SOON_S = 0.01
 _MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
 _MOST_DAMAGED_ANSWERS = 3
 _LEAST_FETCH_BYTES = 64 * 1024
@@ -96,9 +94,7 @@ class CopyLoop:
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
-        self._next_commit_at = 0.0
-        self._last_commit_at = 0.0
-        self._has_news = False
+        self._schedule = CommitSchedule(spec)
         self._next_report_at = 0.0
 
     def _cluster(self, spec: ClusterSpec) -> Cluster:
@@ -170,10 +166,10 @@ class CopyLoop:
         if fetch and self._session.is_ready:
             self._fetcher.pump(now, self._wants, self._room_bytes)
         if now >= self._commit_due_at:
-            is_begun = self._commits.begin(int(time.time() * 1000))
-            self._next_commit_at = now + (self.spec.commit_interval_ms / 1000 if is_begun else _RETRY_GRANULARITY_S)
-            if is_begun:
-                self._last_commit_at, self._has_news = now, False
+            if self._commits.begin(int(time.time() * 1000)):
+                self._schedule.begun(now)
+            else:
+                self._schedule.postponed(now)
             self._pump(now)
         if not self._commits.is_idle:
             self._commits.pump(int(time.time() * 1000))
@@ -191,11 +187,7 @@ class CopyLoop:
 
     @property
     def _commit_due_at(self) -> float:
-        """By the interval; in a transaction, whose records nobody sees before its end, sooner where nothing follows."""
-        is_quiet = self._has_news and not self._producer.has_unsettled
-        if is_quiet and self.spec.transactional_id is not None:
-            return min(self._next_commit_at, self._last_commit_at + _QUIET_COMMIT_INTERVAL_S)
-        return self._next_commit_at
+        return self._schedule.due_at(is_quiet=not self._producer.has_unsettled)
 
     def _timeout_s(self, now: float) -> float:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
@@ -345,7 +337,7 @@ class CopyLoop:
         if piece is None:
             self._commits.on_acked()
         else:
-            self._has_news = True
+            self._schedule.note_news()
             self._by_target[tp].note_acked(piece, base_offset, int(time.time() * 1000))
             if self.spec.transactional_id is None:
                 self._tell_runs(self._by_target[tp])
@@ -390,9 +382,7 @@ class CopyLoop:
         return {tp: progress for tp, p in everyone.items() if (progress := p.progress) is not None}
 
     def _on_committed(self) -> None:
-        if self.spec.transactional_id is not None:
-            now = time.monotonic()
-            self._next_commit_at = max(self._next_commit_at, now + _COMMIT_REST_FACTOR * (now - self._last_commit_at))
+        self._schedule.ended(time.monotonic())
         for partition in self._by_target.values():
             self._tell_runs(partition)
         if self._syncs is not None:
@@ -408,7 +398,7 @@ class CopyLoop:
             for tp, partition in self.partitions.items()
         ]
         events, self._events = self._events, []
-        told_by = (*self._clusters, *self._sessions, self._syncs)
+        told_by = (*self._clusters, *self._sessions, self._commits, self._syncs)
         trouble = [part.trouble for part in told_by if part is not None and part.trouble]
         return TaskReport(rows, events, trouble, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
@@ -431,8 +421,9 @@ class CopyLoop:
             if self._syncs is not None and is_committed:
                 self._syncs.flush_now()
             if self._commits.is_idle and all(p.target.is_idle for p in self.partitions.values()):
-                self._next_commit_at = min(self._next_commit_at, time.monotonic() + _SOON_S)
+                self._schedule.hurry(time.monotonic())
             self._step(fetch=not is_stopped)
+        self._events += self._commits.farewell(self.partitions)
 
     def _is_told(self) -> bool:
         """Whether the offset syncs are written, or cannot be."""

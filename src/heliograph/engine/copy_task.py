@@ -1,6 +1,11 @@
 """What Spark calls in its Python worker: unpack the spec, run the copy loop, hand the outcome back as JSON.
 
 Errors come back as values: a Spark stack trace helps nobody. Only a worker that dies makes the Spark job fail.
+
+Invariant: a spec is run once. Where an executor goes away for a reason that is not the task's (a lost machine, a
+preempted container), Spark runs the same function again whatever `spark.task.maxFailures` says. Its spec is as old as
+the first run: progress has gone on since, partitions have come and gone. So a further run only says what it is, and the
+driver starts the task anew.
 """
 
 from __future__ import annotations
@@ -20,6 +25,9 @@ if TYPE_CHECKING:
     from heliograph.engine.spec import TaskSpec
 
 
+STARTED_TWICE = "Spark has started the task a second time; it begins again from its newest progress."
+
+
 def task_function(spec: TaskSpec) -> Callable[[Iterable[object]], Iterator[str]]:
     """The function for a Spark partition. It holds the spec: data for `parallelize` would pass through a file."""
     return partial(_run, spec)
@@ -32,6 +40,8 @@ def _run(spec: TaskSpec, _rows: Iterable[object]) -> Iterator[str]:
 def _outcome(spec: TaskSpec) -> dict[str, object]:
     if spec.lease is None:
         return {"error": "the task has no lease."}
+    if _is_further_run():
+        return {"error": STARTED_TWICE}
     lease = LeaseClient(spec.lease, spec.task_id, spec.attempt)
     try:
         return {"report": run_copy(spec, lease), "stopped": lease.stop_reason}
@@ -41,3 +51,10 @@ def _outcome(spec: TaskSpec) -> dict[str, object]:
         return {"error": unexpected(error), "trace": trace_of(error)}
     finally:
         lease.close()
+
+
+def _is_further_run() -> bool:
+    from pyspark import TaskContext  # noqa: PLC0415  (a worker of Spark has it loaded; the driver need not wait for it)
+
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() > 0

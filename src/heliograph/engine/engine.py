@@ -2,7 +2,7 @@
 
 `SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported
 exactly once through `on_end`; a Python worker that was killed ends the Spark job with an error, and that is how we
-learn of it.
+learn of it. Of each start only one run is heard, the first that reports: what Spark runs again is sent away.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from heliograph.engine.copy_task import task_function
+from heliograph.engine.copy_task import STARTED_TWICE, task_function
 from heliograph.engine.crash_report import what_spark_says
-from heliograph.engine.lease import LeaseServer, encode_assignment
+from heliograph.engine.lease import Assignment, LeaseServer, encode_assignment
+from heliograph.engine.lease_place import OWN_MACHINE, lease_place
 from heliograph.engine.report import TaskReport
 from heliograph.engine.secret_transport import REFUSAL, carries_secrets
 from heliograph.engine.spec import LeaseSpec, PartitionSpec, TaskSpec
@@ -25,6 +26,7 @@ from heliograph.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from heliograph.engine.lease import Caller
     from heliograph.engine.session import SparkDriver
 
 _SILENCE_S = 3.0  # so long a task that has a slot does not take to speak up
@@ -48,9 +50,9 @@ class RunningTask:
         self.spec = spec
         self.on_report = on_report
         self.stop_reason: str | None = None
-        self.has_reported = False
+        self.run_id: str | None = None
         self.is_cancelled = False
-        self.assignment: tuple[PartitionSpec, ...] | None = None
+        self.assignment = Assignment(0, spec.partitions)
 
 
 class SparkEngine:
@@ -77,7 +79,7 @@ class SparkEngine:
     ) -> RunningTask:
         """Start a task in the background; `on_end` is called once, from another thread.
 
-        Raises EngineError where the task's secrets would travel unencrypted.
+        Raises EngineError where the task's secrets would travel unencrypted, or the driver cannot listen for it.
         """
         if carries_secrets(spec) and not self._driver.may_ship_secrets:
             raise EngineError(REFUSAL)
@@ -103,7 +105,7 @@ class SparkEngine:
         reports nothing: its job is taken back.
         """
         task.stop_reason = reason
-        if not task.has_reported:
+        if task.run_id is None:
             self._cancel_later(task)
 
     def _cancel_later(self, task: RunningTask) -> None:
@@ -114,7 +116,7 @@ class SparkEngine:
     def _cancel_silent(self, task: RunningTask) -> None:
         with self._lock:
             is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
-            task.is_cancelled |= is_there and not task.has_reported
+            task.is_cancelled |= is_there and task.run_id is None
         if is_there and task.is_cancelled:
             with suppress(Exception):  # Spark that is gone has no job either
                 self._driver.context().cancelJobGroup(_job_group(task.spec))
@@ -123,7 +125,7 @@ class SparkEngine:
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
         with self._lock:
-            task.assignment = partitions
+            task.assignment = Assignment(task.assignment.number + 1, partitions)
 
     def close(self) -> None:
         """Take all leases back and stop Spark."""
@@ -151,32 +153,34 @@ class SparkEngine:
     def _lease_server(self) -> LeaseServer:
         with self._lock:
             if self._leases is None:
-                host = (
-                    "127.0.0.1"
-                    if self._driver.settings.is_local
-                    else self._driver.context().getConf().get("spark.driver.host")
-                )
-                self._leases = LeaseServer(host, self._answer)
+                is_local = self._driver.settings.is_local
+                place = OWN_MACHINE if is_local else lease_place(self._driver.context().getConf().get)
+                try:
+                    self._leases = LeaseServer(place, self._answer)
+                except OSError as error:
+                    raise place.refusal(error) from error
             return self._leases
 
-    def _answer(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
+    def _answer(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
         with self._lock:
-            task = self._tasks.get((task_id, attempt))
-        if task is None:
-            return {"gone": "the driver does not know this task any more; the task ends itself."}
-        with self._lock:
-            task.has_reported = True
+            task = self._tasks.get((caller.task_id, caller.attempt))
+            if task is None:
+                return {"gone": "the driver does not know this task any more; the task ends itself."}
+            task.run_id = task.run_id or caller.run_id
+            if task.run_id != caller.run_id:
+                return {"gone": STARTED_TWICE}
         if task.is_cancelled:
             return {"gone": "the driver has taken this task back; the task ends itself."}
         task.on_report(task.spec, report)
         if task.stop_reason is not None:
             return {"stop": task.stop_reason}
         with self._lock:
-            # Sent again until a report shows it: an answer can be lost with its connection.
-            if task.assignment is not None and {p.tp for p in task.assignment} == {row.tp for row in report.partitions}:
-                task.assignment = None
             assignment = task.assignment
-        return {"go": True} if assignment is None else {"go": True, "assignment": encode_assignment(assignment)}
+        if report.assignment == assignment.number:
+            return {"go": True}
+        # Sent again until a report tells of it: an answer can be lost with its connection, and a task that is just
+        # beginning takes it later.
+        return {"go": True, "assignment": encode_assignment(assignment)}
 
 
 def _job_group(spec: TaskSpec) -> str:

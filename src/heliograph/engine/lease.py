@@ -16,7 +16,8 @@ import socketserver
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from heliograph.engine.lease_channel import NotOurPeerError, introduce, welcome
@@ -27,24 +28,42 @@ from heliograph.model import Address, SourceOffset, TopicPartition
 
 if TYPE_CHECKING:
     from heliograph.engine.lease_channel import Channel
+    from heliograph.engine.lease_place import LeasePlace
 
 _RECONNECT_PAUSE_S = 0.2
 _PROOF_S = 5.0
 _MOST_STRANGERS = 256  # connections that have not proved anything yet
 
 
+class Caller(NamedTuple):
+    """Who reports. A task that connects again keeps its run id; the same task run a second time has another."""
+
+    task_id: str
+    attempt: int
+    run_id: str
+
+
 class Answer(Protocol):
     """What the driver decides about a task when it reports."""
 
-    def __call__(self, task_id: str, attempt: int, report: TaskReport) -> dict[str, Any]:
+    def __call__(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
         """The answer line: `{"go": true}`, with `assignment` where it changed; `{"stop": why}`; `{"gone": why}`."""
 
 
-def encode_assignment(partitions: tuple[PartitionSpec, ...]) -> list[list[Any]]:
-    """Partitions as plain values."""
-    return [
-        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset] for p in partitions
+class Assignment(NamedTuple):
+    """The partitions of a task. Those it is started with are number 0; the newest has the highest number."""
+
+    number: int
+    partitions: tuple[PartitionSpec, ...]
+
+
+def encode_assignment(assignment: Assignment) -> list[Any]:
+    """An assignment as plain values."""
+    rows = [
+        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset]
+        for p in assignment.partitions
     ]
+    return [assignment.number, rows]
 
 
 def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
@@ -54,9 +73,10 @@ def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
     return [progress.offset, progress.target_end, topic_id, [list(known) for known in progress.epochs]]
 
 
-def decode_assignment(rows: list[list[Any]]) -> tuple[PartitionSpec, ...]:
-    """The partitions an answer carries."""
-    return tuple(_decode_partition(TopicPartition(topic, number), *rest) for topic, number, *rest in rows)
+def decode_assignment(values: list[Any]) -> Assignment:
+    """The assignment an answer carries."""
+    number, rows = values
+    return Assignment(number, tuple(_decode_partition(TopicPartition(topic, p), *rest) for topic, p, *rest in rows))
 
 
 def _decode_partition(
@@ -78,9 +98,11 @@ def _decode_partition(
 class LeaseServer:
     """The driver's end: listens, hears only those who know the token, asks `answer` what to say."""
 
-    def __init__(self, host: str, answer: Answer) -> None:
+    def __init__(self, place: LeasePlace, answer: Answer) -> None:
+        """Raises OSError where it cannot listen there."""
         self.token = secrets.token_hex(32)
         outer = self
+        families = {each[0] for each in socket.getaddrinfo(place.bind_address, place.port, type=socket.SOCK_STREAM)}
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -89,12 +111,13 @@ class LeaseServer:
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
             allow_reuse_address = True
+            address_family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
 
         self._answer = answer
         self._strangers: dict[socket.socket, None] = {}
         self._meeting = threading.Lock()
-        self._server = Server((host, 0), Handler)
-        self.address = Address(host, int(self._server.server_address[1]))
+        self._server = Server((place.bind_address, place.port), Handler)
+        self.address = Address(place.host, int(self._server.server_address[1]))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="leases", daemon=True)
         self._thread.start()
 
@@ -102,10 +125,10 @@ class LeaseServer:
         # Whoever cannot prove itself is left without a word, and so is a task whose connection breaks: it comes again.
         with suppress(OSError, NotOurPeerError):
             channel, hello = self._meet(sock)
-            task_id, attempt = str(hello["task"]), int(hello["attempt"])
+            caller = Caller(str(hello["task"]), int(hello["attempt"]), str(hello["run"]))
             while True:
                 report = TaskReport.from_json(channel.receive())
-                channel.send(self._answer(task_id, attempt, report))
+                channel.send(self._answer(caller, report))
 
     def _meet(self, sock: socket.socket) -> tuple[Channel, dict[str, Any]]:
         with self._meeting:
@@ -131,9 +154,10 @@ class LeaseClient:
 
     def __init__(self, spec: LeaseSpec, task_id: str, attempt: int) -> None:
         self._spec = spec
-        self._hello = {"task": task_id, "attempt": attempt}
+        self._hello = {"task": task_id, "attempt": attempt, "run": secrets.token_hex(16)}
         self._reports: queue.SimpleQueue[TaskReport | None] = queue.SimpleQueue()
-        self._assignments: queue.SimpleQueue[tuple[PartitionSpec, ...]] = queue.SimpleQueue()
+        self._assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
+        self._taken_number = 0
         self._unsent: TaskReport | None = None
         self._stop_reason: str | None = None
         self._lost: str | None = None
@@ -148,13 +172,15 @@ class LeaseClient:
 
     def report(self, report: TaskReport) -> None:
         """Queue a report for the driver."""
-        self._reports.put(report)
+        self._reports.put(replace(report, assignment=self._taken_number))
 
     def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
-        """The newest assignment that has not been taken yet."""
+        """The partitions of the newest assignment, where they have not been taken yet; reports then tell of it."""
         newest = None
         while not self._assignments.empty():
-            newest = self._assignments.get()
+            assignment = self._assignments.get()
+            if assignment.number > self._taken_number:
+                self._taken_number, newest = assignment
         return newest
 
     def check(self) -> None:

@@ -53,6 +53,7 @@ class OffsetCommits:
         self.committed: dict[TopicPartition, int] = {}
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._spec = spec
+        self._holder = (spec.progress or spec.target).alias
         self._producer = producer
         self._session = session
         self._progress = progress
@@ -65,6 +66,13 @@ class OffsetCommits:
     def is_idle(self) -> bool:
         """Whether no commit is under way."""
         return self._state is _State.IDLE
+
+    @property
+    def trouble(self) -> str | None:
+        """Why progress cannot be written just now; the first reason, where there are several."""
+        waiting = [p for tp, p in self._producer.partitions.items() if tp.topic == self._spec.offsets_topic]
+        reasons = [f"{p.tp} on '{self._holder}': {p.trouble}" for p in waiting if p.trouble]
+        return f"progress waits: {reasons[0]}" if reasons else None
 
     def begin(self, timestamp_ms: int) -> bool:
         """Commit what has moved; False where a commit is still under way and this one must come later."""
@@ -89,6 +97,15 @@ class OffsetCommits:
     def has_all(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether all there is to commit of some partitions is committed."""
         return self.is_idle and self._moved().keys().isdisjoint(tps)
+
+    def farewell(self, tps: Iterable[TopicPartition]) -> list[str]:
+        """What is to be told where a task ends without having written all progress of some partitions."""
+        missing = sorted(self._moved().keys() & set(tps))
+        if not missing:
+            return []
+        why = f" ({self.trouble})" if self.trouble else ""
+        told = f"{self._spec.flow}: the task ends before it could write the progress of {len(missing)} partition(s)"
+        return [f"{told}, {missing[0]} first{why}; the next start goes on from the progress that was written before."]
 
     def _write(self, timestamp_ms: int) -> bool:
         """Queue the records of what has moved; False where nothing has."""
@@ -127,4 +144,4 @@ class OffsetCommits:
 
     def on_refused(self, tp: TopicPartition, why: str) -> None:
         """Progress cannot be recorded: going on would mean endless duplicates after the next restart."""
-        raise TaskError(f"progress cannot be written to {tp} on '{self._spec.target.alias}': {why}.")
+        raise TaskError(f"progress cannot be written to {tp} on '{self._holder}': {why}.")

@@ -51,12 +51,16 @@ class PartitionReport:
 
 @dataclass(slots=True)
 class TaskReport:
-    """Where one task stands; `events` are sentences for the driver's log since the last report."""
+    """Where one task stands; `events` are sentences for the driver's log since the last report.
+
+    `assignment` is the number of the newest assignment it has taken over, 0 for the partitions of its start.
+    """
 
     partitions: list[PartitionReport] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
     throttled_ms: int = 0
+    assignment: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -70,6 +74,7 @@ class TaskReport:
             list(data["events"]),
             list(data["trouble"]),
             int(data["throttled_ms"]),
+            int(data["assignment"]),
         )
 
 

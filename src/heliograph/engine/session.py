@@ -47,6 +47,7 @@ _DEFAULTS = {
     "spark.driver.memory": "512m",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "1",  # a lost task is started again by us, from its newest committed offsets
+    "spark.speculation": "false",  # a second run of a task would be a second writer of its partitions
     "spark.scheduler.mode": "FAIR",
     "spark.io.encryption.enabled": "true",  # a payload that is large, or finds no memory, passes through a file
     "spark.hadoop.hadoop.security.groups.cache.background.reload": "false",
