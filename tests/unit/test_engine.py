@@ -6,6 +6,7 @@ import json
 import queue
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from heliograph.engine.spec import ClusterSpec, LeaseSpec, PartitionSpec, TaskSp
 from heliograph.errors import EngineError
 from heliograph.kafka.security import Security
 from heliograph.model import Address, Flow, TopicPartition
+from tests.copying import wait_for
 
 CLUSTER = ClusterSpec("a", (Address("a", 1),), Security())
 SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 1)
@@ -104,6 +106,24 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
     for group in spark.cancelled:
         spark.cancelJobGroup(group)
     assert ended.wait(30)
+    engine.close()
+
+
+def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = BusySpark()
+    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    engine.take_back_if_lost(task)
+    assert "go" in answer_to(task, "r", TaskReport([])), "one that waits for its first slot is not lost"
+    now = time.monotonic()
+    monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 2.9))
+    engine.take_back_if_lost(task)
+    assert not task.is_lost
+    monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
+    wait_for(lambda: engine.take_back_if_lost(task) or not ends.empty())
+    assert ends.get(timeout=30).error == "nothing was heard of it for long; its executor is lost."
     engine.close()
 
 

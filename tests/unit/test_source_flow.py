@@ -38,6 +38,9 @@ class Engine:
     def assign(self, task: Any, partitions: Any) -> None:
         task.spec = SimpleNamespace(task_id=task.spec.task_id, attempt=task.spec.attempt, partitions=partitions)
 
+    def take_back_if_lost(self, task: Any) -> None:
+        """None is."""
+
     def stop(self, task: Any, _why: str) -> None:
         self.stopped.append(task)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from heliograph.engine.session import SparkDriver
 
 _SILENCE_S = 3.0  # so long a task that has a slot does not take to speak up
+_LOST_LEASES = 3  # after one lease a silent task has ended itself; Spark is given two more to find out
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,9 @@ class RunningTask:
         self.on_report = on_report
         self.stop_reason: str | None = None
         self.run_id: str | None = None
+        self.heard_at = 0.0
         self.is_cancelled = False
+        self.is_lost = False
         self.assignment = Assignment(0, spec.partitions)
 
 
@@ -122,6 +126,18 @@ class SparkEngine:
                 self._driver.context().cancelJobGroup(_job_group(task.spec))
             self._cancel_later(task)  # its thread may be about to hand in the job
 
+    def take_back_if_lost(self, task: RunningTask) -> None:
+        """End a task that has spoken and was then silent for long. Its executor is gone; Spark would run it again, and
+        without a free slot keep that waiting without end and without a word.
+        """
+        with self._lock:
+            silent_s = time.monotonic() - task.heard_at
+            if task.run_id is None or silent_s < _LOST_LEASES * self._lease_timeout_ms / 1000:
+                return
+            task.is_lost = True  # and told again and again, in case Spark has not heard
+        with suppress(Exception):  # Spark that is gone has no job either
+            self._driver.context().cancelJobGroup(_job_group(task.spec))
+
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
         with self._lock:
@@ -142,6 +158,8 @@ class SparkEngine:
         except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
             if task.is_cancelled:
                 return TaskEnd(spec)
+            if task.is_lost:
+                return TaskEnd(spec, error="nothing was heard of it for long; its executor is lost.")
             return TaskEnd(spec, error=f"Spark lost the task: {what_spark_says(error)}")
         if "error" in outcome and task.is_cancelled:
             return TaskEnd(spec)
@@ -169,7 +187,9 @@ class SparkEngine:
             task.run_id = task.run_id or caller.run_id
             if task.run_id != caller.run_id:
                 return {"gone": STARTED_TWICE}
-        if task.is_cancelled:
+            if not task.is_lost:
+                task.heard_at = time.monotonic()
+        if task.is_cancelled or task.is_lost:
             return {"gone": "the driver has taken this task back; the task ends itself."}
         task.on_report(task.spec, report)
         if task.stop_reason is not None:

@@ -86,8 +86,7 @@ class SourceFlow:
         self._tasks: list[FlowTask] = []
         self._replicated = Replicated((), {})
         self._stop_offsets: dict[TopicPartition, int] = {}
-        self._stopping, self._beginning = threading.Event(), threading.Lock()
-        self._has_touched = False
+        self._has_touched, self._stopping, self._beginning = False, threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def _configure(self, config: MirrorConfig) -> None:
@@ -321,9 +320,8 @@ class SourceFlow:
         """Give every partition to a task; start tasks that are new, tell those whose share has changed."""
         if not self._replicated.partitions and not self._tasks:
             return
-        partition_count, tasks_max = len(self._replicated.partitions), self._settings[keys.TASKS_MAX]
-        count = tasks_within(self._engine.slots, self.flow, self._flow_count, partition_count, tasks_max)
-        count = max(count, len(self._tasks))
+        limits = (self._flow_count, len(self._replicated.partitions), self._settings[keys.TASKS_MAX])
+        count = max(len(self._tasks), tasks_within(self._engine.slots, self.flow, *limits))
         shares = assign(self._replicated.partitions, count, [task.tps | task.departed for task in self._tasks])
         self._tasks += [FlowTask.new(number, self._limits) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
@@ -367,6 +365,8 @@ class SourceFlow:
 
     def _look_after_tasks(self) -> tuple[str, ...]:
         for task in self._tasks:
+            if task.running:
+                self._engine.take_back_if_lost(task.running)
             if task.waits_for_slot_is_news():
                 log.warning("%s: task %d: %s", self.flow, task.number, NO_SLOT)
             if task.is_due_for_failed_partitions(self.status.failures_of(task.tps)):
