@@ -39,6 +39,9 @@ class ThreadEngine:
     def stop(self, task: RunningTask, reason: str) -> None:
         self._leases[task].stop_reason = reason
 
+    def take_back_if_lost(self, task: RunningTask) -> None:
+        """A thread is never lost."""
+
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         self._leases[task].assignment = partitions
 
