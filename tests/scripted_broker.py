@@ -217,6 +217,10 @@ class _Broker:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close every connection, as brokers do with idle ones."""
         for sock in self._sockets:
             _hang_up(sock)
 

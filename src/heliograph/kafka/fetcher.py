@@ -133,10 +133,11 @@ class Fetcher:
         epochs: EpochHistory | None = None,
     ) -> None:
         """Begin to read a partition, at a position or where `decide_position` says, behind records of these epochs."""
+        if tp not in self.partitions:
+            self._cluster.watch([tp.topic])
         number = len(self.partitions) % self._lane_count
         self.partitions[tp] = FetchPartition(tp, position, number, topic_id, epochs=epochs or EpochHistory())
         self._homeless[tp] = None
-        self._cluster.watch([tp.topic])
 
     def remove(self, tp: TopicPartition) -> None:
         """Read a partition no more; an answer under way is dropped when it comes."""
@@ -148,6 +149,7 @@ class Fetcher:
         self._ends.forget(tp)
         if partition is not None:
             self._continuity.believe(partition)
+            self._cluster.unwatch(tp.topic)
 
     @property
     def has_retries(self) -> bool:
