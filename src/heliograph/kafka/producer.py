@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _OK, _DUPLICATE_SEQUENCE_NUMBER = 0, 46
 _TOPIC_AUTHORIZATION_FAILED = 29
 _NEWEST_WITH_FIRST_PROTOCOL = 11
-_MOMENT_S = 0.005
+_MOMENT_S, _MOST_MOMENTS = 0.005, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +319,8 @@ class BatchProducer:
             self._bury(partition)
             return
         partition.awaited -= 1
+        if partition.trouble is None:
+            partition.moments = 0
         partition.trouble = why
         if verdict is Verdict.FAIL_TASK:
             self._session.doom(f"the target refused our producer for {partition.tp}: {why}")
@@ -367,7 +369,8 @@ class BatchProducer:
         partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
         pause_s = _MOMENT_S
-        if partition.is_patient:
+        partition.moments += 1
+        if partition.is_patient or partition.moments > _MOST_MOMENTS:
             self._park(partition)
             pause_s = partition.backoff.next_pause_s()
         partition.is_draining = partition.is_patient = partition.is_known = False
