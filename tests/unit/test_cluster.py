@@ -34,7 +34,6 @@ def reading(brokers: ScriptedCluster) -> Iterator[Fetching]:
     """Reads all partitions, from both brokers."""
     with Fetching(brokers) as fetching:
         for tp in (T0, T1, GONE):
-            brokers.logs[tp.topic, tp.partition]
             fetching.fetcher.add(tp, 0)
         fetching.until(lambda: all(not p.needs_ends for p in fetching.fetcher.partitions.values()))
         fetching.until(lambda: fetching.requests(1) and fetching.requests(2))
