@@ -25,6 +25,8 @@ from kafka.protocol.admin import (
     CreateTopicsResponse,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
 )
 from kafka.protocol.consumer import (
     FetchRequest,
@@ -71,6 +73,7 @@ APIS: dict[Any, tuple[Any, int, int]] = {
     AddPartitionsToTxnRequest: (AddPartitionsToTxnResponse, 0, 3),
     EndTxnRequest: (EndTxnResponse, 0, 5),
     DescribeTransactionsRequest: (DescribeTransactionsResponse, 0, 0),
+    ListTransactionsRequest: (ListTransactionsResponse, 0, 0),
     CreateTopicsRequest: (CreateTopicsResponse, 2, 5),
     **GROUP_APIS,
 }
@@ -122,6 +125,7 @@ class ScriptedCluster:
         self.coordinator = 1
         self.epoch = 0
         self.transaction_timeout_ms = 0
+        self.transactional_ids: list[str] = []
         self.seen: list[Seen] = []
         self.sessions = FetchSessions(self)
         self.group = ScriptedGroup()
@@ -213,6 +217,10 @@ class _Broker:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close every connection, as brokers do with idle ones."""
         for sock in self._sockets:
             _hang_up(sock)
 
@@ -422,6 +430,19 @@ def _describe_transactions(cluster: ScriptedCluster, seen: Seen, code: int | Non
     )
 
 
+def _list_transactions(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
+    """Only the coordinator knows ids, and one that is not ready tells none."""
+    ids = cluster.transactional_ids if seen.node_id == cluster.coordinator and not code else []
+    state_class = ListTransactionsResponse.TransactionState
+    return ListTransactionsResponse(
+        error_code=code or 0,
+        unknown_state_filters=[],
+        transaction_states=[
+            state_class(transactional_id=name, producer_id=1000, transaction_state="Ongoing") for name in ids
+        ],
+    )
+
+
 def _create_topics(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
     if not code:
         for topic in seen.request.topics:
@@ -449,6 +470,7 @@ _ANSWERS: dict[Any, Callable[[ScriptedCluster, Seen, int | None], Any]] = {
     AddPartitionsToTxnRequest: _add_partitions,
     EndTxnRequest: _end_txn,
     DescribeTransactionsRequest: _describe_transactions,
+    ListTransactionsRequest: _list_transactions,
     CreateTopicsRequest: _create_topics,
     **dict.fromkeys(GROUP_APIS, _of_the_group),
 }

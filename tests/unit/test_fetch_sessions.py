@@ -238,6 +238,19 @@ def test_an_answer_for_a_partition_taken_away_meanwhile_is_dropped(brokers: Scri
         assert ours.taken == [(tp(1), 0, 2)]
 
 
+def test_a_lost_answer_is_asked_for_in_half_the_size_until_one_has_come(
+    brokers: ScriptedCluster, ours: Fetching
+) -> None:
+    before = len(ours.requests())
+    brokers.script(FetchRequest, LOST_BEFORE, LOST_BEFORE, LOST_BEFORE)
+    ours.until_asked(before + 9)
+    full, whole = ours.requests()[0].max_bytes, ours.requests()[0].topics[0].partitions[0].partition_max_bytes
+    since = [request for request in ours.requests() if request.max_bytes < full]
+    assert [request.max_bytes for request in since] == [full // 2, full // 4, full // 8, full // 4, full // 2]
+    assert since[2].topics[0].partitions[0].partition_max_bytes == whole // 8
+    assert ours.requests()[-1].max_bytes == full
+
+
 def test_a_position_moved_under_an_answer_is_not_overwritten(brokers: ScriptedCluster) -> None:
     with Fetching(brokers) as ours:
         ours.put(0, batches=5)

@@ -15,7 +15,7 @@ from tests.producing import TP, Producing, batch_of
 from tests.scripted_broker import LOST_AFTER, LOST_BEFORE, AppendedBut, ScriptedCluster, Seen
 
 NOT_LEADER, TIMED_OUT, TOO_LARGE, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 6, 7, 10, 19, 20
-OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH, UNKNOWN_PRODUCER = 45, 46, 47, 59
+OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH, CONCURRENT, UNKNOWN_PRODUCER = 45, 46, 47, 51, 59
 
 
 @pytest.fixture
@@ -252,6 +252,25 @@ def test_a_partition_without_a_leader_is_wanted_again_when_it_has_one(
     ours.until(lambda: ours.producer.partitions[TP].trouble is None)
     ours.send(1)
     ours.until_acked(1)
+
+
+def test_markers_that_are_not_written_for_long_are_asked_about_less_and_less_often(
+    brokers: ScriptedCluster, ours: Producing
+) -> None:
+    """For a moment that is the rule at each transaction's begin; a partition without a leader can make it hours."""
+    pauses: list[int] = []
+
+    def unfinished(seen: Seen) -> object:
+        pauses.append(ours.producer.partitions[TP].backoff.failures)
+        return brokers.ordinary(seen, CONCURRENT)
+
+    brokers.script(ProduceRequest, *[unfinished] * 23, None, unfinished)
+    ours.send(1)
+    ours.until_acked(1)
+    ours.send(2)
+    ours.until_acked(1, 2)
+    assert pauses == [0] * 21 + [1, 2] + [0]
+    assert ours.in_log() == [0, 2]
 
 
 # --- too large, throttled, held ---------------------------------------------------------------------------------------

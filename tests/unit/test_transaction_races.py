@@ -127,6 +127,25 @@ def test_markers_still_being_written_are_waited_for_at_the_same_coordinator(
 
 
 @pytest.mark.parametrize("request_class", [InitProducerIdRequest, AddPartitionsToTxnRequest, EndTxnRequest])
+def test_markers_that_are_not_written_for_long_are_asked_about_less_and_less_often(
+    opened: Opened, request_class: type
+) -> None:
+    ours = opened(0)
+    pauses: list[int] = []
+
+    def unfinished(seen: Seen) -> object:
+        pauses.append(ours.session._backoff.failures)
+        return ours.brokers.ordinary(seen, CONCURRENT)
+
+    ours.brokers.script(request_class, *[unfinished] * 23)
+    ours.send(1)
+    ours.until_acked(1)
+    end(ours)
+    assert pauses == [0] * 21 + [1, 2]
+    assert len(ours.brokers.requests(FindCoordinatorRequest)) == 1
+
+
+@pytest.mark.parametrize("request_class", [InitProducerIdRequest, AddPartitionsToTxnRequest, EndTxnRequest])
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, LOADING])
 def test_a_coordinator_that_moved_is_looked_for_again(opened: Opened, request_class: type, code: int) -> None:
     ours = opened(0)

@@ -6,11 +6,18 @@ on its lane, which keeps its order. Metadata is asked for at the start, when a b
 every `_MAX_AGE_S`; `version` counts the answers. Connections are made on first use and again, with back-off, after they
 are lost. Nothing here blocks. `refusal` says that a broker does not know us, or we not it: what we log in with may be
 out of date, which only whoever gave it can mend.
+
+Invariants:
+A. `trouble` is told only while somebody waits for a connection or an answer: a broker may close a connection that
+   nobody uses, or leave the cluster.
+B. A topic is asked for as long as somebody watches it and no longer: one that is deleted never has all its leaders, and
+   would be asked for again and again.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
 
 _MAX_AGE_S = 60.0
 _OUTDATED_PATIENCE_S = 30.0
+_STILL_WANTED_S = 10.0  # behind the time of its next try; the longest pause of whoever wants a connection is shorter
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
 _RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
 
@@ -45,6 +53,10 @@ class Link:
     is_connecting: bool = False
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=Backoff)
+
+    def is_missed(self, now: float) -> bool:
+        """Whether it is not there and somebody wants it: nobody has let the time for its next try pass unused."""
+        return self.connection is None and (self.is_connecting or now < self.retry_at + _STILL_WANTED_S)
 
 
 @dataclass(slots=True)
@@ -83,7 +95,8 @@ class Cluster:
         self._security = security
         self._network = network
         self._request_timeout_s = request_timeout_s
-        self._topics: set[str] = set()
+        self._watchers: Counter[str] = Counter()  # of each topic
+        self._unwatched: set[str] = set()
         self._nodes: dict[int, Node] = {-1 - i: Node(address) for i, address in enumerate(bootstrap)}
         self._metadata_wanted = True
         self._metadata_in_flight = False
@@ -104,11 +117,24 @@ class Cluster:
     def _is_connecting(self) -> bool:
         return any(link.is_connecting for node in self._nodes.values() for link in node.lanes.values())
 
+    def _misses_a_link(self, now: float) -> bool:
+        return any(link.is_missed(now) for node in self._nodes.values() for link in node.lanes.values())
+
     def watch(self, topics: Iterable[str]) -> None:
-        """Follow these topics' leaders too."""
-        if not self._topics.issuperset(topics):
-            self._topics.update(topics)
-            self.want_metadata()
+        """Follow these topics' leaders too, until as many calls of `unwatch`."""
+        for topic in topics:
+            if not self._watchers[topic]:
+                self._unwatched.discard(topic)
+                self.want_metadata()
+            self._watchers[topic] += 1
+
+    def unwatch(self, topic: str) -> None:
+        """One who watched a topic does so no more; after the last it is not asked for again."""
+        self._watchers[topic] -= 1
+        if self._watchers[topic] <= 0:
+            del self._watchers[topic]
+            self._unwatched.add(topic)
+            self.topic_ids.pop(topic, None)  # watched again it may be another topic of that name
 
     def want_metadata(self) -> None:
         """Ask for metadata as soon as allowed."""
@@ -158,9 +184,11 @@ class Cluster:
             self.trouble = self.refusal = None
 
         def lost(why: HeliographError | str) -> None:
+            is_unused = link.connection is not None and not link.connection.is_awaited and isinstance(why, str)
             link.connection, link.is_connecting = None, False
             link.retry_at = time.monotonic() + link.backoff.next_pause_s()
-            self.trouble = f"cluster '{self.alias}': {why}"
+            if not is_unused:
+                self.trouble = f"cluster '{self.alias}': {why}"
             if isinstance(why, AuthenticationError):
                 self.refusal = AuthenticationError(f"The cluster '{self.alias}' cannot be used: {why}")
             self.want_metadata()
@@ -174,6 +202,8 @@ class Cluster:
 
     def maintain(self, now: float) -> None:
         """Ask for metadata where it is wanted or old."""
+        if self.trouble is not None and not self._misses_a_link(now):
+            self.trouble = None
         is_old = now - self._metadata_at > _MAX_AGE_S
         if self._metadata_in_flight or now < self._next_metadata_at or not (self._metadata_wanted or is_old):
             return
@@ -181,7 +211,7 @@ class Cluster:
         if connection is None:
             return
         version = connection.version_of(MetadataRequest, _NEWEST_METADATA, _OLDEST_METADATA)
-        topics = [MetadataRequest.MetadataRequestTopic(name=name, version=version) for name in sorted(self._topics)]
+        topics = [MetadataRequest.MetadataRequestTopic(name=name, version=version) for name in sorted(self._watchers)]
         request = MetadataRequest(version=version, topics=topics, allow_auto_topic_creation=False)
         self._metadata_in_flight, self._metadata_wanted = True, False
         self._next_metadata_at = now + self._metadata_backoff.next_pause_s()
@@ -200,30 +230,41 @@ class Cluster:
         self._metadata_at = time.monotonic()
         self.version += 1
         self._learn_brokers({broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers})
-        complete = True
-        self.hidden = {topic.name for topic in answer.topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
-        for topic in answer.topics:
-            if topic.error_code or not topic.partitions:
-                complete = False
-            is_known = topic.name in self.topic_ids and self.topic_ids[topic.name] == getattr(topic, "topic_id", None)
-            for partition in topic.partitions:
-                tp = TopicPartition(topic.name, partition.partition_index)
-                if is_known and has_epochs and self._is_outdated(tp, partition.leader_epoch):
-                    complete = False
-                elif partition.leader_id < 0:
-                    complete = False
-                    self.leaders.pop(tp, None)
-                else:
-                    self.leaders[tp] = partition.leader_id
-                    if has_epochs:
-                        self.leader_epochs[tp] = partition.leader_epoch
-                    else:
-                        self.leader_epochs.pop(tp, None)
-            self._learn_id(topic)
-        if complete:
+        self._forget_unwatched()
+        topics = [topic for topic in answer.topics if topic.name in self._watchers]
+        self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
+        are_complete = [self._learn_topic(topic, has_epochs=has_epochs) for topic in topics]
+        if all(are_complete):
             self._metadata_backoff.reset()
         else:
             self.want_metadata()
+
+    def _forget_unwatched(self) -> None:
+        if self._unwatched:
+            for known in (self.leaders, self.leader_epochs, self._outdated_since):
+                for tp in [tp for tp in known if tp.topic in self._unwatched]:
+                    del known[tp]
+            self._unwatched.clear()
+
+    def _learn_topic(self, topic: Any, *, has_epochs: bool) -> bool:
+        """Whether it has all its leaders."""
+        complete = not topic.error_code and bool(topic.partitions)
+        is_known = topic.name in self.topic_ids and self.topic_ids[topic.name] == getattr(topic, "topic_id", None)
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            if is_known and has_epochs and self._is_outdated(tp, partition.leader_epoch):
+                complete = False
+            elif partition.leader_id < 0:
+                complete = False
+                self.leaders.pop(tp, None)
+            else:
+                self.leaders[tp] = partition.leader_id
+                if has_epochs:
+                    self.leader_epochs[tp] = partition.leader_epoch
+                else:
+                    self.leader_epochs.pop(tp, None)
+        self._learn_id(topic)
+        return complete
 
     def _is_outdated(self, tp: TopicPartition, leader_epoch: int) -> bool:
         """Whether a broker has not heard yet who leads; one that insists tells of a log restored from an old copy."""

@@ -14,6 +14,7 @@ Invariant: after `ConnectionLost` every pending request has been handed back thr
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
 import struct
@@ -50,6 +51,7 @@ _CORRELATION = struct.Struct(">i")
 _MAX_IOVECS = 512
 _SMALLEST_BYTES = 5  # of an answer: a correlation id and anything
 _TLS_RECORD_BYTES = 16 << 10
+_LEAST_MOVED_BYTES, _STILL_S = 16 << 10, 10.0  # less in so long a time is no progress
 
 
 class ConnectionLost(Exception):  # noqa: N818  (an event of the loop, not an error for people)
@@ -97,6 +99,9 @@ class Connection:
         self._filled = 0
         self._body: Buffer | None = None
         self._body_size = 0
+        self._moved_bytes = 0
+        self._noted_bytes = 0
+        self._moved_at = -math.inf
 
     def version_of(self, request_class: Any, newest: int, oldest: int = 0) -> int:
         """The newest version of an API that both sides know."""
@@ -155,6 +160,21 @@ class Connection:
         )
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return bool(self.pending or self._held)
+
+    def is_moving(self, now: float) -> bool:
+        """Whether bytes go on coming or leaving, though an answer is late; to be asked about once a second.
+
+        On a long and narrow line a large answer takes longer than any deadline; asked for again it would take as long.
+        Who sends a byte now and then does not count, so an answer comes to its end.
+        """
+        if self._moved_bytes - self._noted_bytes >= _LEAST_MOVED_BYTES:
+            self._noted_bytes, self._moved_at = self._moved_bytes, now
+        return now - self._moved_at < _STILL_S
+
+    @property
     def wants_write(self) -> bool:
         """Whether bytes wait to be sent."""
         return bool(self._outbox)
@@ -195,6 +215,7 @@ class Connection:
         self._outbox.appendleft(memoryview(joined))
 
     def _drop_sent(self, sent: int) -> None:
+        self._moved_bytes += sent
         while sent:
             first = self._outbox[0]
             if len(first) > sent:
@@ -227,6 +248,7 @@ class Connection:
             if received == 0:
                 raise ConnectionLost("the broker closed the connection")
             self._filled += received
+            self._moved_bytes += received
         return True
 
     def _begin_body(self, pool: BufferPool) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
 
 _MOST_EPOCH = 2**31 - 1
+_MOST_HALVINGS = 6
 FINAL_EPOCH, FIRST_EPOCH = -1, 0
 
 
@@ -53,6 +54,16 @@ class FetchLane:
     session_epoch: int = FIRST_EPOCH
     is_busy: bool = False
     not_before: float = 0.0
+    halvings: int = 0  # of what is asked for at once, one for each answer that was lost
+
+    def halved(self, size_bytes: int) -> int:
+        """A size, smaller after answers were lost: what does not come through a bad line is not asked for as it was."""
+        return max(1, size_bytes >> self.halvings)
+
+    def lost(self) -> None:
+        """An answer was lost."""
+        self.halvings = min(self.halvings + 1, _MOST_HALVINGS)
+        self.reset()
 
     def add(self, partition: FetchPartition) -> None:
         """Read a partition here from now on."""
@@ -113,6 +124,7 @@ class FetchLane:
 
     def answered(self, session_id: int) -> None:
         """The broker keeps a session, goes on with it, or (0) keeps none."""
+        self.halvings = max(0, self.halvings - 1)
         self.session_id = session_id
         if session_id == 0:
             self.session_epoch = FIRST_EPOCH

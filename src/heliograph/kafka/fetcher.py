@@ -133,10 +133,11 @@ class Fetcher:
         epochs: EpochHistory | None = None,
     ) -> None:
         """Begin to read a partition, at a position or where `decide_position` says, behind records of these epochs."""
+        if tp not in self.partitions:
+            self._cluster.watch([tp.topic])
         number = len(self.partitions) % self._lane_count
         self.partitions[tp] = FetchPartition(tp, position, number, topic_id, epochs=epochs or EpochHistory())
         self._homeless[tp] = None
-        self._cluster.watch([tp.topic])
 
     def remove(self, tp: TopicPartition) -> None:
         """Read a partition no more; an answer under way is dropped when it comes."""
@@ -148,6 +149,7 @@ class Fetcher:
         self._ends.forget(tp)
         if partition is not None:
             self._continuity.believe(partition)
+            self._cluster.unwatch(tp.topic)
 
     @property
     def has_retries(self) -> bool:
@@ -186,11 +188,13 @@ class Fetcher:
             growth = self._growth(connection)
             self.growth = max(self.growth, growth)
             most_bytes = max(self._limits.max_bytes, min(self._limits.max_bytes * growth, self._limits.grows_to_bytes))
+            most_bytes = lane.halved(most_bytes)
             room = min(most_bytes, room_bytes())
             if room * _LEAST_WORTH_ASKING >= most_bytes:
                 request = lane.next_request(now, wants)
                 if request is not None:
-                    self._fetch(lane, connection, request, room, self._limits.partition_max_bytes * growth)
+                    partition_max_bytes = lane.halved(self._limits.partition_max_bytes * growth)
+                    self._fetch(lane, connection, request, room, partition_max_bytes)
 
     def _growth(self, connection: Connection) -> int:
         if not self._limits.grows_to_bytes:
@@ -349,7 +353,7 @@ class Fetcher:
             self._listener.on_records(partition, data, buffer)
 
     def _lost_lane(self, lane: FetchLane, why: str) -> None:
-        lane.reset()
+        lane.lost()
         self._leave_replicas(lane)
         self.retry(list(lane.members), why)
 

@@ -137,14 +137,14 @@ class Network:
                 self._selector.modify(connection.sock, _READ, connection)
 
     def drop(self, connection: Connection, why: HeliographError | str) -> None:
-        """Close a connection and tell its owner and everyone who waits for an answer."""
+        """Close a connection and tell its owner, then everyone who waits for an answer."""
         on_lost = self._lost_callbacks.pop(connection, None)
         if on_lost is None:
             return
         self._writing.discard(connection)
         self._selector.unregister(connection.sock)
+        on_lost(why)  # first: it sees whether somebody waits, and nobody who tries again is given the lost connection
         connection.abandon(str(why))
-        on_lost(why)
 
     def maintain(self, now: float | None = None) -> None:
         """What is due from time to time; to be called about once a second."""
@@ -153,9 +153,10 @@ class Network:
         self._renew_sessions(moment)
 
     def _drop_overdue(self, moment: float) -> None:
-        """Drop connections whose oldest request is past its deadline: a stopped broker answers nothing, ever."""
+        """Drop connections whose oldest request is past its deadline and that stand still: a stopped broker's."""
         for connection in list(self._lost_callbacks):
-            if connection.pending and connection.pending[0].deadline < moment:
+            is_moving = connection.is_moving(moment)
+            if connection.pending and connection.pending[0].deadline < moment and not is_moving:
                 self.drop(connection, f"{connection.address} did not answer in time")
 
     def _renew_sessions(self, moment: float) -> None:

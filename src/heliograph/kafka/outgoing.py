@@ -54,6 +54,8 @@ class TargetPartition:
     is_draining: bool = False
     is_patient: bool = False  # the next try comes after a back-off, not in a moment
     is_failed: bool = False
+    is_followed: bool = False
+    moments: int = 0  # tries in a row that came a moment after the one before
     too_large: Outgoing | None = None
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))

@@ -26,6 +26,7 @@ from heliograph.kafka.answers import decode_answer
 from heliograph.kafka.connection import Pending
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
 from heliograph.kafka.outgoing import Outgoing, TargetPartition
+from heliograph.kafka.target_leaders import TargetLeaders
 from heliograph.model import TopicPartition
 from heliograph.wire import produce_request
 from heliograph.wire.batch import TRANSACTIONAL, compression_of, next_sequence, restamp
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _OK, _DUPLICATE_SEQUENCE_NUMBER = 0, 46
 _TOPIC_AUTHORIZATION_FAILED = 29
 _NEWEST_WITH_FIRST_PROTOCOL = 11
-_MOMENT_S = 0.005
+_MOMENT_S, _MOST_MOMENTS = 0.005, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ class BatchProducer:
         self._requests_by_lane: dict[tuple[int, int], int] = {}
         self._throttled_until: dict[tuple[int, int], float] = {}
         self._ready: dict[TopicPartition, None] = {}
-        self._leaderless: dict[TopicPartition, None] = {}
+        self._leaders = TargetLeaders(cluster, self._park)
+        self._parking: TopicPartition | None = None
         self._is_held = False
 
     @property
@@ -113,7 +115,7 @@ class BatchProducer:
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try, for a leader, or for the coordinator."""
-        if self._throttled_until or self._leaderless or self._session.is_busy:
+        if self._throttled_until or self._leaders.are_missing or self._session.is_busy:
             return True
         return any(not p.in_flight or p.is_draining for tp in self._ready if (p := self.partitions[tp]))
 
@@ -134,7 +136,7 @@ class BatchProducer:
         partition = self.partitions.get(tp)
         if partition is None:
             partition = self.partitions[tp] = TargetPartition(tp, lane=len(self.partitions) % self._limits.lanes)
-            self._cluster.watch([tp.topic])
+        self._leaders.follow(partition)
         return partition
 
     def enqueue(self, partition: TargetPartition, outgoing: Outgoing) -> None:
@@ -148,7 +150,7 @@ class BatchProducer:
         self._session.pump(now)
         if self._throttled_until:
             self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
-        self._find_leaders()
+        self._leaders.pump()
         if not self._ready or not self._session.is_ready or self._is_full():
             return
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
@@ -159,10 +161,10 @@ class BatchProducer:
                 continue
             node_id = leaders.get(tp)
             if node_id is None:
-                self._leaderless[tp] = None
+                self._leaders.miss(partition)
             elif not partition.in_flight or (partition.is_known and partition.node_id == node_id):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
-        self._find_leaders()
+        self._leaders.pump()
         self._session.pump(now)  # partitions just found not to be in the transaction are added at once
         for lane, partitions in by_lane.items():
             connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
@@ -173,22 +175,6 @@ class BatchProducer:
         """Whether every lane in use has all its requests under way; a thousand partitions are then not looked at."""
         most = self._limits.max_in_flight
         return bool(self._requests_by_lane) and all(count >= most for count in self._requests_by_lane.values())
-
-    def _find_leaders(self) -> None:
-        """Wait for the leaders that are missing; what was not sent is read again when they are there."""
-        for tp in list(self._leaderless):
-            partition = self.partitions[tp]
-            if tp in self._cluster.leaders:
-                del self._leaderless[tp]
-                partition.trouble = None
-            else:
-                self._cluster.want_metadata()
-                partition.trouble = (
-                    f"the target does not show us {tp.topic}; the principal needs WRITE on the topic"
-                    if tp.topic in self._cluster.hidden
-                    else "the target has no leader for it"
-                )
-                self._park(partition)
 
     def _may_leave(self, partition: TargetPartition) -> bool:
         head = partition.queue[0]
@@ -333,6 +319,8 @@ class BatchProducer:
             self._bury(partition)
             return
         partition.awaited -= 1
+        if partition.trouble is None:
+            partition.moments = 0
         partition.trouble = why
         if verdict is Verdict.FAIL_TASK:
             self._session.doom(f"the target refused our producer for {partition.tp}: {why}")
@@ -354,6 +342,7 @@ class BatchProducer:
     def _give_up(self, partition: TargetPartition, outgoing: Outgoing, sentence: str) -> None:
         """Forget a partition's batches; those under way keep their memory until their answers have come."""
         self._ready.pop(partition.tp, None)
+        self._leaders.leave(partition)
         while partition.queue:
             self._forget(partition, partition.queue.pop())
         partition.is_failed = True
@@ -380,7 +369,8 @@ class BatchProducer:
         partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
         pause_s = _MOMENT_S
-        if partition.is_patient:
+        partition.moments += 1
+        if partition.is_patient or partition.moments > _MOST_MOMENTS:
             self._park(partition)
             pause_s = partition.backoff.next_pause_s()
         partition.is_draining = partition.is_patient = partition.is_known = False
@@ -415,7 +405,9 @@ class BatchProducer:
 
     def _park(self, partition: TargetPartition) -> None:
         """Free the shared memory of a partition that cannot go on: what was not sent is read again, the rest copied."""
+        self._parking = partition.tp
         self._listener.on_stuck(partition.tp)
+        self._parking = None
         for outgoing in partition.queue:
             if outgoing.buffer is not None and not outgoing.buffer.is_parked:
                 parked = self._pool.park(outgoing.view)
@@ -426,7 +418,8 @@ class BatchProducer:
     def discard(self, tp: TopicPartition) -> Outgoing | None:
         """Forget what was not sent yet of a partition, and return the oldest of it.
 
-        What a broker may have seen is still seen through.
+        What a broker may have seen is still seen through. Unless `on_stuck` calls it, nothing more is to come for the
+        partition.
         """
         partition = self.partitions[tp]
         oldest = None
@@ -435,4 +428,6 @@ class BatchProducer:
             self._forget(partition, oldest)
         if not partition.queue:
             self._ready.pop(tp, None)
+        if self._parking != tp:
+            self._leaders.leave(partition)
         return oldest

@@ -53,7 +53,7 @@ _PRODUCER_FENCED, _INVALID_PRODUCER_EPOCH = 90, 47
 _CONCURRENT_TRANSACTIONS = 51
 _OPERATION_NOT_ATTEMPTED = 55
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED = 53, 31
-_CONCURRENT_PAUSE_S = 0.01
+_MOMENT_S, _MOST_MOMENTS = 0.01, 20
 _PROBE_TIMEOUT_S = 10.0
 _PROBE_PAUSE_S = 0.2
 _RIVALS_TIME_S = 6.0
@@ -90,6 +90,7 @@ class ProducerSession:
         self._is_asking = False
         self._retry_at = 0.0
         self._backoff = Backoff(first_s=0.05, most_s=2.0)
+        self._moments = 0
         self._added: set[TopicPartition] = set()
         self._to_add: set[TopicPartition] = set()
         self._on_ended: Callable[[], None] | None = None
@@ -173,11 +174,19 @@ class ProducerSession:
         self.trouble = why
         self._retry_at = time.monotonic() + self._backoff.next_pause_s()
 
+    def _in_a_moment(self, why: str) -> None:
+        """The last transaction's markers are still being written: for a moment, or until a partition has a leader."""
+        self._moments += 1
+        if self._moments > _MOST_MOMENTS:
+            self._again(why)
+        else:
+            self.trouble = why
+            self._retry_at = time.monotonic() + _MOMENT_S
+
     def _refused(self, code: int, doing: str) -> None:
         """Try again, or give up with a sentence."""
-        if code == _CONCURRENT_TRANSACTIONS:  # the last transaction's markers are still being written
-            self._retry_at = time.monotonic() + _CONCURRENT_PAUSE_S
-            self.trouble = f"{doing}: {describe(code)}"
+        if code == _CONCURRENT_TRANSACTIONS:
+            self._in_a_moment(f"{doing}: {describe(code)}")
             return
         if code in (_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED):
             needs = (
@@ -197,6 +206,7 @@ class ProducerSession:
 
     def _succeeded(self) -> None:
         self._backoff.reset()
+        self._moments = 0
         self.trouble = None
 
     def _find_coordinator(self) -> None:

@@ -1,0 +1,75 @@
+"""Which target partitions wait for a leader, and which are followed at all.
+
+A partition that waits has trouble, which holds its reading back, until metadata names a leader. One that was given up,
+or taken from its task, is left once nothing of it is queued or under way: its topic may be deleted, and waiting for it
+would keep the loop awake for ever and metadata incomplete.
+
+Invariant: a partition with a batch that a broker may have seen is followed, and so is each that may get batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.kafka.cluster import Cluster
+    from heliograph.kafka.outgoing import TargetPartition
+    from heliograph.model import TopicPartition
+
+
+class TargetLeaders:
+    """The leaders of one producer's partitions; `park` is told of each partition that has none."""
+
+    def __init__(self, cluster: Cluster, park: Callable[[TargetPartition], None]) -> None:
+        self._cluster = cluster
+        self._park = park
+        self._waiting: dict[TopicPartition, TargetPartition] = {}
+        self._leaving: dict[TopicPartition, TargetPartition] = {}
+
+    @property
+    def are_missing(self) -> bool:
+        """Whether a partition waits for its leader."""
+        return bool(self._waiting)
+
+    def follow(self, partition: TargetPartition) -> None:
+        """A partition may get batches."""
+        self._leaving.pop(partition.tp, None)
+        if not partition.is_followed:
+            partition.is_followed = True
+            self._cluster.watch([partition.tp.topic])
+
+    def miss(self, partition: TargetPartition) -> None:
+        """A partition has no leader."""
+        self._waiting[partition.tp] = partition
+
+    def leave(self, partition: TargetPartition) -> None:
+        """A partition gets no batches any more; those it has are seen through."""
+        if partition.is_followed:
+            self._leaving[partition.tp] = partition
+
+    def pump(self) -> None:
+        """Wait for the leaders that are missing; what was not sent is read again when they are there."""
+        if self._leaving:
+            self._leave_idle()
+        for tp, partition in list(self._waiting.items()):
+            if tp in self._cluster.leaders:
+                del self._waiting[tp]
+                partition.trouble = None
+            else:
+                self._cluster.want_metadata()
+                partition.trouble = (
+                    f"the target does not show us {tp.topic}; the principal needs WRITE on the topic"
+                    if tp.topic in self._cluster.hidden
+                    else "the target has no leader for it"
+                )
+                self._park(partition)
+
+    def _leave_idle(self) -> None:
+        for tp, partition in list(self._leaving.items()):
+            if partition.is_idle:
+                del self._leaving[tp]
+                self._waiting.pop(tp, None)
+                partition.is_followed = False
+                self._cluster.unwatch(tp.topic)
