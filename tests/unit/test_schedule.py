@@ -5,7 +5,7 @@ from __future__ import annotations
 from heliograph.model import Flow
 from heliograph.worker.schedule import Schedule
 from heliograph.worker.status import FlowStatus
-from heliograph.worker.troubles import by_reason
+from heliograph.worker.troubles import Change, by_reason
 
 
 class Clock:
@@ -58,12 +58,12 @@ def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
 
 def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
     status = FlowStatus(Flow("A", "B"))
-    assert status.note_control("ACLs", ["no DESCRIBE"])
-    assert not status.note_control("configs", [])
-    assert not status.note_control("ACLs", ["no DESCRIBE"]), "the same again is no news"
-    assert status.note_control("configs", ["no ALTER_CONFIGS"])
+    assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NEWS
+    assert status.note_control("configs", []) is Change.NONE
+    assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no news"
+    assert status.note_control("configs", ["no ALTER_CONFIGS"]) is Change.NEWS
     assert status.trouble == "no DESCRIBE; no ALTER_CONFIGS"
-    assert not status.note_control("ACLs", [])
+    assert status.note_control("ACLs", []) is Change.OVER
     assert status.trouble == "no ALTER_CONFIGS"
     assert status.control_troubles == {"configs": ("no ALTER_CONFIGS",)}
 

@@ -106,6 +106,26 @@ def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause
     assert flow.status.trouble is None
 
 
+def test_a_troubled_step_comes_again_as_soon_as_the_tasks_go_on(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    flow = Flow(A0)
+    flow._steps.repeat("topics", lambda: (), 600)
+    flow._steps.tell("topics", ["a:1 cannot be reached."])
+    spec = flow.engine.started[0].spec
+    for _second in range(7):
+        flow._on_report(spec, TaskReport([], trouble=["cluster 'A': a:1 cannot be reached"]))
+        clock.now += 1
+    flow._on_report(spec, TaskReport([]))
+    flow._wait_and_serve()
+    assert flow.status.trouble is None
+    assert caplog.messages == [
+        "A->B: a:1 cannot be reached (will be tried again)",
+        "A->B-0: cluster 'A': a:1 cannot be reached (it goes on trying)",
+        "A->B-0: it goes on as before.",
+        "A->B: topics: it goes on as before.",
+    ]
+
+
 def test_a_task_without_a_slot_is_told_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
     clock.now += 59

@@ -24,6 +24,13 @@ def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
     assert status.trouble is None
 
 
+def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    rows = [PartitionReport("t", p, trouble="FENCED_LEADER_EPOCH") for p in range(2)]
+    status.take("A->B-0", TaskReport(rows, trouble=["cluster 'A': a:9092 cannot be reached: Connection refused"]))
+    assert status.trouble == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
+
+
 def test_many_troubles_are_cut_short() -> None:
     status = FlowStatus(Flow("A", "B"))
     status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="x") for p in range(9)]))

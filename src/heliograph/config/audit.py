@@ -30,7 +30,7 @@ _OPEN_PREFIXES = (
     "config.storage.",
     "status.storage.",
 )
-_CLASS_KEYS = (
+CLASS_KEYS = (
     "replication.policy.class",
     "topic.filter.class",
     "group.filter.class",
@@ -78,7 +78,7 @@ def _may_be_a_classes_own(written: WrittenName, raw: Mapping[str, str]) -> bool:
     """A policy or filter of the user's may read keys of its own behind a flow; only what looks like a typo is told."""
     if written.flow is None or written.role or written.key in TABLE or _near(written.key, Scope.CONNECTOR):
         return False
-    return any(name.endswith(_CLASS_KEYS) and ":" in value for name, value in raw.items())
+    return any(name.endswith(CLASS_KEYS) and ":" in value for name, value in raw.items())
 
 
 def _warning(written: WrittenName, raw: Mapping[str, str], example: Flow) -> str | None:

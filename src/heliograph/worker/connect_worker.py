@@ -41,6 +41,7 @@ class ConnectWorker:
     def __init__(self, config: WorkerConfig, engine: SparkEngine, url: str, log_levels: LogLevels) -> None:
         self._config = config
         self._settings = config.settings
+        self._is_stopping = False
         self._admins = [self._admin(self._settings[keys.ADMIN_TIMEOUT_MS] / 1000) for _store in range(2)]
         topics = (self._settings[store_keys.CONFIG_STORAGE_TOPIC], self._settings[store_keys.STATUS_STORAGE_TOPIC])
         self._membership = Membership(self._admin, self._group_settings(), url, self._on_standing)
@@ -65,6 +66,7 @@ class ConnectWorker:
 
     def stop(self) -> None:
         """End what runs, then leave the group: whoever leads next begins behind what we have committed."""
+        self._is_stopping = True
         self._reconciler.stop()
         self._membership.stop()
         self._configs.close()
@@ -74,8 +76,12 @@ class ConnectWorker:
     def _on_standing(self, standing: Standing) -> None:
         if standing.is_leader:
             log.info("This worker leads its group (generation %d)", standing.generation)
-        else:
-            log.info("The leading worker is %s", standing.leader_url or "not known yet")
+        elif standing.leader_url is not None:
+            log.info("The leading worker is %s", standing.leader_url)
+        elif not self._is_stopping:
+            servers = ", ".join(str(address) for address in self._bootstrap())
+            why = self._membership.trouble or f"the worker's cluster at {servers} does not answer."
+            log.warning("No leader of the workers' group is known, and no connector runs here until one is: %s", why)
         self._reconciler.lead(standing.leads_since if standing.is_leader else None)
 
     def _fenced_writer(self) -> FencedWriter | None:

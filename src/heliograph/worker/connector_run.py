@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import keys
+from heliograph.config.connector_names import unknown_keys
 from heliograph.config.live_keys import is_live_change
 from heliograph.errors import FencedError
 from heliograph.worker.checkpoint_sync import CheckpointSync
@@ -20,6 +22,7 @@ from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.source_flow import SourceFlow
 from heliograph.worker.source_state import source_state
 from heliograph.worker.task_configs import task_configs
+from heliograph.worker.troubles import Change, ToldOnce, log_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from heliograph.worker.connect_types import State
 
 log = logging.getLogger(__name__)
+_warnings = ToldOnce(log)  # a connector may be started again many times
 
 _TOPICS_INTERVAL_S = 1.0
 
@@ -41,11 +45,19 @@ class RunState(NamedTuple):
     tasks: tuple[tuple[State, str | None], ...]
 
 
+def states_in_words(state: str, tasks: Iterable[str]) -> str:
+    """`RUNNING; tasks: 2 RUNNING, 1 FAILED`."""
+    counts = Counter(tasks)
+    listed = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+    return f"{state}; tasks: {listed}" if listed else state
+
+
 class ConnectorRun:
     """Starts, stops and describes what a connector does."""
 
     def __init__(self, config: ConnectorConfig, engine: SparkEngine) -> None:
         self.config = config
+        _warn_of_unknown_keys(config)
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._flow: SourceFlow | None = None
         self._work: CheckpointSync | HeartbeatSource | None = None
@@ -65,9 +77,7 @@ class ConnectorRun:
             self._loop = ControlLoop(config.name, self._work, self._note_troubles, most_s)
 
     def _note_troubles(self, step: str, troubles: tuple[str, ...]) -> None:
-        if troubles != self._troubles.get(step, ()):
-            for trouble in troubles:
-                log.warning("%s: %s (will be tried again)", step, trouble.rstrip("."))
+        log_change(log, Change.between(self._troubles.get(step, ()), troubles), step, troubles)
         self._troubles[step] = troubles
 
     def start(self) -> None:
@@ -88,6 +98,7 @@ class ConnectorRun:
             return False
         self._flow.adopt(config)
         self.config = config
+        _warn_of_unknown_keys(config)
         return True
 
     def is_over(self, timeout_s: float = 0.0) -> bool:
@@ -152,3 +163,8 @@ class ConnectorRun:
             return False
         self._flow.look_again()
         return True
+
+
+def _warn_of_unknown_keys(config: ConnectorConfig) -> None:
+    for words in unknown_keys(config.raw):
+        _warnings.tell(logging.WARNING, f"Connector {config.name}: {words}")

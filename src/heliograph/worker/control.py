@@ -10,6 +10,7 @@ from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.status import FlowStatus
+from heliograph.worker.troubles import log_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -70,10 +71,7 @@ class Control:
         status = self._statuses.setdefault(flow, FlowStatus(flow))
 
         def tell(step: str, troubles: tuple[str, ...]) -> None:
-            if status.note_control(step, troubles):
-                again = " (will be tried again)" if self.is_started else ""
-                for trouble in troubles:
-                    log.warning("%s: %s%s", step, trouble.rstrip("."), again)
+            log_change(log, status.note_control(step, troubles), step, troubles, is_last=not self.is_started)
 
         return tell
 

@@ -30,7 +30,7 @@ from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.errors import BrokerError, ClusterError, ConfigError, ConnectError, HeliographError
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
-from heliograph.worker.connector_run import ConnectorRun, RunState
+from heliograph.worker.connector_run import ConnectorRun, RunState, states_in_words
 from heliograph.worker.restarts import RestartLimits, Restarts
 from heliograph.worker.session_keys import SessionKeys
 
@@ -195,6 +195,8 @@ class Reconciler:
             self._wake.clear()
             try:
                 self._reconcile()
+                if self.trouble is not None:
+                    log.info("The worker's topics: it goes on as before.")
                 self.trouble = None
             except ConnectError as error:  # the lead was lost on the way; who has it tells what it was about
                 log.debug("The worker's topics: %s", error)
@@ -238,6 +240,7 @@ class Reconciler:
         self._publish_all(news, stored)
         for name in gone:
             self._statuses.delete_connector(name)
+            log.info("Connector %s is deleted.", name)
 
     def _publish_all(self, news: Mapping[str, _News], stored: Mapping[str, StoredConnector]) -> None:
         """Tell of each connector; one whose record is refused keeps no other from being told of."""
@@ -384,8 +387,13 @@ class Reconciler:
             for word, trace in ((state.state, state.trace), *state.tasks)
         )
         numbered = dict(enumerate(tasks))
-        if (self._statuses.connector(name), self._statuses.tasks(name)) != (own, numbered):
-            self._statuses.put_all(name, own, numbered)
+        before, tasks_before = self._statuses.connector(name), self._statuses.tasks(name)
+        if (before, tasks_before) == (own, numbered):
+            return
+        words = states_in_words(own.state, (task.state for task in tasks))
+        if before is None or words != states_in_words(before.state, (task.state for task in tasks_before.values())):
+            log.info("Connector %s: %s", name, words)
+        self._statuses.put_all(name, own, numbered)
 
     def _told(self, name: str) -> RunState:
         """What the status topic says of a connector."""

@@ -35,22 +35,22 @@ from heliograph.worker.flow_tasks import NO_SLOT, FlowTask, TaskState
 from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs_topic
 from heliograph.worker.restarts import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.worker.rules import topic_rules
-from heliograph.worker.schedule import Schedule
 from heliograph.worker.source_state import TASK_STEP, SourceStep
+from heliograph.worker.source_steps import SourceSteps
 from heliograph.worker.status import FlowStatus
 from heliograph.worker.task_slots import tasks_within
 from heliograph.worker.task_spec import partition_specs, task_spec
 from heliograph.worker.topic_sync import Replicated, TopicSync
+from heliograph.worker.troubles import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.engine.report import TaskReport
     from heliograph.engine.spec import PartitionSpec, TaskSpec
     from heliograph.model import Flow
-    from heliograph.worker.schedule import Step
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +80,8 @@ class SourceFlow:
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
+        self._steps = SourceSteps(self.status, once=once)
         self._configure(config)
-        self._schedule = Schedule()
         self._events: queue.SimpleQueue[TaskEnd | Callable[[], None] | None] = queue.SimpleQueue()
         self._tasks: list[FlowTask] = []
         self._replicated = Replicated((), {})
@@ -95,6 +95,7 @@ class SourceFlow:
         self._connector = config.source_connector(flow)
         self._settings = config.settings(flow)
         self._limits = RestartLimits.of(self._settings)
+        self._steps.try_again_s = self._limits.try_again_s
         self._consumer = config.client(flow.source, "consumer", flow)
         self._rules = topic_rules(config, flow)
         self._topics = TopicSync(self._settings, self._rules, self._source, self._target)
@@ -149,7 +150,7 @@ class SourceFlow:
 
     def look_again(self) -> None:
         """Do every step of the flow now: look for topics, compare configs and ACLs. Tasks go on."""
-        self._events.put(self._schedule.hasten_all)
+        self._events.put(self._steps.schedule.hasten_all)
 
     def adopt(self, config: MirrorConfig) -> None:
         """Go on with another configuration; it may differ only in what no running task depends on (`live_keys`)."""
@@ -160,9 +161,9 @@ class SourceFlow:
         self._configure(config)
         for task in self._tasks:
             task.limit(self._limits)
-        self._schedule.clear()
+        self._steps.schedule.clear()
         self._plan_repeated_steps()
-        self._try_control(SourceStep.TOPICS, self._refresh)
+        self._steps.attempt(SourceStep.TOPICS, self._refresh)
 
     def _restart_by_hand(self, number: int) -> None:
         for task in self._tasks[number : number + 1]:
@@ -210,7 +211,7 @@ class SourceFlow:
 
     def _tell_others(self, error: HeliographError, what: str) -> None:
         """Where other flows go on the log says why this one does not; else whoever started it does."""
-        if self.status.note_control(SourceStep.START, (str(error),)) and self._flow_count > 1:
+        if self.status.note_control(SourceStep.START, (str(error),)) is Change.NEWS and self._flow_count > 1:
             log.error("%s: %s: %s", self.flow, what, error)
 
     def _reach_clusters(self) -> None:
@@ -221,11 +222,11 @@ class SourceFlow:
         self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
         # Copying goes on without syncs; the tasks say what they cannot write.
         if self._settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            self._try_control(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
+            self._steps.attempt(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
         if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self._replicated = self._sync_topics()
-        self._tell_troubles(SourceStep.TOPICS, self._replicated.troubles)
+        self._steps.tell(SourceStep.TOPICS, self._replicated.troubles)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
             self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
@@ -243,61 +244,40 @@ class SourceFlow:
         return ()
 
     def _plan_repeated_steps(self) -> None:
-        settings, clusters = self._settings, (self._source, self._target)
+        settings, clusters, schedule = self._settings, (self._source, self._target), self._steps.schedule
         if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
             acls = AclSync(self._rules, *clusters)
-            self._schedule.repeat(SourceStep.ACLS, acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
+            schedule.repeat(SourceStep.ACLS, acls.sync, settings[keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS])
         if settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             configs = ConfigSync(self._rules, *clusters)
-            self._schedule.repeat(SourceStep.CONFIGS, configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
+            schedule.repeat(SourceStep.CONFIGS, configs.sync, settings[keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS])
         if settings[keys.REFRESH_TOPICS_ENABLED] and not self._once:
-            interval_s = settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS]
-            first_in_s = self._pause_s(SourceStep.TOPICS, interval_s)
-            self._schedule.repeat(SourceStep.TOPICS, self._refresh, interval_s, first_in_s=first_in_s)
+            self._steps.repeat(SourceStep.TOPICS, self._refresh, settings[keys.REFRESH_TOPICS_INTERVAL_SECONDS])
         if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            first_in_s = self._pause_s(SourceStep.SYNCS, _DAY_S)
-            self._schedule.repeat(SourceStep.SYNCS, self._ensure_offset_syncs_topic, _DAY_S, first_in_s=first_in_s)
+            self._steps.repeat(SourceStep.SYNCS, self._ensure_offset_syncs_topic, _DAY_S)
         if not self._once:
-            self._schedule.repeat("tasks", self._look_after_tasks, _TASKS_INTERVAL_S)
-
-    def _pause_s(self, step: str, interval_s: float) -> float:
-        """How long to wait for a step's next turn: not its whole interval where something troubles it."""
-        return min(interval_s, self._limits.try_again_s) if step in self.status.control_troubles else interval_s
+            self._steps.repeat("tasks", self._look_after_tasks, _TASKS_INTERVAL_S)
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or (self._once and all(task.is_done or task.is_given_up for task in self._tasks))
 
     def _wait_and_serve(self) -> None:
-        due = [at for at in (self._schedule.next_at, *(task.restart_at for task in self._tasks)) if at is not None]
+        due = [
+            at for at in (self._steps.schedule.next_at, *(task.restart_at for task in self._tasks)) if at is not None
+        ]
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         with suppress(queue.Empty):
             self._serve(self._events.get(timeout=timeout_s))
         if not self._stopping.is_set():
             if any(task.is_due for task in self._tasks):
-                self._try_control(SourceStep.RESTARTS, self._restart_due_tasks)
-            for name, step in self._schedule.take_due():
-                self._try_control(name, step)
+                self._steps.attempt(SourceStep.RESTARTS, self._restart_due_tasks)
+            self._steps.do_due()
 
     def _serve(self, event: TaskEnd | Callable[[], None] | None) -> None:
         if isinstance(event, TaskEnd):
             self._task_ended(event)
         elif event is not None and not self._stopping.is_set():
             event()
-
-    def _try_control(self, name: str, step: Step) -> None:
-        """Do a step; what troubles it is told, and the step comes again: copying goes on meanwhile."""
-        try:
-            self._tell_troubles(name, step())
-        except ClusterError as error:
-            self._tell_troubles(name, (str(error),))
-
-    def _tell_troubles(self, step: str, troubles: Iterable[str]) -> None:
-        told = tuple(troubles)
-        if told:
-            self._schedule.hasten(step, self._limits.try_again_s)
-        if self.status.note_control(step, told):
-            for trouble in told:
-                log.warning("%s: %s%s", self.flow, trouble.rstrip("."), "." if self._once else " (will be tried again)")
 
     def _sync_topics(self) -> Replicated:
         replicated = self._topics.sync()
@@ -376,7 +356,8 @@ class SourceFlow:
         return ()
 
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
-        self.status.take(spec.task_id, report)
+        if self.status.take(spec.task_id, report):
+            self._events.put(self._steps.hasten_troubled)
         for task in self._tasks:
             running = task.running  # another thread may take it away
             if running is not None and running.spec.attempt == spec.attempt:
@@ -391,7 +372,7 @@ class SourceFlow:
             self._on_report(end.spec, end.report)
         self.status.task_ended(end.spec.task_id, tuple(task.tps))
         if self._once and end.report is not None:  # nobody looks at what still troubles it later
-            self._tell_troubles(f"{TASK_STEP}{task.number}", end.report.trouble)
+            self._steps.tell(f"{TASK_STEP}{task.number}", end.report.trouble)
         if self._stopping.is_set() or (self._once and end.error is None):
             task.is_done = True
             if end.error is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.worker.task_troubles import TaskTroubles, brief
+from heliograph.worker.troubles import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,15 +95,14 @@ class FlowStatus:
         with self._lock:
             return self._troubles.lasting(task_id)
 
-    def note_control(self, step: str, troubles: Iterable[str]) -> bool:
-        """Keep what troubles a step of the control loop until the step's own next success; True where it is news."""
+    def note_control(self, step: str, troubles: Iterable[str]) -> Change:
+        """Keep what troubles a step of the control loop until the step's own next success; what is new about it."""
         told = tuple(troubles)
         with self._lock:
-            is_news = bool(told) and self._control_troubles.get(step) != told
-            self._control_troubles.pop(step, None)
+            before = self._control_troubles.pop(step, ())
             if told:
                 self._control_troubles[step] = told
-        return is_news
+        return Change.between(before, told)
 
     @property
     def control_troubles(self) -> dict[str, tuple[str, ...]]:
@@ -110,14 +110,14 @@ class FlowStatus:
         with self._lock:
             return dict(self._control_troubles)
 
-    def take(self, task_id: str, report: TaskReport) -> None:
-        """Note a task's newest report."""
+    def take(self, task_id: str, report: TaskReport) -> bool:
+        """Note a task's newest report; whether a trouble that has lasted is over."""
         with self._lock:
             for row in report.partitions:
                 self._reports[row.tp] = row
-            stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
-            self._troubles.note(task_id, [*report.trouble, *stuck])
+            is_over = self._troubles.note(task_id, _words_of(report))
             self._sample()
+        return is_over
 
     def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
         """Keep what an ended task had counted: its successor counts from zero."""
@@ -234,3 +234,11 @@ class FlowStatus:
             total[3] += row.latency_count
         for topic, (records, size, latency_sum, latency_count) in sums.items():
             self._rates.setdefault(topic, _TopicRate()).add(now, records, size, latency_sum, latency_count)
+
+
+def _words_of(report: TaskReport) -> list[str]:
+    """What troubles a task. Where a cluster is away, what its partitions said last only hides that."""
+    stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
+    if stuck and any(words.startswith("cluster '") for words in report.trouble):
+        stuck = [f"{len(stuck)} partition{'s' if len(stuck) > 1 else ''} wait{'' if len(stuck) > 1 else 's'}"]
+    return [*report.trouble, *stuck]

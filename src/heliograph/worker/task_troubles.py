@@ -35,21 +35,23 @@ class TaskTroubles:
     def __init__(self) -> None:
         self._troubles: dict[str, _Trouble] = {}
 
-    def note(self, task_id: str, words: Sequence[str]) -> None:
-        """What the task's newest report tells; nothing, where all is well."""
+    def note(self, task_id: str, words: Sequence[str]) -> bool:
+        """What the task's newest report tells; nothing, where all is well. Whether a lasting trouble is over."""
         if not words:
-            if self.lasting(task_id) is not None:
+            is_over = self.lasting(task_id) is not None
+            if is_over:
                 log.info("%s: it goes on as before.", task_id)
             self.forget(task_id)
-            return
+            return is_over
         now = time.monotonic()
         trouble = self._troubles.setdefault(task_id, _Trouble("", now))
         trouble.words = brief(words)
         if now - max(trouble.since, trouble.shown_at) < _LASTS_S:
-            return
+            return False
         if trouble.shown is None:
             log.warning("%s: %s (it goes on trying)", task_id, trouble.words.rstrip("."))
         trouble.shown, trouble.shown_at = trouble.words, now
+        return False
 
     def forget(self, task_id: str) -> None:
         """The task has ended."""

@@ -1,12 +1,15 @@
-"""Telling troubles well: many topics with one reason are one sentence, and what does not change is told once."""
+"""Telling troubles well: many topics with one reason are one sentence, what does not change is told once, and so is its
+end.
+"""
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 _MOST_NAMES = 5
 
@@ -24,6 +27,32 @@ def enumerated(names: Iterable[str]) -> str:
     listed = sorted(names)
     more = f" and {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
     return ", ".join(listed[:_MOST_NAMES]) + more
+
+
+class Change(Enum):
+    """What has become of a trouble since it was last looked at."""
+
+    NONE = auto()
+    NEWS = auto()
+    OVER = auto()
+
+    @classmethod
+    def between(cls, before: Sequence[str], now: Sequence[str]) -> Change:
+        """From the troubles of then to those of now."""
+        if tuple(before) == tuple(now):
+            return cls.NONE
+        return cls.NEWS if now else cls.OVER
+
+
+def log_change(
+    log: logging.Logger, change: Change, whose: str, troubles: Iterable[str], *, step: str = "", is_last: bool = False
+) -> None:
+    """Tell a trouble that is news, or that one is over; `is_last`: what met it is not tried again."""
+    if change is Change.OVER:
+        log.info("%s: it goes on as before.", f"{whose}: {step}" if step else whose)
+    elif change is Change.NEWS:
+        for trouble in troubles:
+            log.warning("%s: %s%s", whose, trouble.rstrip("."), "." if is_last else " (will be tried again)")
 
 
 class ToldOnce:
