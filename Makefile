@@ -34,7 +34,7 @@ test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
 slow: $(STAMP) ## Test what takes minutes: chaos, more of Java beside us, fifty connectors
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m slow
 
-check: $(STAMP) ## Format, lint, types, layers, unit tests: half a minute
+check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint unit
 
 lint: $(STAMP)
