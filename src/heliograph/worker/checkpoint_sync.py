@@ -22,7 +22,7 @@ from heliograph.kafka.log_ends import LATEST
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.record_writer import write_records
 from heliograph.kafka.topic_log import LogTail, read_topic
-from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
+from heliograph.mirror.checkpoints import WrittenCheckpoints, plan_group_sync, remote_partition
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.flow_permissions import wanted_groups
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
@@ -71,7 +71,7 @@ class CheckpointSync:
         self._tail = LogTail(self._holder, syncs_tp)
         self._restarts = 0
         self._map = OffsetMap()
-        self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
+        self._known = WrittenCheckpoints()
         self._read: dict[str, set[TopicPartition]] = {}
 
     @property
@@ -96,7 +96,7 @@ class CheckpointSync:
             )
         records = read_topic(self._target, self._topic.topic)
         decoded = (decode_checkpoint(record.key, record.value) for record in records)
-        self._known = latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+        self._known = WrittenCheckpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
         return ()
 
     def plan(self, schedule: Schedule) -> None:
@@ -142,7 +142,7 @@ class CheckpointSync:
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
         write_records(self._written.records, self._topic, records)
         for checkpoint in fresh:
-            self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+            self._known.add(checkpoint)
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
         return troubles
@@ -155,23 +155,18 @@ class CheckpointSync:
             if sync is not None:
                 self._map.take(sync)
         for tp in self._map.take_begun_anew():
-            for checkpoints in self._known.values():  # they point into a log that is gone
-                checkpoints.pop(remote_partition(self._rules, tp), None)
+            self._known.log_begun_anew(remote_partition(self._rules, tp))
 
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
-        found = []
-        for tp, committed in offsets.items():
-            remote = remote_partition(self._rules, tp)
-            previous = self._known.get(group, {}).get(remote)
-            downstream = self._map.translate(tp, committed.offset)
-            checkpoint = next_checkpoint(previous, group, remote, committed.offset, downstream, committed.metadata)
-            if checkpoint is not None:
-                found.append(checkpoint)
-        return found
+        due = (
+            self._known.due(self._map, group, tp, remote_partition(self._rules, tp), committed)
+            for tp, committed in offsets.items()
+        )
+        return [checkpoint for checkpoint in due if checkpoint is not None]
 
     def sync_groups(self) -> Iterable[str]:
         """Move the groups on the target to where their checkpoints are; those in use are left to their users."""
-        groups = [group for group in self.groups if group in self._known]
+        groups = [group for group in self.groups if self._known.of(group)]
         states, not_told = _each_that_answers(self._target_groups.states, groups)
         committed, not_read = _each_that_answers(self._target_groups.committed, list(states))
         wanted = [group for group in committed if self._moves(group, committed[group], states[group])]
@@ -183,7 +178,7 @@ class CheckpointSync:
     ) -> dict[TopicPartition, CommittedOffset]:
         """Where a group would go; only partitions it still reads at the source count."""
         read = self._read.get(group, set())
-        checkpoints = [checkpoint for tp, checkpoint in self._known[group].items() if tp in read]
+        checkpoints = [checkpoint for tp, checkpoint in self._known.of(group).items() if tp in read]
         return plan_group_sync(checkpoints, committed, state)
 
     def _sync_group(self, group: str) -> str | None:
