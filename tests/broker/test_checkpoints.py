@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from heliograph.kafka.topic_log import read_topic
 from heliograph.model import Checkpoint, CommittedOffset, Flow, TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint
 from heliograph.worker.checkpoint_sync import CheckpointSync
+from tests.broker.test_copy import delete_before
 from tests.broker.test_groups import member
 from tests.broker.test_offset_syncs import write_transactions
 from tests.clients import admin_of, make_topic, read_with_offsets, write
@@ -55,6 +57,18 @@ class Lab:
 
     def replicate(self) -> None:
         self.copy.once(syncs=SyncsSpec(cluster_spec(self.alias, self.source), self.syncs_topic))
+
+    def replicate_anew(self, source_start: int) -> None:
+        """The remote topic is deleted, and so is its progress; meanwhile the source has lost its first records."""
+        from kafka.admin import KafkaAdminClient
+
+        delete_before(self.source, self.topic, source_start)
+        client = KafkaAdminClient(bootstrap_servers=self.target.bootstrap)
+        client.delete_topics([self.remote])
+        client.close()
+        make_topic(self.target, self.remote)
+        forgotten = tuple(replace(part, progress=None, is_forgotten=True) for part in self.copy.spec().partitions)
+        self.copy.once(syncs=SyncsSpec(cluster_spec(self.alias, self.source), self.syncs_topic), partitions=forgotten)
 
     def commit(self, group: str, offsets: Mapping[int, int], *, on_target: bool = False) -> None:
         admin = admin_of(self.target if on_target else self.source)
@@ -153,6 +167,24 @@ def test_a_restart_goes_on_from_the_checkpoints_that_are_there(lab: Lab, begun: 
     lab.commit("readers", {0: 71})
     round_of(second)
     assert [(c.tp.partition, c.downstream) for c in lab.checkpoints()][2:] == [(0, 71)]
+
+
+def test_checkpoints_follow_a_remote_topic_that_is_replicated_again(
+    lab: Lab, begun: Callable[[], CheckpointSync]
+) -> None:
+    """Of the old copy they would lead past unread records of the new one, also for whoever starts only then."""
+    lab.write(200)
+    first = begun()
+    lab.replicate()
+    lab.commit("readers", {0: 90, 1: 30})
+    round_of(first)
+    lab.replicate_anew(50)
+    second = begun()
+    for sync in (first, second):
+        lab.commit("readers", {0: 95, 1: 30})
+        round_of(sync)
+        last = {c.tp.partition: (c.upstream, c.downstream) for c in lab.checkpoints()}
+        assert last == {0: (95, 45), 1: (30, 0)}
 
 
 def test_no_checkpoints_if_no_records_are_mirrored(lab: Lab, begun: Callable[[], CheckpointSync]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from heliograph.config.types import Settings
 from heliograph.kafka.groups import _offsets_of
 from heliograph.mirror.checkpoints import (
+    WrittenCheckpoints,
     latest_checkpoints,
     next_checkpoint,
     plan_group_sync,
@@ -19,8 +20,9 @@ from heliograph.mirror.checkpoints import (
     source_partition,
 )
 from heliograph.mirror.offset_map import OffsetMap
+from heliograph.mirror.offset_syncs import PartitionSyncs
 from heliograph.mirror.topics import TopicRules
-from heliograph.model import Checkpoint, CommittedOffset, OffsetSync, TopicPartition
+from heliograph.model import Checkpoint, CommittedOffset, OffsetRun, OffsetSync, TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, encode_checkpoint
 
 GROUP = "group"
@@ -138,6 +140,140 @@ def test_checkpoints_never_go_back_while_the_group_goes_forward(steps: list[tupl
     assert all(first.downstream < second.downstream for first, second in pairwise(written))
     assert all(first.upstream <= second.upstream for first, second in pairwise(written))
     assert len(written) == len({(c.upstream, c.downstream) for c in written})
+
+
+# --- a target topic that is deleted and copied again ------------------------------------------------------------------
+
+
+class Story:
+    """A partition and its copies, the syncs that are told, the topic of checkpoints and its writer, for one group."""
+
+    def __init__(self) -> None:
+        self.stands: dict[int, int] = {}  # of each record in the target's log its last place, but if it comes again
+        self.copied_to = self.log_end = 0
+        self.position = 0
+        self.told: list[OffsetSync] = []
+        self.topic: list[Checkpoint] = []
+        self.syncs = PartitionSyncs(10)
+        self.restart(0)
+
+    def copy(self, counts: list[int]) -> None:
+        """Records follow each other; between two stretches there is a gap on both sides."""
+        for count in counts:
+            self.syncs.note(OffsetRun(self.copied_to, self.log_end, count))
+            self.stands |= {self.copied_to + n: self.log_end + n for n in range(count)}
+            self.copied_to += count + 1
+            self.log_end += count + 1
+        while (sync := self.syncs.take()) is not None:
+            flat = sync.runs
+            runs = tuple(OffsetRun(*flat[at : at + 3]) for at in range(0, len(flat), 3))
+            self.told.append(OffsetSync(TP, sync.upstream, sync.downstream, runs))
+            self.syncs.confirm()
+
+    def copy_anew(self, source_starts_at: int) -> None:
+        """The remote topic is deleted and so is its progress; the source has lost what is before an offset."""
+        self.stands, self.log_end, self.copied_to = {}, 0, source_starts_at
+        self.syncs = PartitionSyncs(10)
+
+    def copy_again(self, back: int) -> None:
+        """After a crash the last records are copied a second time."""
+        self.copied_to = max(0, self.copied_to - back)
+        self.stands = {upstream: place for upstream, place in self.stands.items() if upstream < self.copied_to}
+        self.syncs = PartitionSyncs(10)
+
+    def restart(self, compacted_to: int) -> None:
+        """Whoever writes checkpoints is started again; of the syncs, the older ones may be compacted away."""
+        self.known, self.read_to = OffsetMap(), max(0, min(compacted_to, len(self.told) - 1))
+        self.written = WrittenCheckpoints(self.topic)
+
+    def emit(self) -> None:
+        self.known.take_all(self.told[self.read_to :])
+        self.read_to = len(self.told)
+        if self.known.take_begun_anew():
+            self.written.log_begun_anew(REMOTE)
+        due = self.written.due(self.known, GROUP, TP, REMOTE, CommittedOffset(self.position))
+        if due is not None:
+            self.topic.append(due)
+            self.written.add(due)
+
+    def check(self) -> None:
+        for told in self.topic[-1:]:
+            passed = {u: d for u, d in self.stands.items() if u >= told.upstream and d < told.downstream}
+            assert not passed, f"{told} passes unread records"
+
+
+@given(st.data())
+def test_the_last_checkpoint_never_passes_an_unread_record(data: st.DataObject) -> None:
+    """Also where the remote topic was deleted and copied again, from wherever the source's log begins by then."""
+    story = Story()
+    story.copy(data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=4)))
+    for _ in range(data.draw(st.integers(1, 8))):
+        event = data.draw(st.sampled_from(["copy", "read", "read", "anew", "again", "restart"]))
+        if event == "read":
+            story.position = data.draw(st.integers(0, story.copied_to + 5))
+        elif event == "restart":  # what is compacted was read before: else a checkpoint could not be known to be void
+            story.restart(data.draw(st.integers(0, len(story.told))) if story.read_to == len(story.told) else 0)
+        else:
+            if event == "anew":
+                story.copy_anew(data.draw(st.integers(0, story.copied_to)))
+            if event == "again":
+                story.copy_again(data.draw(st.integers(0, 20)))
+            story.copy(data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=4)))
+            if data.draw(st.booleans()):
+                continue
+        story.emit()
+        story.check()
+
+
+def test_a_group_that_went_on_gets_a_checkpoint_into_the_log_that_was_copied_again() -> None:
+    story = Story()
+    story.copy([1000])
+    story.position = 900
+    story.emit()
+    story.copy_anew(500)
+    story.copy([300])
+    story.position = 950
+    story.emit()
+    assert story.topic == [checkpoint(900, 900), checkpoint(950, 300)], "at once, not when the copy has come to 900"
+    story.copy([600])
+    story.emit()
+    assert story.topic[2:] == [checkpoint(950, 450)]
+
+
+def test_a_group_whose_records_are_gone_begins_with_the_log_that_was_copied_again() -> None:
+    story = Story()
+    story.copy([1000])
+    story.position = 300
+    story.emit()
+    story.copy_anew(500)
+    story.copy([600])
+    for _ in range(2):
+        story.emit()
+        assert story.topic == [checkpoint(300, 300), checkpoint(300, 0)]
+        story.restart(len(story.told))
+
+
+def test_a_restart_finds_checkpoints_of_a_log_that_is_gone_without_having_seen_it() -> None:
+    story = Story()
+    story.copy([1000])
+    story.position = 900
+    story.emit()
+    story.copy_anew(500)
+    story.copy([1000])
+    story.position = 950
+    story.restart(compacted_to=len(story.told))
+    story.emit()
+    assert story.topic == [checkpoint(900, 900), checkpoint(950, 450)]
+
+
+def test_a_checkpoint_that_could_not_be_written_is_due_again() -> None:
+    written, known = WrittenCheckpoints([checkpoint(300, 300)]), OffsetMap()
+    known.take(OffsetSync(TP, 700, 200, (OffsetRun(500, 0, 201),)))
+    for _ in range(2):
+        assert written.due(known, GROUP, TP, REMOTE, CommittedOffset(300)) == checkpoint(300, 0)
+        assert written.of(GROUP) == {}
+    written.add(checkpoint(300, 0))
+    assert written.due(known, GROUP, TP, REMOTE, CommittedOffset(300)) is None
 
 
 # --- group sync -------------------------------------------------------------------------------------------------------

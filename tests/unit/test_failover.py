@@ -116,6 +116,32 @@ def test_a_checkpoint_from_before_the_group_went_back_does_not_count() -> None:
     assert place == Place(11, 1)
 
 
+@pytest.mark.parametrize("committed", [CommittedOffset(2000), None])
+def test_a_checkpoint_into_a_log_that_is_gone_does_not_count(committed: CommittedOffset | None) -> None:
+    """The copy was made again, from 1390 on only what the flow's progress tells is known."""
+    known = OffsetMap()
+    known.take(OffsetSync(TP, 1399, 899, (OffsetRun(1390, 890, 10),)))
+    place = place_on_target(known, TP, committed, Checkpoint("g", REMOTE, 900, 910))
+    assert place is not None
+    assert place.offset == (900 if committed else 0)
+
+
+@given(copies(), copies(), st.randoms(use_true_random=False), st.data(), KINDS, st.booleans())
+def test_a_move_never_passes_an_unread_record_of_a_topic_that_was_copied_again(
+    before: Pairs, pairs: Pairs, chance: random.Random, data: st.DataObject, kind: str, source_is_there: bool
+) -> None:
+    """The checkpoint is of the copy that was there before; whatever the offset syncs tell of this one is enough."""
+    position = data.draw(st.integers(0, before[-1][0] + 3))
+    translated = told(before, chance).translate(TP, position)
+    assert translated is not None
+    checkpoint = Checkpoint("g", REMOTE, position, translated) if translated >= 0 else None
+    known = told(pairs, chance) if kind == "ours" else java_syncs(pairs, chance)
+    place = place_on_target(known, TP, CommittedOffset(position) if source_is_there else None, checkpoint)
+    unread = [downstream for upstream, downstream in pairs if upstream >= position]
+    is_known = kind == "ours" or known.contradicts(TP, position, translated)
+    assert place is None or not is_known or all(downstream >= place.offset for downstream in unread)
+
+
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 

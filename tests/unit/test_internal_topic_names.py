@@ -9,8 +9,8 @@ from heliograph.mirror.internal_topics import checkpoints_topic, heartbeats_topi
 from heliograph.mirror.topics import CreateTopic
 
 COMPACT = ("cleanup.policy", "compact")
-KEEP_A_DAY = ("min.compaction.lag.ms", "86400000")
-ROLL_DAILY = ("segment.ms", "86400000")
+KEEP_AN_HOUR = ("min.compaction.lag.ms", "3600000")
+ROLL_EVERY_TEN_MINUTES = ("segment.ms", "600000")
 
 
 def settings(**values: str) -> Settings:
@@ -20,7 +20,7 @@ def settings(**values: str) -> Settings:
 
 def test_the_three_topics_of_a_flow_have_one_compacted_partition() -> None:
     assert offset_syncs_topic(settings()) == CreateTopic(
-        "mm2-offset-syncs.B.internal", 1, 3, (COMPACT, KEEP_A_DAY, ROLL_DAILY)
+        "mm2-offset-syncs.B.internal", 1, 3, (COMPACT, KEEP_AN_HOUR, ROLL_EVERY_TEN_MINUTES)
     )
     assert checkpoints_topic(settings()) == CreateTopic("A.checkpoints.internal", 1, 3, (COMPACT,))
     assert heartbeats_topic(settings()) == CreateTopic("heartbeats", 1, 3, (COMPACT,))

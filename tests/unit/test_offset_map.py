@@ -169,9 +169,31 @@ def copies(draw: st.DrawFn) -> list[tuple[int, int]]:
     return pairs
 
 
+class JavaReader:
+    """Java's reader of our syncs: it sees a sync's two offsets, and no runs."""
+
+    def __init__(self) -> None:
+        self.store: PartitionSyncStore | None = None
+
+    def take(self, sync: OffsetSync) -> None:
+        pair = Pair(sync.upstream, sync.downstream)
+        if self.store is None:
+            self.store = PartitionSyncStore(pair)
+        else:
+            self.store.add(pair)
+
+
 def told(pairs: list[tuple[int, int]], chance: random.Random, *, lag_max: int = 10, loss: float = 0.0) -> OffsetMap:
     """What a reader knows after a task has copied the records, telling its syncs now and then, some of them slowly."""
-    syncs, known = PartitionSyncs(lag_max), OffsetMap()
+    known = OffsetMap()
+    tell_now_and_then(known, pairs, chance, lag_max, loss)
+    return known
+
+
+def tell_now_and_then(
+    known: OffsetMap | JavaReader, pairs: list[tuple[int, int]], chance: random.Random, lag_max: int, loss: float
+) -> None:
+    syncs = PartitionSyncs(lag_max)
     under_way: DueSync | None = None
     for upstream, downstream in pairs:
         syncs.note(OffsetRun(upstream, downstream, 1))
@@ -183,10 +205,9 @@ def told(pairs: list[tuple[int, int]], chance: random.Random, *, lag_max: int = 
     if under_way is not None:
         arrive(syncs, known, under_way)
     tell(syncs, known)
-    return known
 
 
-def arrive(syncs: PartitionSyncs, known: OffsetMap, sync: DueSync) -> None:
+def arrive(syncs: PartitionSyncs, known: OffsetMap | JavaReader, sync: DueSync) -> None:
     for upstream, downstream in sync.marks:
         known.take(OffsetSync(TP, upstream, downstream, ()))
     flat = sync.runs
@@ -195,7 +216,7 @@ def arrive(syncs: PartitionSyncs, known: OffsetMap, sync: DueSync) -> None:
     syncs.confirm()
 
 
-def tell(syncs: PartitionSyncs, known: OffsetMap) -> None:
+def tell(syncs: PartitionSyncs, known: OffsetMap | JavaReader) -> None:
     while (sync := syncs.take()) is not None:
         arrive(syncs, known, sync)
 
@@ -258,10 +279,11 @@ def test_there_is_no_way_back_without_offset_syncs() -> None:
 
 @given(copies(), st.randoms(use_true_random=False))
 def test_a_reader_as_java_never_passes_an_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
-    known = told(pairs, chance)
-    store = known._stores[TP]
+    reader = JavaReader()
+    tell_now_and_then(reader, pairs, chance, lag_max=10, loss=0.0)
+    assert reader.store is not None
     for position in range(pairs[0][0], pairs[-1][0] + 3):
-        translated = store.translate(position)
+        translated = reader.store.translate(position)
         assert all(downstream >= translated for upstream, downstream in pairs if upstream >= position)
 
 
@@ -309,6 +331,51 @@ def test_after_a_new_beginning_of_the_target_nothing_is_translated_by_the_old_lo
     assert known.take_begun_anew() == {TP}
     assert known.take_begun_anew() == set()
     assert [known.translate(TP, position) for position in (0, 500, 999, 1000, 1400)] == [-1, -1, -1, 0, 400]
+
+
+@pytest.mark.parametrize(
+    "copied_again",
+    [
+        pytest.param(OffsetSync(TP, 700, 200, (OffsetRun(500, 0, 201),)), id="back on both sides"),
+        pytest.param(OffsetSync(TP, 4999, 4499, (OffsetRun(500, 0, 4500),)), id="past the end of the old log at once"),
+        pytest.param(
+            OffsetSync(TP, 4999, 3998, (OffsetRun(0, 0, 1000), OffsetRun(1001, 0, 3999))),
+            id="with the last run resumed",
+        ),
+        pytest.param(OffsetSync(TP, 700, 200), id="by Java"),
+    ],
+)
+@pytest.mark.parametrize("runs", [(OffsetRun(0, 0, 1000),), None], ids=["ours", "java"])
+def test_a_target_topic_that_is_copied_again_is_another_log(
+    runs: tuple[OffsetRun, ...] | None, copied_again: OffsetSync
+) -> None:
+    """It was deleted; meanwhile the source has lost its first records, so both offsets go back."""
+    known = OffsetMap()
+    known.take_all(OffsetSync(TP, n, n, runs and (OffsetRun(0, 0, n + 1),)) for n in range(0, 1000, 111))
+    known.take(OffsetSync(TP, 999, 999, runs))
+    assert known.contradicts(TP, 999, 999) is False
+    known.take(copied_again)
+    assert known.take_begun_anew() == {TP}
+    first = copied_again.runs[-1].upstream if copied_again.runs else copied_again.upstream
+    assert known.translate(TP, first - 1) == -1
+    assert known.contradicts(TP, first, 999)
+    assert known.contradicts(TP, 300, 300)
+    assert not known.contradicts(TP, copied_again.upstream + 1, 999), "what is not copied yet tells nothing"
+
+
+@given(copies(), st.randoms(use_true_random=False), st.data())
+def test_translations_of_the_same_log_are_never_contradicted(
+    pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
+) -> None:
+    known = told(pairs, chance)
+    positions = range(pairs[0][0], pairs[-1][0] + 3)
+    before = {position: known.translate(TP, position) for position in positions}
+    again = data.draw(st.integers(0, len(pairs) - 1))
+    end = pairs[-1][1] + 1
+    copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
+    tell_now_and_then(known, copied, chance, lag_max=10, loss=0.3)
+    assert known.take_begun_anew() == set()
+    assert not any(known.contradicts(TP, position, place or 0) for position, place in before.items())
 
 
 def test_a_target_that_begins_anew_forgets_its_old_offsets() -> None:

@@ -3,13 +3,14 @@
 Questions about many groups go out in few requests: one to find all coordinators (from Kafka 3.0 on), then as many as
 there are coordinators. What was found is remembered until a coordinator says that it is not the one.
 
-Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about.
+Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about;
+`ask_each` answers for every group or has a refusal that names it, so that one forbidden group harms no other.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -40,6 +41,24 @@ class Word(NamedTuple):
     value: Any = None
 
 
+class Told(NamedTuple, Generic[T]):
+    """What coordinators tell of groups, and their refusals: one for each reason, naming the groups."""
+
+    of: dict[str, T]
+    refusals: tuple[BrokerError, ...] = ()
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """The refusals as sentences."""
+        return tuple(str(refusal) for refusal in self.refusals)
+
+    def of_all(self) -> dict[str, T]:
+        """What is told, where it is told of every group; else the first refusal is raised."""
+        if self.refusals:
+            raise self.refusals[0]
+        return self.of
+
+
 class Coordinators:
     """The coordinators of a cluster's groups. Not thread-safe, as its admin client."""
 
@@ -51,19 +70,26 @@ class Coordinators:
         self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, Word]], *, needs: str
     ) -> dict[str, Any]:
         """Ask each group's coordinator, many groups at a time; `needs` is the permission to name where it lacks."""
+        return self.ask_each(groups, ask, needs=needs).of_all()
+
+    def ask_each(
+        self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, Word]], *, needs: str
+    ) -> Told[Any]:
+        """The same, where a group that is refused must not keep the others from being told of."""
         found: dict[str, Any] = {}
+        refused: dict[str, int] = {}
         waiting = list(dict.fromkeys(groups))
         deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
         while waiting:
             words = self._round(waiting, ask)
-            self._refuse(words, needs)
             found |= {group: word.value for group, word in words.items() if not word.code}
-            waiting = [group for group in waiting if group not in found]
+            refused |= {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
+            waiting = [group for group in waiting if group not in found and group not in refused]
             if waiting and time.monotonic() > deadline:
                 raise ClusterError(self._late(waiting, words))
             if waiting:
                 time.sleep(backoff.next_pause_s())
-        return found
+        return Told(found, tuple(self._refusals(refused, needs)))
 
     def _round(self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, Word]]) -> dict[str, Word]:
         words = self._find([group for group in groups if group not in self._known])
@@ -109,19 +135,15 @@ class Coordinators:
 
         return self._admin.ask_any(FindCoordinatorRequest, FindCoordinatorResponse, build, newest=4)
 
-    def _refuse(self, words: dict[str, Word], needs: str) -> None:
-        refused = {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
-        if not refused:
-            return
-        code = next(iter(refused.values()))
-        names = some_of(refused)
-        if code == GROUP_AUTHORIZATION_FAILED:
-            sentence = (
-                f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
-            )
-        else:
+    def _refusals(self, refused: dict[str, int], needs: str) -> Iterator[BrokerError]:
+        for code in dict.fromkeys(refused.values()):
+            names = some_of(group for group, why in refused.items() if why == code)
             sentence = f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
-        raise BrokerError(sentence, code)
+            if code == GROUP_AUTHORIZATION_FAILED:
+                sentence = (
+                    f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
+                )
+            yield BrokerError(sentence, code)
 
     def _late(self, waiting: list[str], words: dict[str, Word]) -> str:
         word = words.get(waiting[0], Word(NOT_AVAILABLE))

@@ -32,6 +32,7 @@ from heliograph.kafka.coordinators import (
     NOT_AVAILABLE,
     NOT_COORDINATOR,
     Coordinators,
+    Told,
     Word,
 )
 from heliograph.kafka.error_codes import describe
@@ -113,12 +114,17 @@ class GroupAdmin:
 
     def states(self, groups: Collection[str]) -> dict[str, str]:
         """The state of each group, as Kafka spells it ("Stable", "Empty", ...); "Dead" for one that does not exist."""
+        return self.told_states(groups).of_all()
+
+    def told_states(self, groups: Collection[str]) -> Told[str]:
+        """The same, of those groups we may look at. All groups of the cluster are listed for it, so ask but once."""
         if not groups:
-            return {}
+            return Told({})
         listed = self.list_groups()
         known = {group: listed[group] for group in groups if listed.get(group)}
         others = [group for group in groups if group not in known]
-        return known | self._coordinators.ask_about(others, self._describe_at, needs=self._needs)
+        described = self._coordinators.ask_each(others, self._describe_at, needs=self._needs)
+        return Told(known | described.of, described.refusals)
 
     def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         answer = self._admin.ask_at(
@@ -140,7 +146,11 @@ class GroupAdmin:
 
         Partitions without a committed offset are left out, and so are, by the broker, topics we may not describe.
         """
-        return self._coordinators.ask_about(groups, self._committed_at, needs=self._needs)
+        return self.told_committed(groups).of_all()
+
+    def told_committed(self, groups: Collection[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
+        """The same, of those groups we may look at."""
+        return self._coordinators.ask_each(groups, self._committed_at, needs=self._needs)
 
     def _committed_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         words: dict[str, Word] = {}

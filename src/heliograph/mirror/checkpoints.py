@@ -5,8 +5,9 @@ in which ours are stricter: the name of a topic that came from the target is the
 of its very beginning), and a group on the target is moved only where it has no members, and only forward (MM2 also
 tries groups it knows nothing of, and leaves it to the broker to refuse).
 
-Invariants: while a group only goes forward its checkpoints never go back, whatever translation says; a group's offset
-on the target is never set to a smaller one.
+Invariants: while a group only goes forward its checkpoints never go back, whatever translation says, as long as the
+target's log is the same; a checkpoint that is known to point past an unread record is replaced; a group's offset on the
+target is never set to a smaller one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from heliograph.model import Checkpoint, CommittedOffset, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from heliograph.mirror.offset_map import OffsetMap
     from heliograph.mirror.topics import TopicRules
 
 # Kafka's words for a group without members that has offsets, and for one that is not there.
@@ -65,6 +67,44 @@ def latest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, dict[Topi
     for checkpoint in checkpoints:
         latest.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
     return latest
+
+
+class WrittenCheckpoints:
+    """The last checkpoint of each group and partition, as their topic has it.
+
+    A checkpoint is *void* where it points into a log of the target that is gone: the topic was deleted and copied anew.
+    It stays in the topic until another is written, which need not be behind it.
+    """
+
+    def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
+        self._latest = latest_checkpoints(checkpoints)
+        self._void: set[tuple[str, TopicPartition]] = set()
+
+    def of(self, group: str) -> dict[TopicPartition, Checkpoint]:
+        """A group's checkpoints that are not void, by the partition on the target."""
+        return {tp: found for tp, found in self._latest.get(group, {}).items() if (group, tp) not in self._void}
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint has been written."""
+        self._latest.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+        self._void.discard((checkpoint.group, checkpoint.tp))
+
+    def log_begun_anew(self, remote_tp: TopicPartition) -> None:
+        """The log of a remote partition is another: its checkpoints are void."""
+        self._void |= {(group, remote_tp) for group, written in self._latest.items() if remote_tp in written}
+
+    def due(
+        self, known: OffsetMap, group: str, tp: TopicPartition, remote_tp: TopicPartition, committed: CommittedOffset
+    ) -> Checkpoint | None:
+        """The checkpoint to write for what a group has committed in `tp` at the source, or None."""
+        previous = self._latest.get(group, {}).get(remote_tp)
+        downstream = known.translate(tp, committed.offset)
+        if previous is not None and known.contradicts(tp, previous.upstream, previous.downstream):
+            self._void.add((group, remote_tp))
+            downstream = max(downstream or 0, 0)  # it must be replaced, and the log's beginning passes nothing
+        if (group, remote_tp) in self._void:
+            previous = None
+        return next_checkpoint(previous, group, remote_tp, committed.offset, downstream, committed.metadata)
 
 
 def is_movable(state: str | None) -> bool:

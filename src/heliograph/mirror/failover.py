@@ -125,6 +125,9 @@ def place_on_target(
     else:
         return None
     downstream = known.translate(tp, upstream)
+    if checkpoint is not None and known.contradicts(tp, checkpoint.upstream, checkpoint.downstream):
+        checkpoint = None  # it points into an earlier log, and past unread records of this one
+        downstream = None if downstream is None else max(downstream, 0)
     if downstream is None or downstream < 0:
         downstream = None
     elif _read_before(upstream, known.upstream_of(tp, downstream)) == 0:

@@ -15,7 +15,7 @@ from heliograph.mirror.topics import CreateTopic
 if TYPE_CHECKING:
     from heliograph.config.types import Settings
 
-_DAY_MS = "86400000"
+_HOUR_MS, _TEN_MINUTES_MS = "3600000", "600000"
 
 
 def offsets_topic(settings: Settings) -> CreateTopic:
@@ -51,9 +51,10 @@ def offset_syncs_topic(settings: Settings) -> CreateTopic:
     other = settings[keys.TARGET_ALIAS] if on_source else settings[keys.SOURCE_ALIAS]
     topic = _compacted(make_policy(settings).offset_syncs_topic(other), settings[keys.OFFSET_SYNCS_REPLICATION_FACTOR])
     # Our syncs carry the history of a partition in headers; compaction keeps only the last sync of each partition, and
-    # would drop that history before groups that lag behind have been translated with it. Yet it must come some day: the
-    # whole topic is read at a start.
-    return replace(topic, configs=(*topic.configs, ("min.compaction.lag.ms", _DAY_MS), ("segment.ms", _DAY_MS)))
+    # would drop that history before groups that lag behind have been translated with it. Yet it must come soon: a busy
+    # task writes a hundred syncs a second, and the whole topic is read at a start.
+    kept = (("min.compaction.lag.ms", _HOUR_MS), ("segment.ms", _TEN_MINUTES_MS))
+    return replace(topic, configs=(*topic.configs, *kept))
 
 
 def checkpoints_topic(settings: Settings) -> CreateTopic:

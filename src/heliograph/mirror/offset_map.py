@@ -5,6 +5,8 @@ A. It never passes an unread record: every record copied from `u` or later stand
 B. Inside a run, and in a gap whose neighbours are known, nothing that was read comes again either.
 C. Forgetting runs keeps A: what was in a forgotten run is translated to the end of the run before it.
 `upstream_of(d)` is the way back, for a group that has read the copy up to `d`; A to C hold with the sides changed.
+D. What is known is of one log on the target. A sync that says a record stands before the place where A allows it is of
+   another log, and everything known before is forgotten.
 """
 
 from __future__ import annotations
@@ -34,11 +36,18 @@ class RunMap:
     def __len__(self) -> int:
         return len(self._upstream)
 
-    def add(self, run: OffsetRun) -> None:
-        """Take a run; what was known of the source from its beginning on is replaced."""
+    def add(self, run: OffsetRun) -> bool:
+        """Take a run; what was known of the source from its beginning on is replaced.
+
+        True where it belongs to another log of the target: then nothing that was known before is there any more.
+        """
+        if len(self) and (self._upstream[-1], self._downstream[-1]) == run[:2]:
+            self._count[-1] = run.count  # told again, mostly longer
+            return False
         self._cut(run.upstream)
-        if len(self) and run.downstream < self._downstream[-1] + self._count[-1]:
-            self._clear()  # the target's log has begun anew: nothing known of it is there any more
+        is_new_log = len(self) > 0 and run.downstream < self._downstream[-1] + self._count[-1]
+        if is_new_log:
+            self._clear()
         if len(self) and self._continues(run):
             self._count[-1] += run.count
         else:
@@ -47,6 +56,7 @@ class RunMap:
             self._count.append(run.count)
         if len(self) > _MOST_RUNS:
             self._thin()
+        return is_new_log
 
     def _continues(self, run: OffsetRun) -> bool:
         length = self._count[-1]
@@ -84,13 +94,21 @@ class RunMap:
         into = downstream - self._downstream[at]
         return self._upstream[at] + min(into, self._count[at]), into < self._count[at]
 
+    def first_from(self, upstream: int) -> int | None:
+        """Where the first record that is known at or behind `upstream` stands; None where none is."""
+        at = bisect_right(self._upstream, upstream) - 1
+        if at >= 0 and (into := upstream - self._upstream[at]) < self._count[at]:
+            return self._downstream[at] + into
+        return self._downstream[at + 1] if at + 1 < len(self) else None
+
 
 class OffsetMap:
     """All partitions of a flow, fed with its offset syncs in the order of their topic."""
 
     def __init__(self) -> None:
+        self._latest: dict[TopicPartition, Pair] = {}
         self._runs: dict[TopicPartition, RunMap] = {}
-        self._stores: dict[TopicPartition, PartitionSyncStore] = {}
+        self._stores: dict[TopicPartition, PartitionSyncStore] = {}  # of syncs without runs, which Java wrote
         self._begun_anew: set[TopicPartition] = set()
 
     def take_begun_anew(self) -> set[TopicPartition]:
@@ -98,30 +116,51 @@ class OffsetMap:
         begun_anew, self._begun_anew = self._begun_anew, set()
         return begun_anew
 
-    def take_all(self, syncs: Iterable[OffsetSync], *, keep_history: bool = True) -> None:
-        """Learn from syncs; without `keep_history` only the last of each partition counts, as at Java's start."""
+    def take_all(self, syncs: Iterable[OffsetSync | None]) -> None:
+        """Learn from syncs; what could not be decoded is passed over."""
         for sync in syncs:
-            self.take(sync, keep_history=keep_history)
+            if sync is not None:
+                self.take(sync)
 
-    def take(self, sync: OffsetSync, *, keep_history: bool = True) -> None:
+    def take(self, sync: OffsetSync) -> None:
         """Learn from one sync."""
-        pair = Pair(sync.upstream, sync.downstream)
-        store = self._stores.get(sync.tp)
-        if store is not None and pair.downstream < store.latest.downstream and pair.upstream >= store.latest.upstream:
-            # On at the source, but back on the target: nothing that is known of the target's log is there any more.
+        tp, upstream, downstream, runs = sync
+        if runs is not None and not runs:
+            return  # a mark, which only Java needs: the sync behind it has the runs
+        latest = self._latest.get(tp)
+        if latest is not None:
+            goes_back = upstream <= latest.upstream or downstream <= latest.downstream
+            if goes_back or (runs is not None and tp not in self._runs):
+                self._look_back(sync, latest)
+        self._latest[tp] = Pair(upstream, downstream)
+        if runs is None:
+            self._take_of_java(sync)
+            return
+        for run in runs:
+            if self._runs.setdefault(tp, RunMap()).add(run):
+                self._begin_anew(tp)
+
+    def _look_back(self, sync: OffsetSync, latest: Pair) -> None:
+        """A sync may be of another log, or go back at the source: by Java's rule its history is forgotten then."""
+        told = [sync[1:3], *(run[:2] for run in (sync.runs or ())[:1])]
+        if any((self.translate(sync.tp, upstream) or -1) > downstream for upstream, downstream in told):
             self._runs.pop(sync.tp, None)
-            self._begun_anew.add(sync.tp)
-            store = None
-        if store is None:
-            self._stores[sync.tp] = PartitionSyncStore(pair)
-        else:
-            store.add(pair, keep_history=keep_history)
-        if sync.runs is not None:
-            runs = self._runs.setdefault(sync.tp, RunMap())
-            for run in sync.runs:
-                runs.add(run)
-        elif sync.tp in self._runs:
+            self._begin_anew(sync.tp)
+        elif sync.upstream < latest.upstream:
+            self._stores.pop(sync.tp, None)
+
+    def _begin_anew(self, tp: TopicPartition) -> None:
+        self._stores.pop(tp, None)
+        self._begun_anew.add(tp)
+
+    def _take_of_java(self, sync: OffsetSync) -> None:
+        if sync.tp in self._runs:
             self._overtaken_by_java(sync)
+        pair = Pair(sync.upstream, sync.downstream)
+        if sync.tp in self._stores:
+            self._stores[sync.tp].add(pair)
+        else:
+            self._stores[sync.tp] = PartitionSyncStore(pair)
 
     def _overtaken_by_java(self, sync: OffsetSync) -> None:
         """Java has taken over: where it copies again what we had copied, its syncs are the truth."""
@@ -131,27 +170,31 @@ class OffsetMap:
 
     def translate(self, tp: TopicPartition, upstream: int) -> int | None:
         """The downstream offset; None where nothing is known of the partition, -1 where nothing reaches back so far."""
-        store = self._stores.get(tp)
-        if store is None:
+        if tp not in self._latest:
             return None
-        runs = self._runs.get(tp)
+        runs, store = self._runs.get(tp), self._stores.get(tp)
         found = runs.translate(upstream) if runs is not None else None
-        if found is None:
-            return store.translate(upstream)
-        downstream, is_inside = found
-        return downstream if is_inside else max(downstream, store.translate(upstream))
+        downstream, is_inside = found or (-1, False)
+        return downstream if is_inside or store is None else max(downstream, store.translate(upstream))
 
     def upstream_of(self, tp: TopicPartition, downstream: int) -> int | None:
         """The way back: where a group that has read the copy of `tp` up to `downstream` may go on at the source.
 
         None where nothing is known of the partition, -1 where nothing reaches back so far.
         """
-        store = self._stores.get(tp)
-        if store is None:
+        if tp not in self._latest:
             return None
-        runs = self._runs.get(tp)
+        runs, store = self._runs.get(tp), self._stores.get(tp)
         found = runs.upstream_of(downstream) if runs is not None else None
-        if found is None:
-            return store.upstream_of(downstream)
-        upstream, is_inside = found
-        return upstream if is_inside else max(upstream, store.upstream_of(downstream))
+        upstream, is_inside = found or (-1, False)
+        return upstream if is_inside or store is None else max(upstream, store.upstream_of(downstream))
+
+    def contradicts(self, tp: TopicPartition, upstream: int, downstream: int) -> bool:
+        """Whether a group that has read up to `upstream` would miss a record if it went on at `downstream`.
+
+        A translation of ours never leads there. So it was made for another log: one that stood there before and was
+        longer, since a copy that is made again in the same log stands further behind.
+        """
+        runs, store = self._runs.get(tp), self._stores.get(tp)
+        firsts = (known.first_from(upstream) for known in (runs, store) if known is not None)
+        return any(first is not None and first < downstream for first in firsts)

@@ -63,6 +63,10 @@ class PartitionSyncStore:
                 return pair.upstream + (0 if pair.downstream == downstream else 1)
         return -1
 
+    def first_from(self, upstream: int) -> int | None:
+        """Where the first record that is known at or behind `upstream` stands; None where none is."""
+        return next((pair.downstream for pair in reversed(self._slots) if pair.upstream >= upstream), None)
+
     def _insert(self, pair: Pair) -> None:
         before = list(self._slots)
         slots = self._slots

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
@@ -27,6 +28,7 @@ _HEARTBEAT = struct.Struct(">hq")
 _RUN = struct.Struct(">qqq")
 
 _LARGEST_OFFSET = 2**63 - 2  # a group that has read it goes on one behind it
+_MOST_KEYS = 16_384  # of partitions that are told of again and again: decoded once, as the whole topic is at a start
 
 KeyValue = tuple[bytes, bytes]
 
@@ -41,13 +43,18 @@ def decode_offset_sync(
 ) -> OffsetSync | None:
     """The sync, with the runs that only Heliograph notes."""
     try:
-        tp, _rest = _decode_tp(key or b"", 0)
+        tp = _partition_of(key or b"")
         upstream, downstream = _TWO_OFFSETS.unpack_from(value or b"")
     except (struct.error, UnicodeDecodeError):
         return None
-    if not _are_offsets(upstream, downstream):
+    if not (0 <= upstream <= _LARGEST_OFFSET and 0 <= downstream <= _LARGEST_OFFSET):
         return None
     return OffsetSync(tp, upstream, downstream, _decode_runs(headers))
+
+
+@lru_cache(_MOST_KEYS)
+def _partition_of(key: bytes) -> TopicPartition:
+    return _decode_tp(key, 0)[0]
 
 
 def encode_runs(runs: array[int]) -> tuple[str, bytes]:
@@ -62,13 +69,12 @@ def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun
     packed = next((value for name, value in headers if name == RUNS_HEADER), None)
     if packed is None or len(packed) % _RUN.size:
         return None
-    runs = tuple(OffsetRun(*run) for run in _RUN.iter_unpack(packed))
-    are_sound = all(r.count > 0 and _are_offsets(*r, r.upstream + r.count, r.downstream + r.count) for r in runs)
-    return runs if are_sound else None
-
-
-def _are_offsets(*numbers: int) -> bool:
-    return all(0 <= number <= _LARGEST_OFFSET for number in numbers)
+    runs = []
+    for upstream, downstream, count in _RUN.iter_unpack(packed):
+        if upstream < 0 or downstream < 0 or count <= 0 or max(upstream, downstream) + count > _LARGEST_OFFSET:
+            return None
+        runs.append(OffsetRun(upstream, downstream, count))
+    return tuple(runs)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:

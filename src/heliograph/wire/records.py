@@ -71,6 +71,9 @@ class _Reader:
         return LogRecord(offset, key, value, headers)
 
     def _varint(self) -> int:
+        if self.at < len(self.data) and (byte := self.data[self.at]) < 0x80:  # most are so short
+            self.at += 1
+            return byte >> 1 ^ -(byte & 1)
         value = 0
         for k, byte in enumerate(self.data[self.at : self.at + _MOST_VARINT_BYTES]):
             value |= (byte & 0x7F) << 7 * k

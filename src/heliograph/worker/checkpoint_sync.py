@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.errors import BrokerError, ClusterError, GroupActiveError
+from heliograph.errors import ClusterError, GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.log_ends import LATEST
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.record_writer import write_records
 from heliograph.kafka.topic_log import LogTail, read_topic
-from heliograph.mirror.checkpoints import latest_checkpoints, next_checkpoint, plan_group_sync, remote_partition
+from heliograph.mirror.checkpoints import WrittenCheckpoints, is_movable, plan_group_sync, remote_partition
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.flow_permissions import wanted_groups
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
@@ -36,7 +36,7 @@ from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.model import Checkpoint, CommittedOffset, Flow
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 _Committed = dict[str, dict[TopicPartition, "CommittedOffset"]]
+_MOVED_AT_ONCE = 100  # groups: the fewer, the less time between our look at a group's offsets and setting them
 
 
 class CheckpointSync:
@@ -71,7 +71,7 @@ class CheckpointSync:
         self._tail = LogTail(self._holder, syncs_tp)
         self._restarts = 0
         self._map = OffsetMap()
-        self._known: dict[str, dict[TopicPartition, Checkpoint]] = {}
+        self._known = WrittenCheckpoints()
         self._read: dict[str, set[TopicPartition]] = {}
 
     @property
@@ -96,7 +96,7 @@ class CheckpointSync:
             )
         records = read_topic(self._target, self._topic.topic)
         decoded = (decode_checkpoint(record.key, record.value) for record in records)
-        self._known = latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+        self._known = WrittenCheckpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
         return ()
 
     def plan(self, schedule: Schedule) -> None:
@@ -123,12 +123,12 @@ class CheckpointSync:
 
     def _committed(self, groups: list[str]) -> tuple[_Committed, tuple[str, ...]]:
         """Committed offsets of topics that count, and why those of a group are not known."""
-        answers, troubles = _each_that_answers(self._source_groups.committed, groups)
+        told = self._source_groups.told_committed(groups)
         committed = {
             group: {tp: offset for tp, offset in offsets.items() if self._rules.names.accepts(tp.topic)}
-            for group, offsets in answers.items()
+            for group, offsets in told.of.items()
         }
-        return committed, troubles
+        return committed, told.troubles
 
     def emit(self) -> Iterable[str]:
         """Translate every group's offsets and write what is new."""
@@ -142,7 +142,7 @@ class CheckpointSync:
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
         write_records(self._written.records, self._topic, records)
         for checkpoint in fresh:
-            self._known.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
+            self._known.add(checkpoint)
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
         return troubles
@@ -155,68 +155,49 @@ class CheckpointSync:
             if sync is not None:
                 self._map.take(sync)
         for tp in self._map.take_begun_anew():
-            for checkpoints in self._known.values():  # they point into a log that is gone
-                checkpoints.pop(remote_partition(self._rules, tp), None)
+            self._known.log_begun_anew(remote_partition(self._rules, tp))
 
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
-        found = []
-        for tp, committed in offsets.items():
-            remote = remote_partition(self._rules, tp)
-            previous = self._known.get(group, {}).get(remote)
-            downstream = self._map.translate(tp, committed.offset)
-            checkpoint = next_checkpoint(previous, group, remote, committed.offset, downstream, committed.metadata)
-            if checkpoint is not None:
-                found.append(checkpoint)
-        return found
+        due = (
+            self._known.due(self._map, group, tp, remote_partition(self._rules, tp), committed)
+            for tp, committed in offsets.items()
+        )
+        return [checkpoint for checkpoint in due if checkpoint is not None]
 
     def sync_groups(self) -> Iterable[str]:
         """Move the groups on the target to where their checkpoints are; those in use are left to their users."""
-        groups = [group for group in self.groups if group in self._known]
-        states, not_told = _each_that_answers(self._target_groups.states, groups)
-        committed, not_read = _each_that_answers(self._target_groups.committed, list(states))
-        wanted = [group for group in committed if self._moves(group, committed[group], states[group])]
-        refused = [words for group in wanted if (words := self._sync_group(group))]
-        return (*not_told, *not_read, *refused)
+        states = self._target_groups.told_states([group for group in self.groups if self._known.of(group)])
+        movable = [group for group, state in states.of.items() if is_movable(state)]
+        chunks = (movable[at : at + _MOVED_AT_ONCE] for at in range(0, len(movable), _MOVED_AT_ONCE))
+        return (*states.troubles, *(words for chunk in chunks for words in self._move(chunk)))
+
+    def _move(self, groups: list[str]) -> list[str]:
+        """Move groups that had no members a moment ago, by what they have committed now; why some were not moved."""
+        committed = self._target_groups.told_committed(groups)
+        wanted = {group: moves for group, offsets in committed.of.items() if (moves := self._moves(group, offsets))}
+        tps = {tp for moves in wanted.values() for tp in moves}
+        ends = self._target.known_offsets(list(tps), LATEST) if tps else {}
+        troubles = list(committed.troubles)
+        for group, moves in wanted.items():
+            there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
+            troubles += self._set(group, there)
+        return troubles
 
     def _moves(
-        self, group: str, committed: dict[TopicPartition, CommittedOffset], state: str
+        self, group: str, committed: dict[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, CommittedOffset]:
-        """Where a group would go; only partitions it still reads at the source count."""
+        """Where a group without members would go; only partitions it still reads at the source count."""
         read = self._read.get(group, set())
-        checkpoints = [checkpoint for tp, checkpoint in self._known[group].items() if tp in read]
-        return plan_group_sync(checkpoints, committed, state)
+        checkpoints = [checkpoint for tp, checkpoint in self._known.of(group).items() if tp in read]
+        return plan_group_sync(checkpoints, committed, None)
 
-    def _sync_group(self, group: str) -> str | None:
-        """Move one group by what holds at this moment; why it could not be moved, or None."""
+    def _set(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[str]:
+        """Set a group's offsets; why that failed, if so. The broker refuses where it has got members meanwhile."""
         try:
-            state = self._target_groups.states([group])[group]
-            moves = self._moves(group, self._target_groups.committed([group])[group], state)
-            ends = self._target.known_offsets(list(moves), LATEST)
-            there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
-            refused = self._target_groups.commit(group, there)
+            refused = self._target_groups.commit(group, offsets)
         except GroupActiveError:
             log.info("%s: the group '%s' is in use on '%s'; it keeps its offsets", self.flow, group, self.flow.target)
-            return None
+            return []
         except ClusterError as error:
-            return str(error)
-        if refused:
-            tp, why = next(iter(refused.items()))
-            return f"the group '{group}' cannot be moved on {tp}: {why}"
-        return None
-
-
-def _each_that_answers(
-    ask: Callable[[list[str]], dict[str, T]], groups: list[str]
-) -> tuple[dict[str, T], tuple[str, ...]]:
-    """What is told of the groups, all at once; where one is refused, one by one, so that it harms no other."""
-    try:
-        return ask(groups), ()
-    except BrokerError:
-        found: dict[str, T] = {}
-        troubles: dict[str, None] = {}
-        for group in groups:
-            try:
-                found |= ask([group])
-            except BrokerError as error:
-                troubles[str(error)] = None
-        return found, tuple(troubles)
+            return [str(error)]
+        return [f"the group '{group}' cannot be moved on {tp}: {why}" for tp, why in list(refused.items())[:1]]

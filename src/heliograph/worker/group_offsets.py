@@ -153,21 +153,22 @@ class FlowGroups:
 
     def _known(self, progress: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
         """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""
-        known = OffsetMap()
-        is_at_source = self.settings[keys.OFFSET_SYNCS_LOCATION] == "source"
-        name = offset_syncs_topic(self.settings).name
-        if is_at_source:
-            records = self._asked_of_source(lambda: list(read_topic(self._source, name))) or []
+        if self.settings[keys.OFFSET_SYNCS_LOCATION] == "source":
+            # A source that fails half-way: what the rest would have said may void what was read, so all of it is left.
+            known = self._asked_of_source(lambda: self._told_by_syncs(self._source)) or OffsetMap()
         else:
-            records = list(read_topic(self._target, name))
-        for record in records:
-            sync = decode_offset_sync(record.key, record.value, record.headers)
-            if sync is not None:
-                known.take(sync)
+            known = self._told_by_syncs(self._target)
         for tp, told in progress.items():
             run = told.run
             if run is not None and known.translate(tp, 0) is None:
                 known.take(OffsetSync(tp, told.offset, run.downstream + run.count - 1, (run,)))
+        return known
+
+    def _told_by_syncs(self, holder: Admin) -> OffsetMap:
+        """Record by record: there can be millions."""
+        known = OffsetMap()
+        records = read_topic(holder, offset_syncs_topic(self.settings).name)
+        known.take_all(decode_offset_sync(record.key, record.value, record.headers) for record in records)
         return known
 
 
