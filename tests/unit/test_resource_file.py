@@ -188,6 +188,15 @@ def test_what_is_doubtful_is_a_warning_with_its_place(old: str, new: str, words:
 
 
 @pytest.mark.parametrize(
+    ("old", "new"), [("  clusters:", "   clusters:"), ("      sourceConnector:", "     sourceConnector:")]
+)
+def test_a_wrong_indentation_is_called_so(old: str, new: str) -> None:
+    assert old in GOOD
+    (problem,) = report(GOOD.replace(old, new, 1)).problems
+    assert "the YAML cannot be read: the indentation does not fit the lines above" in problem
+
+
+@pytest.mark.parametrize(
     ("new", "is_everything"),
     [
         ("topicPattern: orders\n      sourceConnector: {}", True),

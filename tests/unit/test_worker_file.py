@@ -168,6 +168,12 @@ def test_a_text_that_is_no_properties_file_is_a_problem() -> None:
     assert len(missing) == 5
 
 
+def test_a_file_of_flows_is_told_to_be_one() -> None:
+    text = "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n"
+    (problem,) = examine_worker(text, Machine()).problems
+    assert problem == "clusters: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
+
+
 def test_a_mistyped_key_is_told_with_the_nearest_name() -> None:
     report = examine_worker(
         DOCUMENT_001 + "offset.flush.intervall.ms=5\nconfig.storage.min.insync.replicas=2\n", Machine()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from heliograph.config.placeholders import Lookup
 
 VARIABLE_PREFIX = "CONNECT_"
+_OF_FLOWS = f"{keys.CLUSTERS.name}: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
 _REQUIRED = {
     client_keys.BOOTSTRAP_SERVERS.name: "host:port",
     keys.GROUP_ID.name: "connect-cluster",
@@ -139,6 +140,9 @@ def usable_worker(report: WorkerReport) -> WorkerConfig:
 def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
     """Look at a whole file; never raises for what is in it. Without a need for secrets they need not be there."""
     entries, problems = parse_leniently(text)
+    raw = as_map(entries)
+    if keys.CLUSTERS.name in raw and store_keys.CONFIG_STORAGE_TOPIC.name not in raw:
+        return WorkerReport((_OF_FLOWS,))
     unreadable = [sentence for _line, sentence in problems]
     return _examine(entries, lookup, unreadable, needs_secrets=needs_secrets)
 
