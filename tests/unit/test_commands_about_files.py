@@ -70,6 +70,8 @@ def test_a_value_is_explained_by_its_line_and_rule(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "key", "words"),
     [
+        ((), "replication.factor", "A->B: 2\n    from default; fewer on a cluster of fewer brokers"),
+        (("replication.factor=2",), "replication.factor", "A->B: 2\n    from line 5: replication.factor"),
         ((), "refresh.topics.interval.seconds", "A->B: 30\n    from default of Heliograph"),
         ((), "refresh.topics.interval.seconds", "long, default 30 (MM2: 600), importance low, since 2.4"),
         ((), "clusters", "file: A,B\n    from line 1: clusters"),

@@ -192,7 +192,9 @@ def test_a_name_of_progress_that_changes_is_told(tmp_path: Path, document_001: P
     file = tmp_path / "mm2.yaml"
     file.write_text(GOOD)
     told = "note: us->eu: progress is kept by the source connector's name, here 'us->eu.MirrorSourceConnector'"
-    assert told in convert(file, "--to", "properties").stderr
+    stderr = convert(file, "--to", "properties").stderr
+    assert told in stderr
+    assert "Java then copies everything again; Heliograph compares the logs and goes on behind" in stderr
     assert "name, here 'mm2-msc-source-0'" in convert(document_001, "--to", "properties").stderr
     properties = tmp_path / "mm2.properties"
     properties.write_text(minimal())
@@ -362,6 +364,14 @@ def test_the_targets_of_other_workers_are_theirs(tmp_path: Path) -> None:
     assert {"B.group.id = g", "D.group.id = h"} <= set(result.stdout.splitlines())
     assert "nobody.properties: the worker's cluster (e:1) is the target of no connector here" in result.stderr
     assert "i" not in [line.rpartition(" = ")[2] for line in result.stdout.splitlines()]
+
+
+def test_properties_begin_with_their_clusters(tmp_path: Path, document_001: Path) -> None:
+    resource = tmp_path / "mm2.yaml"
+    resource.write_text(GOOD)
+    for file in (resource, document_001):
+        lines = convert(file, "--to", "properties").stdout.splitlines()
+        assert next(line for line in lines if not line.startswith("#")).startswith("clusters = ")
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -255,6 +255,23 @@ def test_a_doubtful_name_is_warned_about(line: str, words: str) -> None:
     assert words in warning
 
 
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["A->B.topcis=orders"], "Did you mean 'A->B.topics'? Until then 'topics' stays '.*': every topic."),
+        (["topcis=orders"], "Did you mean 'topics'? Until then 'topics' stays '.*': every topic."),
+        (["A->B.grups=g"], "Did you mean 'A->B.groups'? Until then 'groups' stays '.*': every group."),
+        (["A->B.topcis=orders", "topics=orders"], "Did you mean 'A->B.topics'?"),
+        (["A->B.topcis=orders", "A->B.topics=orders"], "Did you mean 'A->B.topics'?"),
+        (["topcis=orders", "A->B.topics=orders"], "Did you mean 'topics'?"),
+        (["A->B.topics.exlude=x"], "Did you mean 'A->B.topics.exclude'?"),
+    ],
+)
+def test_a_typo_that_makes_a_flow_copy_everything_says_so(lines: list[str], words: str) -> None:
+    (warning,) = read(minimal(*lines)).warnings
+    assert warning.endswith(words)
+
+
 def test_an_old_name_still_works() -> None:
     assert read(minimal("A->B.topics.blacklist=x")).settings(AB)[keys.TOPICS_EXCLUDE] == ("x",)
     both = read(minimal("A->B.topics.exclude=x", "A->B.topics.blacklist=y"))

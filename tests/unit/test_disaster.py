@@ -69,6 +69,17 @@ def test_groups_of_the_flow_that_is_needed_now_are_shown(file: Path) -> None:
     assert invoke("groups", file, "--flow", "A->B").exit_code == 0
 
 
+def test_a_group_that_is_not_on_the_target_yet_is_not_called_dead(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets = dict.fromkeys(("source_offset", "source_lag", "translated_offset", "target_offset", "target_lag"), 5)
+    row = {"group": "g", "topic": "t", "partition": 0, "target_state": "Dead", "in_sync": True, **offsets}
+    monkeypatch.setattr(groups, "_report", lambda *_: {**ROW, "groups": [row]})
+    text = invoke("groups", file, "--flow", "A->B").stdout
+    assert "none" in text
+    assert "Dead" not in text
+    data = json.loads(invoke("groups", file, "--flow", "A->B", "--json").stdout)
+    assert data["flows"][0]["groups"][0]["target_state"] == "Dead"
+
+
 @pytest.mark.usefixtures("lost_a")
 def test_flows_that_can_be_asked_are_planned(file: Path) -> None:
     result = invoke("plan", file)

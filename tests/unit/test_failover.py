@@ -185,6 +185,7 @@ def test_a_group_with_members_is_refused(state: str) -> None:
 def test_a_group_of_which_nothing_is_known_is_refused() -> None:
     plan = plan_group("g", "Dead", {}, {}, {})
     assert plan.refused == "it has read nothing that this flow copies"
+    assert plan_group("g", "Dead", {}, {}, {}, "it has no name").refused == "it has no name"
 
 
 @pytest.mark.parametrize(("gone", "place"), [("gone", Place(5, 0)), ("there", None)])

@@ -34,6 +34,7 @@ class FakeGroups:
         self.source_trouble: str | None = None
         self.trouble_when_viewed: str | None = None
         self.source_groups = self.target_groups = self
+        self.known: tuple[str, ...] | None = view.groups
 
     def __enter__(self) -> Self:
         return self
@@ -42,7 +43,9 @@ class FakeGroups:
         pass
 
     def followed(self) -> tuple[str, ...]:
-        return self._view.groups
+        if self.known is None:
+            raise ClusterError("'A' does not list its consumer groups.")
+        return self.known
 
     at_target = followed
 
@@ -150,6 +153,35 @@ def test_a_flow_of_which_nothing_is_known_is_no_success(commands: Commands) -> N
     groups.source_trouble = DEAD_SOURCE
     assert "there is no group to move; no checkpoint tells of one\n" in commands.text("failover", code=1)
     assert commands.data("failover", code=1)["source_trouble"] == DEAD_SOURCE
+
+
+@pytest.mark.parametrize("command", ["failover", "failback"])
+def test_a_group_that_is_nowhere_is_told_with_the_name_that_may_be_meant(commands: Commands, command: str) -> None:
+    nowhere = view_of(cluster("Dead", {}, {}), cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)
+    groups = commands.use(GroupView(**{**vars(nowhere), "groups": ("biling",)}))
+    left, there = ("A", "B") if command == "failover" else ("B", "A")
+    words = f"biling: REFUSED on '{there}': it has committed nothing on '{left}'"
+    for known, hint in ((("far",), ""), (("far", "billing"), "; did you mean 'billing'?")):
+        groups.known = known
+        assert commands.text(command, code=1) == f"{words}{hint}\n"
+
+
+def test_a_hint_that_cannot_be_had_is_left_out(commands: Commands) -> None:
+    commands.use(view_of(cluster("Dead", {}, {}), cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).known = None
+    result = CliRunner().invoke(cli, ["failover", str(commands.file), "--group", "g"])
+    assert result.stdout == "g: REFUSED on 'B': it has committed nothing on 'A'\n"
+
+
+def test_a_group_that_reads_other_topics_is_no_typo(commands: Commands) -> None:
+    other = cluster("Empty", {TopicPartition("mm2-offsets.x.internal", 0): 5}, {})
+    commands.use(view_of(other, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).known = ("gg",)
+    assert "REFUSED on 'B': it has read nothing that this flow copies\n" in commands.text("failover", code=1)
+
+
+def test_where_the_source_is_gone_a_group_without_checkpoints_is_told_so(commands: Commands) -> None:
+    commands.use(view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).source_trouble = DEAD_SOURCE
+    words = "g: REFUSED on 'B': no checkpoint tells of it, and 'A' cannot be asked\n"
+    assert words in commands.text("failover", code=1)
 
 
 def test_a_home_that_goes_away_while_it_is_asked_is_no_home(commands: Commands) -> None:

@@ -187,6 +187,29 @@ def test_what_is_doubtful_is_a_warning_with_its_place(old: str, new: str, words:
     assert any(words in warning for warning in warnings), warnings
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("  clusters:", "   clusters:"), ("      sourceConnector:", "     sourceConnector:")]
+)
+def test_a_wrong_indentation_is_called_so(old: str, new: str) -> None:
+    assert old in GOOD
+    (problem,) = report(GOOD.replace(old, new, 1)).problems
+    assert "the YAML cannot be read: the indentation does not fit the lines above" in problem
+
+
+@pytest.mark.parametrize(
+    ("new", "is_everything"),
+    [
+        ("topicPattern: orders\n      sourceConnector: {}", True),
+        ("topicPattern: orders\n      topicsPattern: orders\n      sourceConnector: {}", False),
+        ("topicPattern: orders\n      sourceConnector: {config: {topics: orders}}", False),
+    ],
+)
+def test_a_mistyped_pattern_says_that_every_topic_is_copied(new: str, is_everything: bool) -> None:
+    (warning,) = report(GOOD.replace("sourceConnector: {}", new, 1)).warnings
+    words = "Did you mean 'topicsPattern'?"
+    assert warning.endswith(f"{words} Until then 'topics' stays '.*': every topic." if is_everything else words)
+
+
 def test_checkpoints_and_heartbeats_are_only_there_where_they_are_asked_for() -> None:
     config = report(GOOD.replace("checkpointConnector", "heartbeatConnector")).config
     assert config is not None

@@ -168,6 +168,12 @@ def test_a_text_that_is_no_properties_file_is_a_problem() -> None:
     assert len(missing) == 5
 
 
+def test_a_file_of_flows_is_told_to_be_one() -> None:
+    text = "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n"
+    (problem,) = examine_worker(text, Machine()).problems
+    assert problem == "clusters: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
+
+
 def test_a_mistyped_key_is_told_with_the_nearest_name() -> None:
     report = examine_worker(
         DOCUMENT_001 + "offset.flush.intervall.ms=5\nconfig.storage.min.insync.replicas=2\n", Machine()
@@ -178,6 +184,32 @@ def test_a_mistyped_key_is_told_with_the_nearest_name() -> None:
         " Did you mean 'offset.flush.interval.ms'?"
     )
     assert "line 21: config.storage.min.insync.replicas: this key has no effect" in report.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("status.storage.topics", "status.storage.topic"),
+        ("offset.storage.partition", "offset.storage.partitions"),
+        ("config.storage.replication.factors", "config.storage.replication.factor"),
+    ],
+)
+def test_a_mistyped_key_of_a_store_is_told_with_the_nearest_name(name: str, meant: str) -> None:
+    report = examine_worker(f"{DOCUMENT_001}{name}=2\n", Machine())
+    (warning,) = report.warnings
+    assert warning.endswith(
+        f"{name}: the worker does not know this key and does nothing with it. Did you mean '{meant}'?"
+    )
+    assert not any(name in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.storage.partitions", "status.storage.retention.ms", "offset.storage.file.filename"]
+)
+def test_another_setting_of_a_stores_topic_is_only_noted(name: str) -> None:
+    report = examine_worker(f"{DOCUMENT_001}{name}=2\n", Machine())
+    assert report.warnings == ()
+    assert "the worker's topics are made with the settings they need" in report.notes[-1]
 
 
 def test_keys_of_clients_and_of_groups_are_the_workers() -> None:

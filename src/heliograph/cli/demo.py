@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,11 +78,21 @@ def demo() -> None:
         running.wait(_PATIENCE_S)
     click.echo(f"""
 Done in {time.monotonic() - began:.0f} s. Where to go next:
-    heliograph kafka start A --port 9092        a cluster to play with, and another: B --port 9192
+{_activation()}    heliograph kafka start A --port 9092        a cluster to play with, and another: B --port 9192
     heliograph validate mm2.properties          what is wrong with your MM2 file; plan: what it would do
     heliograph run mm2.properties               replicate until Ctrl-C
     heliograph groups mm2.properties            where each consumer group is, on both sides
     README.md, ARCHITECTURE.md, docs/guides/    how it works and how to run it""")
+
+
+def _activation() -> str:
+    """The line that a shell needs where our virtual environment is not active in it."""
+    folder, found = Path(sys.prefix) / "bin", shutil.which("heliograph")
+    if sys.prefix == sys.base_prefix or (found is not None and Path(found).parent == folder):
+        return ""
+    script = folder / "activate"
+    shown = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
+    return f"    {f'. {shown}':43} heliograph is then a command of your shell\n"
 
 
 def _step(words: str) -> None:

@@ -7,6 +7,7 @@ without them begin by `auto.offset.reset`, and may pass over records.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,15 +15,16 @@ import click
 
 from heliograph.cli.flows import count_of, load_file, parse_flow, show_json, table
 from heliograph.cli.machine import secrets_option
+from heliograph.config.suggest import nearest
 from heliograph.errors import ClusterError
 from heliograph.mirror.checkpoints import is_movable
 from heliograph.mirror.failover import GroupPlan, Outcome
-from heliograph.mirror.group_view import left_behind, plan_failback, plan_failover
+from heliograph.mirror.group_view import is_unknown, left_behind, plan_failback, plan_failover
 from heliograph.model import Flow
 from heliograph.worker.group_offsets import FlowGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from heliograph.kafka.groups import GroupAdmin
     from heliograph.mirror.group_view import ClusterGroups, GroupView
@@ -97,7 +99,7 @@ def failover(
     flow = parse_flow(config, flow_text)
     with FlowGroups(config, flow) as flow_groups:
         view = flow_groups.view(names or flow_groups.followed())
-        plans = plan_failover(view)
+        plans = _with_near_names(plan_failover(view), view, flow_groups.followed)
         results = [_carry_out(plan, flow_groups.target_groups, dry_run=dry_run) for plan in plans]
         results = [
             result._replace(
@@ -143,7 +145,7 @@ def failback(
         if reverse in config.flows:
             with FlowGroups(config, reverse) as reverse_groups:
                 back = reverse_groups.view(view.groups)
-        plans = plan_failback(view, back)
+        plans = _with_near_names(plan_failback(view, back), view, flow_groups.at_target)
         results = [_carry_out(plan, flow_groups.source_groups, dry_run=dry_run) for plan in plans]
     results = [
         result._replace(
@@ -170,6 +172,25 @@ def _check_groups(names: tuple[str, ...], more: tuple[str, ...], *, is_all: bool
 def _check_home(flow_groups: FlowGroups) -> None:
     if flow_groups.source_trouble is not None:
         raise ClusterError(f"Groups cannot go home to '{flow_groups.flow.source}': {flow_groups.source_trouble}")
+
+
+def _with_near_names(
+    plans: list[GroupPlan], view: GroupView, known_groups: Callable[[], Iterable[str]]
+) -> list[GroupPlan]:
+    """A group that nothing tells of may be a typo: its refusal then has the name that may be meant."""
+    lost = [plan.group for plan in plans if plan.refused and is_movable(plan.state)]
+    unknown = [group for group in lost if is_unknown(view, group)]
+    if not unknown:
+        return plans
+    try:
+        known = list(known_groups())
+    except ClusterError:
+        return plans  # a hint is not worth a failure
+    near = {group: found for group in unknown if (found := nearest(group, known)) is not None}
+    return [
+        replace(plan, refused=f"{plan.refused}; did you mean '{near[plan.group]}'?") if plan.group in near else plan
+        for plan in plans
+    ]
 
 
 def _carry_out(plan: GroupPlan, admin: GroupAdmin, *, dry_run: bool) -> Result:

@@ -14,6 +14,7 @@ from heliograph.cli.flows import EXIT_UNREACHABLE, load_file, parse_flow, show_j
 from heliograph.cli.machine import secrets_option
 from heliograph.config import keys
 from heliograph.errors import ClusterError
+from heliograph.mirror.checkpoints import DEAD
 from heliograph.mirror.group_report import GroupRow, report_groups
 from heliograph.worker.group_offsets import FlowGroups
 
@@ -102,10 +103,15 @@ def _lines(report: dict[str, Any]) -> list[str]:
         (
             *(row["group"], f"{row['topic']}-{row['partition']}"),
             *(row["source_offset"], row["source_lag"], row["translated_offset"]),
-            *(row["target_offset"], row["target_lag"], row["target_state"]),
+            *(row["target_offset"], row["target_lag"], _state(row["target_state"])),
             "yes" if row["in_sync"] else f"no: {row['why_not']}",
         )
         for row in report["groups"]
     ]
     lines += [f"  {line}" for line in table(_HEADER, rows)] if rows else ["  no group is followed"]
     return lines + [f"  left out: {each['group']}: {each['why']}" for each in report["left_out"]]
+
+
+def _state(state: str) -> str:
+    """Kafka calls a group dead that has never been there."""
+    return "none" if state == DEAD else state

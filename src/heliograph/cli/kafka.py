@@ -33,26 +33,40 @@ def kafka() -> None:
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    required=True,
-    help="Port of the first broker; the others follow.",
+    help="Port of the first broker; the others follow. Needed for a new cluster.",
 )
-@click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True, help="How many brokers.")
-@click.option("--version", default=DEFAULT_VERSION, show_default=True, help=_VERSION_HELP)
+@click.option("--brokers", type=click.IntRange(1, 9), help="How many brokers; 1 for a new cluster.")
+@click.option("--version", help=f"{_VERSION_HELP} {DEFAULT_VERSION} for a new cluster.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the cluster's data; kept over restarts.")
 @click.option("--config", "configs", multiple=True, metavar="FILE|K=V", help="Broker settings; may be given again.")
-def start(name: str, port: int, brokers: int, version: str, data: Path | None, configs: tuple[str, ...]) -> None:
-    """Start the cluster NAME."""
+def start(
+    name: str,
+    port: int | None,
+    brokers: int | None,
+    version: str | None,
+    data: Path | None,
+    configs: tuple[str, ...],
+) -> None:
+    """Start the cluster NAME. Of one that was stopped, what is not given is as it was."""
+    known = find_cluster(name)
+    if known is not None:
+        port = port or known.brokers[0].port
+        brokers = brokers or len(known.brokers)
+        version = version or known.version
+        data = data or Path(known.folder)
+    if port is None:
+        raise click.UsageError(f"Missing option '--port': '{name}' is a new cluster, so give the port of its broker.")
     with fetch_progress() as on_progress:
         cluster = start_cluster(
             name,
             port=port,
-            brokers=brokers,
-            version=version,
+            brokers=brokers or 1,
+            version=version or DEFAULT_VERSION,
             data=data,
-            config=_broker_config(configs),
+            config=_broker_config(configs) if configs or known is None else dict(known.config),
             on_progress=on_progress,
         )
-    click.echo(f"{name}: Apache Kafka {version} is running at {cluster.bootstrap} (data in {cluster.folder})")
+    click.echo(f"{name}: Apache Kafka {cluster.version} is running at {cluster.bootstrap} (data in {cluster.folder})")
 
 
 @kafka.command()

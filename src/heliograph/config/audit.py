@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.config.keys import TABLE
 from heliograph.config.names import WrittenName, flow_of, parse_name
 from heliograph.config.overlays import DROPPED_AT_TOP, is_every_clients, is_read_at_top, role_scope
-from heliograph.config.suggest import did_you_mean
+from heliograph.config.suggest import did_you_mean, nearest, until_then
 from heliograph.config.types import Key, Scope
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
@@ -88,10 +88,10 @@ def _warning(written: WrittenName, raw: Mapping[str, str], example: Flow) -> str
     if written.role:
         return _about_client_key(written, example)
     if written.flow is not None:
-        return _behind_flow(written)
+        return _behind_flow(written, raw)
     if written.alias is not None:
         return _behind_alias(written, example)
-    return _at_top(written, example)
+    return _at_top(written, raw, example)
 
 
 def _about_old_name(written: WrittenName, row: Key[object], raw: Mapping[str, str]) -> str:
@@ -101,7 +101,7 @@ def _about_old_name(written: WrittenName, row: Key[object], raw: Mapping[str, st
     return f"{written.name}: this name was removed in Kafka 4.0; it is read as '{new}'."
 
 
-def _at_top(written: WrittenName, example: Flow) -> str | None:
+def _at_top(written: WrittenName, raw: Mapping[str, str], example: Flow) -> str | None:
     key, row = written.key, TABLE.get(written.key)
     if key.startswith(_OPEN_CONNECTOR_PREFIXES) and row is None:
         return _dropped_at_top(key, f"{example}.{key}")
@@ -109,7 +109,7 @@ def _at_top(written: WrittenName, example: Flow) -> str | None:
         return None
     if row is None:
         alias, _, rest = key.partition(".")
-        hint = f" '{alias}' is not in 'clusters'." if rest in TABLE else _near(key, ~Scope(0))
+        hint = f" '{alias}' is not in 'clusters'." if rest in TABLE else _near(key, ~Scope(0)) + _stays(written, raw)
         return f"{key}: unknown key; it has no effect.{hint}"
     if key in DROPPED_AT_TOP:
         return _dropped_at_top(key, f"{example}.{key}")
@@ -137,14 +137,14 @@ def _behind_alias(written: WrittenName, example: Flow) -> str | None:
     return _no_effect(written, key)
 
 
-def _behind_flow(written: WrittenName) -> str | None:
+def _behind_flow(written: WrittenName, raw: Mapping[str, str]) -> str | None:
     key, row, flow = written.key, TABLE.get(written.key), written.flow
     assert flow is not None
     if flow.source == flow.target:
         return f"{written.name}: a cluster is not replicated to itself; this key has no effect."
     if row is None:
         is_open = key.startswith((*_OPEN_PREFIXES, *_OPEN_CONNECTOR_PREFIXES, "replication.policy."))
-        return None if is_open else _unknown(written, Scope.CONNECTOR)
+        return None if is_open else _unknown(written, Scope.CONNECTOR) + _stays(written, raw)
     if row.scope & Scope.CONNECTOR:
         return None
     places = {Scope.WORKER: f"{flow.target}.", Scope.CLIENT: f"{flow.source}.", Scope.FILE: ""}
@@ -177,8 +177,20 @@ def _no_effect(written: WrittenName, instead: str) -> str:
 
 
 def _near(key: str, scope: Scope, prefix: str = "") -> str:
-    known = [name for name, row in TABLE.items() if row.scope & scope and not row.replaced_by]
-    return did_you_mean(key, known, prefix)
+    return did_you_mean(key, _known(scope), prefix)
+
+
+def _known(scope: Scope) -> list[str]:
+    return [name for name, row in TABLE.items() if row.scope & scope and not row.replaced_by]
+
+
+def _stays(written: WrittenName, raw: Mapping[str, str]) -> str:
+    """What a mistyped key of a flow leaves as it is; nothing where the key is set as well, for the flow or for some."""
+    near = nearest(written.key, _known(~Scope(0) if written.flow is None else Scope.CONNECTOR))
+    is_set = f"{written.prefix}{near}" in raw or f"{near}" in raw
+    if written.flow is None:
+        is_set = is_set or any(name.endswith(f".{near}") for name in raw)
+    return "" if is_set else until_then(near)
 
 
 def _role_prefix(row: Key[object]) -> str:

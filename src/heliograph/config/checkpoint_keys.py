@@ -84,7 +84,8 @@ CHECKPOINTS_REPLICATION_FACTOR = define(
     SHORT,
     3,
     CHECKPOINT,
-    "Replication factor of the checkpoints topic; -1 is the broker's default.",
+    "Replication factor of the checkpoints topic; -1 is the broker's default. Where it is not set, no more than the"
+    " cluster has brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
 )
@@ -110,7 +111,8 @@ HEARTBEATS_REPLICATION_FACTOR = define(
     SHORT,
     3,
     HEARTBEAT,
-    "Replication factor of the heartbeats topic; -1 is the broker's default.",
+    "Replication factor of the heartbeats topic; -1 is the broker's default. Where it is not set, no more than the"
+    " cluster has brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
 )

@@ -78,6 +78,11 @@ class ConnectorConfig:
         return (self.flow,)
 
     @property
+    def paths(self) -> Mapping[str, str]:
+        """Keys are called as they are written."""
+        return {}
+
+    @property
     def enabled_flows(self) -> tuple[Flow, ...]:
         """The connector's flow, unless it is switched off."""
         return (self.flow,) if self.settings(self.flow)[keys.ENABLED] else ()

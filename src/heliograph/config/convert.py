@@ -82,7 +82,8 @@ def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Co
     if form == "properties":
         notes += _names_of_progress(reading.connectors)
         notes += [f"{flow} is {why}; it is written as not enabled." for flow, why in reading.paused.items()]
-        text = properties_text(raw.items(), _header([*warnings, *notes]))
+        first = {name: raw[name] for name in ("clusters",) if name in raw}
+        text = properties_text((first | raw).items(), _header([*warnings, *notes]))
         return Converted({"mm2.properties": text}, notes, warnings, secrets)
     parts = take_apart(raw, reading.paused, Resolver(lookup, raw))
     notes += _unsaid(parts)
@@ -114,6 +115,8 @@ def _with_providers(raw: dict[str, str]) -> dict[str, str]:
 def _names_of_progress(connectors: Mapping[Flow, str]) -> list[str]:
     return [
         f"{flow}: progress is kept by the source connector's name, here '{name}'; one of another name does not find it."
+        " Java then copies everything again; Heliograph compares the logs and goes on behind what the target has, but"
+        " not with exactly-once, nor where a partition has over 10 million records or comparing takes over a minute."
         for flow, name in connectors.items()
     ]
 

@@ -112,7 +112,9 @@ def _made(
     places = origins.get(row.name, ())
     if not places:
         default = HIDDEN if row.type is PASSWORD and row.default else shown_value(row, row.default)
-        return Explanation(where, default, "default" + (" of Heliograph" if row.mm2_default is not None else ""))
+        source = "default" + (" of Heliograph" if row.mm2_default is not None else "")
+        bends = row.name.endswith("replication.factor")
+        return Explanation(where, default, f"{source}; fewer on a cluster of fewer brokers" if bends else source)
     told = [_place(config, place.name) + (f" ({place.rule})" if not config.paths else "") for place in places]
     name = places[-1].name
     value = redact_value(name, config.raw[name])

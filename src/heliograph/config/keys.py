@@ -277,7 +277,8 @@ OFFSET_SYNCS_REPLICATION_FACTOR = define(
     SHORT,
     3,
     SOURCE,
-    "Replication factor of the offset-syncs topic; -1 is the broker's default.",
+    "Replication factor of the offset-syncs topic; -1 is the broker's default. Where it is not set, no more than the"
+    " cluster has brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from heliograph.config.types import Settings
     from heliograph.model import Flow
 
@@ -22,6 +24,10 @@ class MirrorConfig(Protocol):
     @property
     def flows(self) -> tuple[Flow, ...]:
         """What replicates here."""
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """What its author calls each setting, where it was not written as properties."""
 
     @property
     def enabled_flows(self) -> tuple[Flow, ...]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from heliograph.config import client_keys
 from heliograph.config.redaction import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from heliograph.config.types import Settings
 
 _LINE = re.compile(r"line (\d+): ")
 _NAME = re.compile(r"[^\s',;()]+(?:->[^\s',;()]+)?")
@@ -34,6 +37,15 @@ def in_order(sentences: Iterable[str]) -> tuple[str, ...]:
 def shown(name: str, paths: Mapping[str, str]) -> str:
     """One name as the user wrote it."""
     return paths.get(name) or shown_name(name)
+
+
+def connection_keys(client: Settings, paths: Mapping[str, str]) -> tuple[str, ...]:
+    """What says where a client's cluster is and how it is spoken to, as the user wrote it or would write it.
+
+    A resource has other fields for what it does not set; of these nothing is said.
+    """
+    names = (client.written_as(client_keys.BOOTSTRAP_SERVERS), client.written_as(client_keys.SECURITY_PROTOCOL))
+    return tuple(shown(name, paths) for name in names if not paths or name in paths)
 
 
 def _in_users_words(sentence: str, paths: Mapping[str, str]) -> str:

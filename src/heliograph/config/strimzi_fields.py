@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heliograph.config.suggest import did_you_mean
+from heliograph.config.suggest import did_you_mean, nearest, until_then
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -98,7 +98,7 @@ def check_fields(
         if name in ignored:
             reading.note(field, f"ignored: {ignored[name]}.")
         elif name not in known:
-            near = did_you_mean(name, [*known, *ignored])
+            near = did_you_mean(name, [*known, *ignored]) + _stays(nearest(name, known), tree)
             reading.warn(field, f"unknown field; it has no effect.{near or _belongs_elsewhere(name, tree)}")
 
 
@@ -115,6 +115,14 @@ def config_of(reading: Reading, tree: Tree) -> dict[str, Tree]:
             words = "it has no value." if field.kind == "nothing" else "it must be text, a number, true or false."
             reading.problem(field, words)
     return {name: field for name, field in config.fields.items() if field.is_scalar}
+
+
+def _stays(near: str | None, mirror: Tree) -> str:
+    """What a mistyped pattern leaves as it is; nothing where the mirror has it as well, as a field or as a key."""
+    key = PATTERNS.get(near or "")
+    configs = [connector.get("config") for name in CONNECTORS if (connector := mirror.get(name)) is not None]
+    is_set = near in mirror.fields or any(config is not None and key in config.fields for config in configs)
+    return "" if is_set else until_then(key)
 
 
 def _belongs_elsewhere(name: str, tree: Tree) -> str:

@@ -21,7 +21,7 @@ from heliograph.config.places import in_order, located
 from heliograph.config.properties import Entry, as_map, parse_leniently
 from heliograph.config.resolved import resolved_view
 from heliograph.config.rest_access import RestAccess, rest_access
-from heliograph.config.suggest import did_you_mean
+from heliograph.config.suggest import did_you_mean, nearest
 from heliograph.config.types import Scope, Settings, Unresolved
 from heliograph.errors import ConfigError, try_both
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from heliograph.config.placeholders import Lookup
 
 VARIABLE_PREFIX = "CONNECT_"
+_OF_FLOWS = f"{keys.CLUSTERS.name}: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
 _REQUIRED = {
     client_keys.BOOTSTRAP_SERVERS.name: "host:port",
     keys.GROUP_ID.name: "connect-cluster",
@@ -139,6 +140,9 @@ def usable_worker(report: WorkerReport) -> WorkerConfig:
 def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
     """Look at a whole file; never raises for what is in it. Without a need for secrets they need not be there."""
     entries, problems = parse_leniently(text)
+    raw = as_map(entries)
+    if keys.CLUSTERS.name in raw and store_keys.CONFIG_STORAGE_TOPIC.name not in raw:
+        return WorkerReport((_OF_FLOWS,))
     unreadable = [sentence for _line, sentence in problems]
     return _examine(entries, lookup, unreadable, needs_secrets=needs_secrets)
 
@@ -255,8 +259,19 @@ def _is_settings(key: str) -> bool:
 def _warnings(raw: Mapping[str, str]) -> Iterator[str]:
     known = [name for name, row in keys.TABLE.items() if row.scope & _OWN]
     for name in raw:
-        if not _is_known(name):
-            yield f"{name}: the worker does not know this key and does nothing with it.{did_you_mean(name, known)}"
+        near = _meant_of_store(name)
+        if near is not None or not _is_known(name):
+            hint = did_you_mean(name, [near] if near else known)
+            yield f"{name}: the worker does not know this key and does nothing with it.{hint}"
+
+
+def _meant_of_store(name: str) -> str | None:
+    """The key of a store that a name may be a typo of; any other setting of the store's topic is nobody's typo."""
+    store = next((store for store in _STORES if name.startswith(store)), None)
+    if store is None or name in keys.TABLE:
+        return None
+    near = nearest(name.removeprefix(store), [key.removeprefix(store) for key in keys.TABLE if key.startswith(store)])
+    return None if near is None else store + near
 
 
 def _is_known(name: str) -> bool:
@@ -280,7 +295,8 @@ def _notes(raw: Mapping[str, str]) -> Iterator[str]:
         elif name.startswith(_CONVERTERS):
             continue  # a converter's own setting: the converter is told of
         elif name.startswith(_STORES) and name not in keys.TABLE:
-            yield f"{name}: this key has no effect; the worker's topics are made with the settings they need."
+            if _meant_of_store(name) is None:
+                yield f"{name}: this key has no effect; the worker's topics are made with the settings they need."
         elif (row := keys.TABLE.get(name)) is not None and row.support.kind == "ignored" and _is_ignored(name):
             yield f"{name}: this key has no effect here: {row.support.reason}."
 

@@ -73,7 +73,7 @@ def parse_leniently(text: str) -> tuple[list[Tree], list[Slip]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark is not None else ""
-        raise ConfigError(f"{line}the YAML cannot be read: {error.problem}.") from None
+        raise ConfigError(f"{line}the YAML cannot be read: {_plain(error.problem or '')}.") from None
     except (yaml.YAMLError, ValueError):
         raise ConfigError("the YAML cannot be read: it has characters that YAML does not allow.") from None
     except RecursionError:
@@ -131,6 +131,15 @@ class _Builder:
                 written.add(key.value)
                 pairs.append((key, value))
         return pairs
+
+
+def _plain(problem: str) -> str:
+    """PyYAML's words, with what they mean in front where only its authors would know."""
+    if problem.startswith("expected <block end>"):
+        return f"the indentation does not fit the lines above ({problem})"
+    if problem.startswith("mapping values"):
+        return f"the indentation does not fit the lines above, or a text with ': ' needs quotes ({problem})"
+    return problem
 
 
 def _below(path: str, name: str) -> str:

@@ -71,8 +71,13 @@ class Admin:
         client_id: str,
         *,
         timeout_s: float,
+        title: str = "",
+        connection_keys: tuple[str, ...] = ("bootstrap.servers", "security.protocol"),
     ) -> None:
+        """`title` and `connection_keys` are the user's words for the cluster and for what says how to reach it."""
         self.alias = alias
+        self._title = title or f"The cluster '{alias}'"
+        self._connection_keys = connection_keys
         self._bootstrap = bootstrap
         self._security = security if callable(security) else lambda: security
         self._client_id = client_id
@@ -99,8 +104,8 @@ class Admin:
                 if time.monotonic() > deadline:
                     servers = ",".join(map(str, self._bootstrap))
                     raise UnreachableError(
-                        f"The cluster '{self.alias}' did not answer within {timeout_s:.0f} s at {servers}: {error}."
-                        f" Check {self.alias}.bootstrap.servers and {self.alias}.security.protocol."
+                        f"{self._title} did not answer within {timeout_s:.0f} s at {servers}: {error}."
+                        f" Check {' and '.join(self._connection_keys)}."
                     ) from None
                 time.sleep(_RETRY_PAUSE_S)
             else:
@@ -406,7 +411,7 @@ class Admin:
         try:
             connection = open_connection(address, self._security(), self._client_id, min(10.0, self.timeout_s))
         except (AuthenticationError, ConfigError) as error:
-            raise AuthenticationError(f"The cluster '{self.alias}' cannot be used: {error}") from None
+            raise AuthenticationError(f"{self._title} cannot be used: {error}") from None
         self._connections[address] = connection
         return connection
 

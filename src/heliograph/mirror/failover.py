@@ -159,17 +159,19 @@ def plan_group(
     places: Mapping[TopicPartition, Place | None],
     committed: Mapping[TopicPartition, CommittedOffset],
     logs: Mapping[TopicPartition, LogBounds],
+    why_nothing: str = "it has read nothing that this flow copies",
 ) -> GroupPlan:
     """Decide about a group: `state`, `committed` and `logs` are those of the cluster it moves to.
 
-    `places` has every partition that the group would read there, None where nothing tells its place.
+    `places` has every partition that the group would read there, None where nothing tells its place; `why_nothing` is
+    said where it has none.
     """
     moves = tuple(_move(tp, place, committed.get(tp), logs.get(tp)) for tp, place in sorted(places.items()))
     if not is_movable(state):
         refused = f"it has active members there ({state}); stop them first"
         plan = GroupPlan(group, state, moves, refused)
         return plan.without(dict.fromkeys(plan.offsets, refused))
-    return GroupPlan(group, state, moves, None if moves else "it has read nothing that this flow copies")
+    return GroupPlan(group, state, moves, None if moves else why_nothing)
 
 
 def _refuse(move: Move, why: str) -> Move:

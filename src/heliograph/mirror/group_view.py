@@ -83,7 +83,10 @@ def plan_failover(view: GroupView) -> list[GroupPlan]:
     """Move every group of the view to the target."""
     target = view.target
     return [
-        plan_group(group, target.state(group), _places_there(view, group), target.offsets(group), target.logs)
+        plan_group(
+            *(group, target.state(group), _places_there(view, group), target.offsets(group), target.logs),
+            *_why_nothing(view.source, view.flow.source, group),
+        )
         for group in view.groups
     ]
 
@@ -104,8 +107,15 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
         # With names that stay (Identity) both may speak of a partition. Only the way back knows what the source had
         # not sent yet: the reverse flow's records stand behind it, and would lead past it.
         places |= {tp: place for tp, place in _places_back(view, group).items() if place or tp not in places}
-        plans.append(plan_group(group, home.state(group), places, home.offsets(group), logs))
+        why_nothing = _why_nothing(view.target, view.flow.target, group)
+        plans.append(plan_group(group, home.state(group), places, home.offsets(group), logs, *why_nothing))
     return plans
+
+
+def is_unknown(view: GroupView, group: str) -> bool:
+    """Whether nothing on either side tells of a group: its name may be a typo."""
+    offsets = [each.offsets(group) for each in (view.source, view.target) if each is not None]
+    return not any(offsets) and group not in view.checkpoints
 
 
 def left_behind(view: GroupView, group: str, *, is_going_home: bool) -> list[TopicPartition]:
@@ -118,6 +128,13 @@ def left_behind(view: GroupView, group: str, *, is_going_home: bool) -> list[Top
 
 def _places_there(view: GroupView, group: str) -> dict[TopicPartition, Place | None]:
     return {remote_partition(view.rules, tp): view.place(group, tp) for tp in view.partitions(group)}
+
+
+def _why_nothing(left: ClusterGroups | None, alias: str, group: str) -> tuple[str, ...]:
+    """Why a group has no place to go to, where it is for want of any offset on the cluster it leaves."""
+    if left is None:
+        return (f"no checkpoint tells of it, and '{alias}' cannot be asked",)
+    return () if left.offsets(group) else (f"it has committed nothing on '{alias}'",)
 
 
 def _places_back(view: GroupView, group: str) -> dict[TopicPartition, Place | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
+from heliograph.config.places import connection_keys
 from heliograph.engine.spec import ClusterSpec
 from heliograph.errors import ConfigError, try_both
 from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED, Admin
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from heliograph.kafka.security import Security
     from heliograph.model import Address, Flow
 
+_WORKER = "worker"  # the cluster of a connector's worker, which has no alias
+
 
 def cluster_spec(config: MirrorConfig, alias: str, role: str, flow: Flow) -> ClusterSpec:
     """How a task reaches a cluster in a role (consumer or producer)."""
@@ -35,7 +38,7 @@ def records_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec:
 def progress_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
     """How a task reaches the cluster that keeps progress; None where that is the one of the records."""
     client = config.progress_client(flow)
-    return None if client is None else spec_of(client, "worker")
+    return None if client is None else spec_of(client, _WORKER)
 
 
 def spec_of(client: Settings, alias: str) -> ClusterSpec:
@@ -53,7 +56,7 @@ def _bootstrap(client: Settings, alias: str) -> tuple[Address, ...]:
 
 def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
     """A client for the driver's own questions and changes."""
-    return _admin(config, flow, lambda: cluster_spec(config, alias, "admin", flow))
+    return _admin(config, flow, alias, lambda: config.client(alias, "admin", flow))
 
 
 class Written:
@@ -67,10 +70,13 @@ class Written:
         administered = cluster_spec(config, flow.target, "admin", flow)
         records = records_spec(config, flow)
         progress = progress_spec(config, flow)
-        self.target = _admin(config, flow, lambda: cluster_spec(config, flow.target, "admin", flow))
-        is_target = set(records.bootstrap) == set(administered.bootstrap)
-        self.records = self.target if is_target else _admin(config, flow, lambda: records_spec(config, flow))
-        self.progress = self.records if progress is None else _admin(config, flow, lambda: progress_spec(config, flow))
+        self.target = make_admin(config, flow.target, flow)
+        self.records = self.target
+        if set(records.bootstrap) != set(administered.bootstrap):
+            self.records = _admin(config, flow, flow.target, lambda: config.records_client(flow))
+        self.progress = self.records
+        if progress is not None:
+            self.progress = _admin(config, flow, _WORKER, lambda: config.progress_client(flow), "The worker's cluster")
         self.holders = tuple(dict.fromkeys((self.target, self.records)))
         self.clients = tuple(dict.fromkeys((self.target, self.records, self.progress)))
 
@@ -80,17 +86,24 @@ class Written:
             client.close()
 
 
-def _admin(config: MirrorConfig, flow: Flow, make_spec: Callable[[], ClusterSpec | None]) -> Admin:
+def _admin(
+    config: MirrorConfig, flow: Flow, alias: str, make_client: Callable[[], Settings | None], title: str = ""
+) -> Admin:
     """A client that resolves its secrets anew at each connection."""
-    timeout_s = config.settings(flow)[keys.ADMIN_TIMEOUT_MS] / 1000
-    spec = make_spec()
-    assert spec is not None
+    client = make_client()
+    assert client is not None
+    spec = spec_of(client, alias)
 
     def security() -> Security:
-        newest = make_spec()
-        return (newest or spec).security
+        newest = make_client()
+        return spec.security if newest is None else spec_of(newest, alias).security
 
-    return Admin(spec.alias, spec.bootstrap, security, f"heliograph-{flow}-admin", timeout_s=timeout_s)
+    return Admin(
+        *(alias, spec.bootstrap, security, f"heliograph-{flow}-admin"),
+        timeout_s=config.settings(flow)[keys.ADMIN_TIMEOUT_MS] / 1000,
+        title=title,
+        connection_keys=connection_keys(client, config.paths),
+    )
 
 
 def fetch_limits(consumer: Settings, settings: Settings) -> FetchLimits:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
+from heliograph.config.places import connection_keys
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.cluster import parse_bootstrap
 from heliograph.kafka.cluster_id import cluster_id
@@ -101,8 +102,14 @@ class ConnectWorker:
         return replace(usual, heartbeat_interval_ms=settings[heartbeat]) if heartbeat in settings else usual
 
     def _admin(self, timeout_s: float) -> Admin:
-        make_security(self._config.client, _ALIAS)  # what cannot be meant is told now
-        return Admin(_ALIAS, self._bootstrap(), self._newest_security, "heliograph-worker", timeout_s=timeout_s)
+        client = self._config.client
+        make_security(client, _ALIAS)  # what cannot be meant is told now
+        return Admin(
+            *(_ALIAS, self._bootstrap(), self._newest_security, "heliograph-worker"),
+            timeout_s=timeout_s,
+            title="The worker's cluster",
+            connection_keys=connection_keys(client, {}),
+        )
 
     def _bootstrap(self) -> tuple[Address, ...]:
         client, key = self._config.client, client_keys.BOOTSTRAP_SERVERS

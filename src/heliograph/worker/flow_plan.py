@@ -18,8 +18,9 @@ from heliograph.mirror.internal_topics import (
     offset_syncs_topic,
     offsets_topic,
 )
-from heliograph.mirror.replication_factor import possible_factor, too_large_sentence
+from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 from heliograph.mirror.topics import AddPartitions, CreateTopic
+from heliograph.model import Flow
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.config_sync import ConfigSync, unknown_sentence
@@ -29,10 +30,10 @@ from heliograph.worker.topic_sync import SeenTopics, TopicSync, see_topics
 
 if TYPE_CHECKING:
     from heliograph.config.mirror_config import MirrorConfig
-    from heliograph.config.types import Key
+    from heliograph.config.types import Key, Settings
     from heliograph.kafka.admin import Admin
     from heliograph.mirror.config_sync import AlterConfigs
-    from heliograph.model import AclBinding, Flow
+    from heliograph.model import AclBinding
 
 
 class CopiedTopic(NamedTuple):
@@ -99,12 +100,13 @@ class _Planner:
         self._rules = topic_rules(config, flow)
         self._only_topic = only
         self._plan = FlowPlan(flow)
+        self._bent: dict[tuple[str, int, int], list[str]] = {}  # by cluster, default factor and number of brokers
 
     def plan(self) -> FlowPlan:
         seen = self._see()
         self._plan_topics(seen)
         if self._only_topic is None:
-            self._plan_internal_topics(seen.broker_count)
+            self._plan_internal_topics()
             self._look_for_missing_acls(seen)
         if self._settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             self._plan_configs(seen)
@@ -155,28 +157,61 @@ class _Planner:
         plan.troubles += topics.troubles
         self._check_factor(plan.creates, keys.REPLICATION_FACTOR.name, seen.broker_count)
 
-    def _plan_internal_topics(self, broker_count: int) -> None:
+    def _plan_internal_topics(self) -> None:
         settings = self._settings
-        self._plan_internal(offsets_topic(settings), keys.OFFSET_STORAGE_REPLICATION_FACTOR, broker_count)
+        self._plan_on_target(offsets_topic(settings), keys.OFFSET_STORAGE_REPLICATION_FACTOR)
         if settings[keys.EMIT_HEARTBEATS_ENABLED]:
-            self._plan_internal(heartbeats_topic(settings), keys.HEARTBEATS_REPLICATION_FACTOR, broker_count)
-        if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            return
+            self._plan_on_target(heartbeats_topic(settings), keys.HEARTBEATS_REPLICATION_FACTOR)
+        self._plan_heartbeats_on_source()
+        if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+            self._plan_translation()
+        for (alias, wanted, brokers), names in self._bent.items():
+            self._plan.notes.append(bent_sentence(alias, ", ".join(names), wanted, brokers))
+
+    def _plan_translation(self) -> None:
+        """The topics by which offsets are translated."""
+        settings = self._settings
         syncs = offset_syncs_topic(settings)
         if settings[keys.OFFSET_SYNCS_LOCATION] == "target":
-            self._plan_internal(syncs, keys.OFFSET_SYNCS_REPLICATION_FACTOR, broker_count)
-        elif syncs.name not in self._source.view([syncs.name]).partition_counts:
-            self._plan.notes.append(f"{syncs.name} will be created on '{self._source.alias}' for the offset syncs")
+            self._plan_on_target(syncs, keys.OFFSET_SYNCS_REPLICATION_FACTOR)
+        else:
+            self._plan_on_source(syncs, keys.OFFSET_SYNCS_REPLICATION_FACTOR, settings, "the offset syncs")
         if settings[keys.EMIT_CHECKPOINTS_ENABLED]:
-            self._plan_internal(checkpoints_topic(settings), keys.CHECKPOINTS_REPLICATION_FACTOR, broker_count)
+            self._plan_on_target(checkpoints_topic(settings), keys.CHECKPOINTS_REPLICATION_FACTOR)
 
-    def _plan_internal(self, topic: CreateTopic, key: Key[int], broker_count: int) -> None:
-        if topic.name in self._target.view([topic.name]).partition_counts:
+    def _plan_heartbeats_on_source(self) -> None:
+        """Those of the way back; once there, they are replicated as any topic is."""
+        back = Flow(self._plan.flow.target, self._plan.flow.source)
+        if back not in self._config.heartbeat_flows:
             return
-        factor = possible_factor(topic.replication_factor, broker_count, is_explicit=key in self._settings)
-        topic = replace(topic, replication_factor=factor)
-        self._plan.creates.append(topic)
-        self._check_factor([topic], key.name, broker_count)
+        settings, rules = self._config.settings(back), self._rules
+        topic = heartbeats_topic(settings)
+        copied = f", and copied to {rules.remote_topic(topic.name)}" if rules.why_not(topic.name) is None else ""
+        purpose = f"the heartbeats of {back}{copied}"
+        self._plan_on_source(topic, keys.HEARTBEATS_REPLICATION_FACTOR, settings, purpose)
+
+    def _plan_on_target(self, topic: CreateTopic, key: Key[int]) -> None:
+        created = self._as_created(self._target, topic, key, self._settings)
+        if created is not None:
+            self._plan.creates.append(created)
+
+    def _plan_on_source(self, topic: CreateTopic, key: Key[int], settings: Settings, purpose: str) -> None:
+        created = self._as_created(self._source, topic, key, settings)
+        if created is not None:
+            self._plan.notes.append(f"{topic.name} will be created on '{self._source.alias}' for {purpose}")
+
+    def _as_created(self, admin: Admin, topic: CreateTopic, key: Key[int], settings: Settings) -> CreateTopic | None:
+        """A topic of MM2's own with the replicas it would get; None where it is there."""
+        view = admin.view([topic.name])
+        if topic.name in view.partition_counts:
+            return None
+        wanted, brokers = topic.replication_factor, len(view.brokers)
+        factor = possible_factor(wanted, brokers, is_explicit=key in settings)
+        if factor != wanted:
+            self._bent.setdefault((admin.alias, wanted, brokers), []).append(topic.name)
+        if factor > brokers:
+            self._plan.troubles.append(too_large_sentence(admin.alias, key.name, factor, brokers))
+        return replace(topic, replication_factor=factor)
 
     def _check_factor(self, creates: list[CreateTopic], key: str, broker_count: int) -> None:
         factor = max((topic.replication_factor for topic in creates), default=0)
