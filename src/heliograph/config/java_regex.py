@@ -16,6 +16,7 @@ import unicodedata
 from functools import cache
 
 from heliograph.config.java_classes import LINE_TERMINATORS, SHORT_CLASSES, UnknownClassError, property_class
+from heliograph.config.pattern_scanner import PatternScanner
 
 _ANY = r"[\s\S]"
 _END = r"(?:(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z)|\Z)"
@@ -74,13 +75,12 @@ def _unquote(pattern: str) -> tuple[str, list[int]]:
     return "".join(plain), places
 
 
-class _Translator:
+class _Translator(PatternScanner):
     """One pass over a pattern: each method reads what stands at `_at` and gives it in Python's words."""
 
     def __init__(self, pattern: str, places: list[int]) -> None:
-        self._pattern = pattern
+        super().__init__(pattern)
         self._places = places
-        self._at = 0
         self._flags: frozenset[str] = frozenset()
         self._opened = 0
         self._closed: set[int] = set()
@@ -100,17 +100,6 @@ class _Translator:
         char = self._peek()
         self._at += 1
         return char
-
-    def _takes(self, text: str) -> bool:
-        found = self._pattern.startswith(text, self._at)
-        self._at += len(text) if found else 0
-        return found
-
-    def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
-        match = expression.match(self._pattern, self._at)
-        if match:
-            self._at = match.end()
-        return match
 
     def _error(self, words: str, at: int) -> JavaRegexError:
         """A refusal with the place in the user's pattern, counted from 1; `at` is one in ours."""

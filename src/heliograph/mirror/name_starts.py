@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.config.pattern_scanner import PatternScanner
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -58,12 +60,8 @@ def without_covered(names: Iterable[Names]) -> tuple[Names, ...]:
     return tuple(one for one in found if not any(other != one and other.covers(one) for other in found))
 
 
-class _Reader:
+class _Reader(PatternScanner):
     """One pass over a pattern that Java takes: each method reads what stands at `_at` and gives the names it allows."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._at = 0
 
     def alternatives(self) -> tuple[Names, ...]:
         """Up to a `)` or the end."""
@@ -137,14 +135,3 @@ class _Reader:
             # What is behind a quotation counts for its last character only.
             return (ANY_NAME,) if _QUANTIFIER.match(self._pattern, self._at) else (Names(quoted, is_whole=True),)
         return (ANY_NAME,) if char.isalnum() else (Names(char, is_whole=True),)
-
-    def _takes(self, text: str) -> bool:
-        found = self._pattern.startswith(text, self._at)
-        self._at += len(text) if found else 0
-        return found
-
-    def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
-        match = expression.match(self._pattern, self._at)
-        if match:
-            self._at = match.end()
-        return match
