@@ -58,9 +58,9 @@ soak: $(STAMP) ## Replicate both ways under load for ten minutes: MINUTES=10
 exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, Java MirrorMaker 2 beside us
 	@$(BIN)/python -m tests.interop.exactness $(or $(RECORDS),1000000)
 
-fuzz: $(STAMP) ## Hostile brokers, records and REST requests for as long as you like: EXAMPLES=5000
-	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider -n 2 --timeout 0 --hypothesis-profile fuzz \
-		tests/properties tests/unit/test_hostile_broker.py tests/unit/test_rest_bodies.py tests/unit/test_rename_policy.py
+fuzz: $(STAMP) ## New examples for every property, hostile bytes included, for as long as you like: EXAMPLES=5000
+	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider --timeout 0 --hypothesis-profile fuzz \
+		-n 2 -m "hypothesis and not broker and not spark" tests
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.strict_arrays -n 2 --timeout 0 tests/properties
 
 fmt: $(STAMP) ## Format and sort imports

@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, settings
 # Modules and collected tests stay until the end: looking for garbage among them would take a tenth of the time.
 gc.disable()
 
-settings.register_profile("house", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fuzz", settings.get_profile("house"), max_examples=int(os.environ.get("EXAMPLES", "5000")))
+# The same examples in every run, so that a change is judged by what it changed; `make fuzz` looks for new ones.
+_patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("house", _patient, max_examples=40, derandomize=True)
+settings.register_profile("fuzz", _patient, max_examples=int(os.environ.get("EXAMPLES", "5000")))
 settings.load_profile("house")
 # Java's second compiler pays after minutes; a broker of a test lives for less, and would spend half its time in it.
 os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m -XX:TieredStopAtLevel=1")

@@ -9,6 +9,8 @@ Invariant: when in doubt, hidden. A placeholder such as `${file:...}` names a se
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from typing import TYPE_CHECKING
 
@@ -87,4 +89,12 @@ def _is_placeholder(text: str) -> bool:
 
 def _is_harmless(text: str) -> bool:
     """Whether what follows the word `basic` or `bearer` is a placeholder, or rather a word than credentials."""
-    return _is_placeholder(text) or _PROSE.fullmatch(text.strip("().:!?")) is not None
+    return _is_placeholder(text) or (_PROSE.fullmatch(text.strip("().:!?")) is not None and not _is_login(text))
+
+
+def _is_login(text: str) -> bool:
+    """Whether a text that looks like a word is `user:password` in base 64, as `Mjow` is."""
+    try:
+        return b":" in base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
