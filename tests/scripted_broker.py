@@ -364,7 +364,8 @@ def _produce(cluster: ScriptedCluster, seen: Seen, code: int | None) -> Any:
                 with cluster.lock:
                     tp = (topic.name, data.index)
                     is_leader = cluster.leaders.get(tp) == seen.node_id
-                    result = cluster.logs[tp].append(bytes(data.records)) if is_leader else (_NOT_LEADER, -1)
+                    refusal = _NOT_LEADER if any(name == topic.name for name, _p in cluster.leaders) else _UNKNOWN_TOPIC
+                    result = cluster.logs[tp].append(bytes(data.records)) if is_leader else (refusal, -1)
             answers.append(
                 topic_class.PartitionProduceResponse(index=data.index, error_code=result[0], base_offset=result[1])
             )

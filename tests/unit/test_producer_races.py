@@ -301,6 +301,21 @@ def test_a_batch_left_out_leaves_no_gap_in_the_sequences(brokers: ScriptedCluste
     assert ours.producer.unsettled_batches == 0
 
 
+def test_a_record_too_large_that_may_be_there_already_is_not_left_out(
+    brokers: ScriptedCluster, ours: Producing
+) -> None:
+    """The next batch would have its sequence: the broker would take it for a repeat, and it would be lost."""
+    ours.instead = []
+    brokers.script(ProduceRequest, LOST_AFTER, TOO_LARGE)
+    for number in (1, 2):
+        outgoing = Outgoing(memoryview(batch_of(number, records=1)), 1, None, number)
+        ours.producer.enqueue(ours.producer.add(TP), outgoing)
+    with pytest.raises(TaskError, match="t-0: the target finds it too large, and an earlier try of the batch may have"):
+        ours.for_a_moment(5)
+    assert ours.acked == []
+    assert ours.in_log() == [0]
+
+
 def test_a_batch_left_out_with_nothing_behind_it_leaves_no_trouble(brokers: ScriptedCluster, ours: Producing) -> None:
     """Trouble holds the reading back, and with an empty queue nothing would end it."""
     ours.reads_again = True

@@ -16,6 +16,7 @@ from tests.scripted_broker import LOST_AFTER, LOST_BEFORE, ScriptedCluster, Seen
 
 NOT_COORDINATOR, LOADING, CONCURRENT, UNKNOWN_TOPIC, NOT_ATTEMPTED = 16, 14, 51, 3, 55
 INVALID_EPOCH, UNKNOWN_PRODUCER, INVALID_STATE, ID_NOT_FOUND = 47, 59, 48, 105
+TOO_LARGE, NOT_ENOUGH_REPLICAS, TOPIC_DENIED = 10, 19, 29
 TALK = (FindCoordinatorRequest, InitProducerIdRequest, AddPartitionsToTxnRequest, ProduceRequest, EndTxnRequest)
 
 Opened = Callable[[int], Producing]
@@ -188,6 +189,67 @@ def test_a_partition_that_could_not_be_added_does_not_doom_its_neighbours(opened
     ours.send(2, tp=TopicPartition("t", 1))
     ours.until(lambda: len(ours.acked) == 2)
     assert len(ours.brokers.requests(AddPartitionsToTxnRequest)) == 2
+
+
+def test_a_topic_that_is_gone_keeps_no_other_partition_out_of_the_transaction_and_does_not_keep_it_open(
+    opened: Opened,
+) -> None:
+    ours = opened(0)
+    ours.brokers.leaders["gone", 0] = 1
+    gone = TopicPartition("gone", 0)
+    ours.producer.add(gone)
+    ours.until(lambda: gone in ours.cluster.leaders and ours.session.is_ready)
+    del ours.brokers.leaders["gone", 0]
+
+    def all_or_none(seen: Seen) -> object:
+        names = [topic.name for topic in seen.request.v3_and_below_topics]
+        answer = ours.brokers.ordinary(seen, NOT_ATTEMPTED if "gone" in names else None)
+        for topic in answer.results_by_topic_v3_and_below:
+            if topic.name == "gone":
+                topic.results_by_partition[0].partition_error_code = UNKNOWN_TOPIC
+        return answer
+
+    ours.brokers.script(AddPartitionsToTxnRequest, *[all_or_none] * 1000)
+    ours.send(1, tp=gone)
+    ours.send(2)
+    ours.until_acked(2)
+    end(ours)
+    assert ours.producer.partitions[gone].trouble == (
+        "the target has no topic gone; the next look at topics makes it, if refresh.topics.enabled"
+    )
+
+
+# --- refused for good -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("code", [TOPIC_DENIED, TOO_LARGE])
+def test_a_batch_whose_answer_was_lost_and_that_is_then_refused_takes_its_transaction_along(
+    opened: Opened, version: int, code: int
+) -> None:
+    """Its first try is in the log: committed, it would be there twice after the next start, which begins with it."""
+    ours = opened(version)
+    ours.brokers.script(ProduceRequest, LOST_AFTER, code)
+    ours.send(1)
+    with pytest.raises(TaskError, match=r"t-0: .*an earlier try of the batch may have come through"):
+        ours.for_a_moment(5)
+    assert ours.in_log() == [0]
+    assert ours.failed == []
+    assert ours.producer.unsettled_batches == 1, "or the transaction would be committed"
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_batch_that_was_only_ever_refused_fails_its_partition_and_the_others_are_committed(
+    opened: Opened, version: int
+) -> None:
+    ours = opened(version)
+    ours.brokers.script(ProduceRequest, NOT_ENOUGH_REPLICAS, TOPIC_DENIED)
+    ours.send(1)
+    ours.until(lambda: ours.failed)
+    ours.send(2, tp=TopicPartition("t", 1))
+    ours.until_acked(2)
+    assert ours.producer.unsettled_batches == 0
+    end(ours)
 
 
 # --- who is fenced, and who is not ------------------------------------------------------------------------------------

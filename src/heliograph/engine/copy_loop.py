@@ -25,6 +25,7 @@ from heliograph.engine.report import TaskReport
 from heliograph.engine.restart import placed_partitions
 from heliograph.engine.source_changes import SourceChanges
 from heliograph.engine.sync_writer import SyncWriter
+from heliograph.engine.target_changes import TargetChanges
 from heliograph.errors import CorruptBatchError, TaskError
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
@@ -91,6 +92,7 @@ class CopyLoop:
             holder = self._cluster(spec.syncs.cluster)
             self._syncs = SyncWriter(holder, self._network, spec.syncs.topic, spec.syncs.lag_max)
         self._changes = SourceChanges(spec, self._source, self._fail, self._tell)
+        self._target_changes = TargetChanges(spec, self._target, self._producer)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []
@@ -179,6 +181,7 @@ class CopyLoop:
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
             self._network.maintain(now)
+            self._target_changes.look(now, self._by_target.values(), self._departed)
             self._lease.report(self._report())
 
     def _pump(self, now: float) -> None:

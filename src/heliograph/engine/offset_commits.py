@@ -70,6 +70,9 @@ class OffsetCommits:
     @property
     def trouble(self) -> str | None:
         """Why progress cannot be written just now; the first reason, where there are several."""
+        if self._state is _State.FLUSHING:
+            held = [p for p in self._producer.partitions.values() if p.trouble and p.sent]
+            return f"the transaction waits for {held[0].tp}: {held[0].trouble}" if held else None
         waiting = [p for tp, p in self._producer.partitions.items() if tp.topic == self._spec.offsets_topic]
         reasons = [f"{p.tp} on '{self._holder}': {p.trouble}" for p in waiting if p.trouble]
         return f"progress waits: {reasons[0]}" if reasons else None

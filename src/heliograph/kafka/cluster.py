@@ -42,6 +42,7 @@ _MAX_AGE_S = 60.0
 _OUTDATED_PATIENCE_S = 30.0
 _STILL_WANTED_S = 10.0  # behind the time of its next try; the longest pause of whoever wants a connection is shorter
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
+_UNKNOWN_TOPIC_OR_PARTITION = 3
 _RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
 
 
@@ -88,6 +89,7 @@ class Cluster:
         self._outdated_since: dict[TopicPartition, float] = {}
         self.topic_ids: dict[str, UUID] = {}
         self.hidden: set[str] = set()  # topics that we may not see
+        self.missing_since: dict[str, float] = {}  # topics that are not there
         self.version = 0
         self.trouble: str | None = None
         self.refusal: AuthenticationError | None = None
@@ -233,6 +235,8 @@ class Cluster:
         self._forget_unwatched()
         topics = [topic for topic in answer.topics if topic.name in self._watchers]
         self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
+        missing = [topic.name for topic in topics if topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION]
+        self.missing_since = {name: self.missing_since.get(name, self._metadata_at) for name in missing}
         are_complete = [self._learn_topic(topic, has_epochs=has_epochs) for topic in topics]
         if all(are_complete):
             self._metadata_backoff.reset()

@@ -44,6 +44,13 @@ _SPECIAL = {
 }
 
 
+# Refused before anything is appended. What comes while replicas are waited for (NOT_LEADER_OR_FOLLOWER,
+# REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR) is not, nor is an answer that was lost.
+# UNKNOWN_TOPIC_OR_PARTITION may come then too, but with the topic what was appended is gone.
+_BEFORE_APPENDING = frozenset({2, 3, 19})
+_NEVER_APPENDED = frozenset({Verdict.TOO_LARGE, Verdict.OUT_OF_ORDER, Verdict.RETRY_SOON})
+
+
 def verdict_of(code: int) -> Verdict:
     """The meaning of a partition's error code in a fetch, offsets or produce answer."""
     special = _SPECIAL.get(code)
@@ -53,6 +60,12 @@ def verdict_of(code: int) -> Verdict:
     if issubclass(error, InvalidMetadataError):
         return Verdict.RETRY_WITH_METADATA
     return Verdict.RETRY if error.retriable else Verdict.FAIL_PARTITION
+
+
+def may_be_appended(code: int) -> bool:
+    """Whether a batch may be in the log though it was answered with an error; 0 is an answer that was lost."""
+    verdict = verdict_of(code)
+    return code not in _BEFORE_APPENDING and verdict not in _NEVER_APPENDED and verdict is not Verdict.FAIL_PARTITION
 
 
 def describe(code: int) -> str:

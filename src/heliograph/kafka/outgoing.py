@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 class Outgoing:
     """A batch on its way. `tag` is the caller's; `buffer` is released when the batch is acknowledged or given up."""
 
-    __slots__ = ("base_offset", "buffer", "is_acked", "passes_hold", "record_count", "sequence", "tag", "view")
+    __slots__ = (
+        "base_offset",
+        "buffer",
+        "is_acked",
+        "is_doubtful",
+        "passes_hold",
+        "record_count",
+        "sequence",
+        "tag",
+        "view",
+    )
 
     def __init__(
         self, view: memoryview, record_count: int, buffer: Buffer | None, tag: Any, *, passes_hold: bool = False
@@ -30,6 +40,7 @@ class Outgoing:
         self.sequence = -1
         self.base_offset = -1
         self.is_acked = False
+        self.is_doubtful = False  # it may be in the log, though no answer has said so
 
     @property
     def is_sent(self) -> bool:
@@ -65,3 +76,8 @@ class TargetPartition:
     def is_idle(self) -> bool:
         """Whether nothing is queued or under way."""
         return not self.queue and not self.in_flight
+
+    @property
+    def sent(self) -> list[Outgoing]:
+        """What a broker may have seen and has not acknowledged, the oldest first."""
+        return [outgoing for outgoing in (*self.in_flight, *self.queue) if outgoing.is_sent]

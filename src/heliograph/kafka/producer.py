@@ -10,7 +10,8 @@ D. A broker that holds no state of a producer takes whatever sequence comes firs
    alone until it is acknowledged, and so does the first after an error (the topic may have been created again); after a
    change of leader nothing is sent before every awaited answer has come.
 E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
-F. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
+F. A batch that may be in the log is given up only with the transaction it may be in, and its sequence is no other's.
+G. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
    with what was acknowledged, no more and no less.
 """
 
@@ -18,13 +19,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from heliograph.kafka.answers import decode_answer
 from heliograph.kafka.connection import Pending
-from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import Verdict, describe, may_be_appended, verdict_of
 from heliograph.kafka.outgoing import Outgoing, TargetPartition
 from heliograph.kafka.target_leaders import TargetLeaders
 from heliograph.model import TopicPartition
@@ -38,10 +40,10 @@ if TYPE_CHECKING:
     from heliograph.kafka.network import Network
     from heliograph.kafka.producer_session import ProducerSession
 
-_OK, _DUPLICATE_SEQUENCE_NUMBER = 0, 46
-_TOPIC_AUTHORIZATION_FAILED = 29
+_OK, _TOPIC_AUTHORIZATION_FAILED, _DUPLICATE_SEQUENCE_NUMBER = 0, 29, 46
 _NEWEST_WITH_FIRST_PROTOCOL = 11
 _MOMENT_S, _MOST_MOMENTS = 0.005, 20
+_decode_answer = partial(decode_answer, ProduceResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,6 @@ class Listener(Protocol):
 
     def on_too_large(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | str:
         """The target takes no batch of this size: what to send instead, or why the partition must stop."""
-
-
-def _decode_answer(view: memoryview, version: int) -> Any:
-    return decode_answer(ProduceResponse, view, version)
 
 
 class BatchProducer:
@@ -154,15 +152,17 @@ class BatchProducer:
         if not self._ready or not self._session.is_ready or self._is_full():
             return
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
-        leaders = self._cluster.leaders
+        leaders, missing = self._cluster.leaders, self._cluster.missing_since
         for tp in self._ready:
             partition = self.partitions[tp]
-            if partition.is_draining or partition.retry_at > now or not self._may_leave(partition):
+            if partition.is_draining or partition.retry_at > now:
                 continue
-            node_id = leaders.get(tp)
+            node_id = leaders.get(tp) if tp.topic not in missing else None
             if node_id is None:
-                self._leaders.miss(partition)
-            elif not partition.in_flight or (partition.is_known and partition.node_id == node_id):
+                self._leaders.miss(partition)  # and not into the transaction, where it would keep out the others
+            elif partition.in_flight and not (partition.is_known and partition.node_id == node_id):
+                continue
+            elif self._may_leave(partition):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
         self._leaders.pump()
         self._session.pump(now)  # partitions just found not to be in the transaction are added at once
@@ -319,6 +319,7 @@ class BatchProducer:
             self._bury(partition)
             return
         partition.awaited -= 1
+        outgoing.is_doubtful = outgoing.is_doubtful or may_be_appended(code)
         if partition.trouble is None:
             partition.moments = 0
         partition.trouble = why
@@ -341,6 +342,10 @@ class BatchProducer:
 
     def _give_up(self, partition: TargetPartition, outgoing: Outgoing, sentence: str) -> None:
         """Forget a partition's batches; those under way keep their memory until their answers have come."""
+        if self._session.transactional_id is not None and any(sent.is_doubtful for sent in partition.sent):
+            # Committed, a copy that nobody counts would come again after the next start.
+            self._doom_doubtful(partition, sentence)
+            return
         self._ready.pop(partition.tp, None)
         self._leaders.leave(partition)
         while partition.queue:
@@ -349,6 +354,15 @@ class BatchProducer:
         partition.awaited += 1
         self._bury(partition)
         self._listener.on_target_failed(partition.tp, outgoing, sentence)
+
+    def give_up(self, tp: TopicPartition, why: str) -> None:
+        """Wait no more for what was sent of a partition, if anything; it is told as failed."""
+        partition = self.partitions[tp]
+        if partition.sent and not partition.is_failed:
+            self._give_up(partition, partition.sent[0], why)
+
+    def _doom_doubtful(self, partition: TargetPartition, why: str) -> None:
+        self._session.doom(f"{partition.tp}: {why}, and an earlier try of the batch may have come through")
 
     def _bury(self, partition: TargetPartition) -> None:
         """One answer less to wait for in a partition that was given up; after the last, its buffers are free."""
@@ -383,11 +397,15 @@ class BatchProducer:
 
     def _replace_head(self, partition: TargetPartition, refused: Outgoing) -> None:
         """Send other batches in place of one that was too large; none behind it was taken, so sequences begin there."""
+        if refused.is_doubtful and refused.record_count == 1:
+            # Left out, it would leave its sequence to the next: a broker that has it would take that for its repeat.
+            self._doom_doubtful(partition, "the target finds it too large")
+            return
         instead = self._listener.on_too_large(partition.tp, refused)
         if isinstance(instead, str):
             self._give_up(partition, refused, instead)
             return
-        partition.trouble = None
+        partition.trouble = None  # where nothing is left, no success could end it
         partition.sequence = refused.sequence
         self._forget(partition, partition.queue.popleft())
         for outgoing in partition.queue:
@@ -401,7 +419,6 @@ class BatchProducer:
             self._ready[partition.tp] = None
         else:
             self._ready.pop(partition.tp, None)
-            partition.trouble = None  # nothing is left whose success could end it
 
     def _park(self, partition: TargetPartition) -> None:
         """Free the shared memory of a partition that cannot go on: what was not sent is read again, the rest copied."""

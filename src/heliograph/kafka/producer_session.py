@@ -310,13 +310,14 @@ class ProducerSession:
                 for result in topic.results_by_partition
             }
             failed = codes - {0}
+            self._to_add -= adding  # who is still wanted comes again with its batch: a topic may be gone for good
             if failed:  # where one partition is refused, the others were merely not tried
+                self._cluster.want_metadata()
                 self._refused(
                     next(iter(failed - {_OPERATION_NOT_ATTEMPTED} or failed)), "add partitions to the transaction"
                 )
             else:
                 self._added |= adding
-                self._to_add -= adding
                 self._succeeded()
 
         self._ask(connection, request, AddPartitionsToTxnResponse, added)

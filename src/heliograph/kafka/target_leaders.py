@@ -54,17 +54,20 @@ class TargetLeaders:
         if self._leaving:
             self._leave_idle()
         for tp, partition in list(self._waiting.items()):
-            if tp in self._cluster.leaders:
+            if tp in self._cluster.leaders and tp.topic not in self._cluster.missing_since:
                 del self._waiting[tp]
                 partition.trouble = None
             else:
                 self._cluster.want_metadata()
-                partition.trouble = (
-                    f"the target does not show us {tp.topic}; the principal needs WRITE on the topic"
-                    if tp.topic in self._cluster.hidden
-                    else "the target has no leader for it"
-                )
+                partition.trouble = self._why_missing(tp.topic)
                 self._park(partition)
+
+    def _why_missing(self, topic: str) -> str:
+        if topic in self._cluster.hidden:
+            return f"the target does not show us {topic}; the principal needs WRITE on the topic"
+        if topic in self._cluster.missing_since:
+            return f"the target has no topic {topic}; the next look at topics makes it, if refresh.topics.enabled"
+        return "the target has no leader for it"
 
     def _leave_idle(self) -> None:
         for tp, partition in list(self._leaving.items()):
