@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.engine.copy_loop import CopyLoop
+from heliograph.engine.lease import Assignment
 from heliograph.engine.offset_store import read_offsets
 from heliograph.engine.report import TaskReport
 from heliograph.engine.spec import ClusterSpec, PartitionSpec, TaskSpec
@@ -25,15 +26,16 @@ class HandLease:
         self.stop_reason: str | None = None
         self.reports: list[TaskReport] = []
         self.assignment: tuple[PartitionSpec, ...] | None = None
+        self.bytes_per_s = 0
         self._on_report = on_report
 
     def report(self, report: TaskReport) -> None:
         self.reports.append(report)
         self._on_report(report)
 
-    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
-        assignment, self.assignment = self.assignment, None
-        return assignment
+    def take_assignment(self) -> Assignment | None:
+        partitions, self.assignment = self.assignment, None
+        return None if partitions is None else Assignment(1, partitions, self.bytes_per_s)
 
     def check(self) -> None:
         """The driver is always there."""

@@ -45,6 +45,10 @@ class ThreadEngine:
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         self._leases[task].assignment = partitions
 
+    def share(self, task: RunningTask, bytes_per_s: int) -> None:
+        """No flow of these tests has a limit, so it is never another one."""
+        assert bytes_per_s == self._leases[task].bytes_per_s
+
 
 def thread_engine(slots: int = 4) -> SparkEngine:
     """For parts that want the real one by name."""

@@ -156,6 +156,19 @@ def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_hear
         assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
 
 
+def test_another_share_of_the_limit_is_told_once_it_is_news() -> None:
+    partition = PartitionSpec(TopicPartition("t", 0), "a.t")
+    with started(replace(SPEC, partitions=(partition,), bytes_per_s=500)) as (engine, task):
+        engine.share(task, 500)
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        engine.share(task, 1000)
+        told = {"go": True, "assignment": encode_assignment(Assignment(1, (partition,), 1000))}
+        assert answer_to(task, "first", TaskReport()) == told
+        engine.assign(task, ())
+        told = {"go": True, "assignment": encode_assignment(Assignment(2, (), 1000))}
+        assert answer_to(task, "first", TaskReport(assignment=1)) == told
+
+
 @pytest.mark.parametrize(("number", "outcome"), [(0, {"report": {}, "stopped": None}), (1, {"error": STARTED_TWICE})])
 def test_what_spark_runs_again_by_itself_copies_nothing(
     monkeypatch: pytest.MonkeyPatch, number: int, outcome: dict[str, Any]

@@ -103,9 +103,10 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
         PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),
         PartitionSpec(TopicPartition("t", 1), "A.t", None, 70),
     )
-    driver.answer = {"go": True, "assignment": encode_assignment(Assignment(1, partitions))}
+    assignment = Assignment(1, partitions, 5_000_000)
+    driver.answer = {"go": True, "assignment": encode_assignment(assignment)}
     client.report(TaskReport())
-    assert eventually(client.take_assignment) == partitions
+    assert eventually(client.take_assignment) == assignment
     assert client.take_assignment() is None
     client.close()
 
@@ -116,7 +117,7 @@ def test_a_task_tells_which_assignment_it_has_taken_and_takes_none_twice(driver:
     client.report(TaskReport())
     client.report(TaskReport())
     eventually(lambda: len(driver.reports) == 2)
-    assert eventually(lambda: client.take_assignment() == ())
+    assert eventually(lambda: client.take_assignment() == Assignment(1, ()))
     client.report(TaskReport())
     eventually(lambda: len(driver.reports) == 3)
     client.close()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from heliograph.config.dedicated import load
+from heliograph.engine.engine import TaskEnd
 from heliograph.engine.offset_store import Progress
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.errors import UnreachableError
@@ -30,6 +31,7 @@ class Engine:
     def __init__(self) -> None:
         self.started: list[Any] = []
         self.stopped: list[Any] = []
+        self.shares: dict[str, int] = {}
 
     def start(self, spec: Any, _on_report: Any, _on_end: Any) -> Any:
         self.started.append(SimpleNamespace(spec=spec))
@@ -37,6 +39,9 @@ class Engine:
 
     def assign(self, task: Any, partitions: Any) -> None:
         task.spec = SimpleNamespace(task_id=task.spec.task_id, attempt=task.spec.attempt, partitions=partitions)
+
+    def share(self, task: Any, bytes_per_s: int) -> None:
+        self.shares[task.spec.task_id] = bytes_per_s
 
     def take_back_if_lost(self, task: Any) -> None:
         """None is."""
@@ -48,8 +53,8 @@ class Engine:
 class Flow(SourceFlow):
     """A flow whose topics and progress are the test's."""
 
-    def __init__(self, *tps: TopicPartition) -> None:
-        config = load(minimal("tasks.max=2"), FakeLookup({}))
+    def __init__(self, *tps: TopicPartition, settings: tuple[str, ...] = ("tasks.max=2",)) -> None:
+        config = load(minimal(*settings), FakeLookup({}))
         self.engine = Engine()
         super().__init__(config, config.flows[0], self.engine, flow_count=1)  # type: ignore[arg-type]
         self._offsets_topic: Any = SimpleNamespace(name="mm2-offsets.A.internal", partition_count=1)
@@ -86,6 +91,24 @@ def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> 
     flow.copy(A0, Z0)
     assert [task.tps for task in flow._tasks] == [{A0}, {Z0}]
     assert flow.engine.stopped == [flow.engine.started[1]], "it begins again, once it has committed what it sent"
+
+
+def test_the_tasks_that_copy_share_the_flows_limit(clock: Any) -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=3", "heliograph.throttle.bytes.per.second=900"))
+
+    def shares_after(event: Any) -> dict[str, int]:
+        flow.engine.shares.clear()
+        flow._events.put(event)
+        flow._wait_and_serve()
+        return flow.engine.shares
+
+    assert [task.spec.bytes_per_s for task in flow.engine.started] == [450, 450]
+    assert shares_after(lambda: flow.copy(A0, Z0, TopicPartition("m", 0))) == {f"A->B-{n}": 300 for n in range(3)}
+    assert flow.engine.started[2].spec.bytes_per_s == 300
+    assert shares_after(TaskEnd(flow.engine.started[0].spec, error="no.")) == {"A->B-1": 450, "A->B-2": 450}
+    clock.now += 600
+    assert shares_after(lambda: None) == {f"A->B-{n}": 300 for n in range(3)}
+    assert shares_after(lambda: flow.copy(A0)) == {"A->B-0": 900}
 
 
 def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause(clock: Any) -> None:

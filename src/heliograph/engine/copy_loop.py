@@ -29,7 +29,7 @@ from heliograph.engine.target_changes import TargetChanges
 from heliograph.errors import CorruptBatchError, TaskError
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
-from heliograph.kafka.fetcher import Fetcher, FetchPartition
+from heliograph.kafka.fetcher import Fetcher, FetchLimits, FetchPartition
 from heliograph.kafka.network import Network
 from heliograph.kafka.outgoing import Outgoing
 from heliograph.kafka.producer import BatchProducer
@@ -50,7 +50,6 @@ _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
 _MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
 _MOST_DAMAGED_ANSWERS = 3
-_LEAST_FETCH_BYTES = 64 * 1024
 
 
 class CopyLoop:
@@ -64,11 +63,8 @@ class CopyLoop:
         self._network = Network(self._pool, f"heliograph-{spec.task_id}", _CONNECT_TIMEOUT_S)
         self._source = self._cluster(spec.source)
         self._target = self._cluster(spec.target)
-        self._limits = spec.limits
-        if spec.bytes_per_s:
-            most = max(_LEAST_FETCH_BYTES, min(spec.limits.max_bytes, spec.bytes_per_s // 8))
-            self._limits = replace(spec.limits, max_bytes=most, grows_to_bytes=0)
-        self._rate = ByteRate(spec.bytes_per_s, self._limits.max_bytes, time.monotonic())
+        self._rate = ByteRate(spec.bytes_per_s, spec.limits.max_bytes, time.monotonic())
+        self._limits = self._fetch_limits()
         self._fetcher = Fetcher(self._source, self._network, self._limits, self, lanes=spec.produce_limits.lanes)
         self._session = ProducerSession(
             self._target,
@@ -98,6 +94,12 @@ class CopyLoop:
         self._events: list[str] = []
         self._schedule = CommitSchedule(spec)
         self._next_report_at = 0.0
+
+    def _fetch_limits(self) -> FetchLimits:
+        limits = self.spec.limits
+        if not self._rate.bytes_per_s:
+            return limits
+        return replace(limits, max_bytes=self._rate.answer_bytes, grows_to_bytes=0)
 
     def _cluster(self, spec: ClusterSpec) -> Cluster:
         return Cluster(spec.alias, spec.bootstrap, spec.security, self._network, spec.request_timeout_ms / 1000)
@@ -147,7 +149,9 @@ class CopyLoop:
         self._lease.check()
         assignment = self._lease.take_assignment()
         if assignment is not None:
-            self._reassign(assignment)
+            self._reassign(assignment.partitions)
+            self._rate.change(assignment.bytes_per_s, time.monotonic())
+            self._limits = self._fetcher.limits = self._fetch_limits()
         if self._lease.stop_reason is not None:
             return True
         is_once = all(p.spec.stop_offset is not None for p in self.partitions.values())
@@ -199,7 +203,7 @@ class CopyLoop:
         is_calm = all(session.is_ready for session in self._sessions) and not self._fetcher.has_retries
         is_calm = is_calm and not any(cluster.is_unsettled for cluster in self._clusters)
         is_calm = is_calm and not any(producer.has_retries for producer in self._producers)
-        if is_calm and not self.spec.bytes_per_s:
+        if is_calm and not self._rate.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 

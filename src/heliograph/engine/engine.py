@@ -56,7 +56,7 @@ class RunningTask:
         self.heard_at = 0.0
         self.is_cancelled = False
         self.is_lost = False
-        self.assignment = Assignment(0, spec.partitions)
+        self.assignment = Assignment(0, spec.partitions, spec.bytes_per_s)
 
 
 class SparkEngine:
@@ -141,7 +141,14 @@ class SparkEngine:
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
         with self._lock:
-            task.assignment = Assignment(task.assignment.number + 1, partitions)
+            task.assignment = task.assignment._replace(number=task.assignment.number + 1, partitions=partitions)
+
+    def share(self, task: RunningTask, bytes_per_s: int) -> None:
+        """Let a running task read so many bytes per second (0: no limit); it hears of it where that is news."""
+        with self._lock:
+            if task.assignment.bytes_per_s != bytes_per_s:
+                number = task.assignment.number + 1
+                task.assignment = task.assignment._replace(number=number, bytes_per_s=bytes_per_s)
 
     def close(self) -> None:
         """Take all leases back and stop Spark."""

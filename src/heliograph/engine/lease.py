@@ -51,10 +51,13 @@ class Answer(Protocol):
 
 
 class Assignment(NamedTuple):
-    """The partitions of a task. Those it is started with are number 0; the newest has the highest number."""
+    """The partitions of a task and its share of the flow's limit (0: none). Number 0 is what it is started with; the
+    newest has the highest number.
+    """
 
     number: int
     partitions: tuple[PartitionSpec, ...]
+    bytes_per_s: int = 0
 
 
 def encode_assignment(assignment: Assignment) -> list[Any]:
@@ -63,7 +66,7 @@ def encode_assignment(assignment: Assignment) -> list[Any]:
         [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset]
         for p in assignment.partitions
     ]
-    return [assignment.number, rows]
+    return [assignment.number, rows, assignment.bytes_per_s]
 
 
 def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
@@ -75,8 +78,9 @@ def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
 
 def decode_assignment(values: list[Any]) -> Assignment:
     """The assignment an answer carries."""
-    number, rows = values
-    return Assignment(number, tuple(_decode_partition(TopicPartition(topic, p), *rest) for topic, p, *rest in rows))
+    number, rows, bytes_per_s = values
+    partitions = tuple(_decode_partition(TopicPartition(topic, p), *rest) for topic, p, *rest in rows)
+    return Assignment(number, partitions, bytes_per_s)
 
 
 def _decode_partition(
@@ -174,13 +178,13 @@ class LeaseClient:
         """Queue a report for the driver."""
         self._reports.put(replace(report, assignment=self._taken_number))
 
-    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
-        """The partitions of the newest assignment, where they have not been taken yet; reports then tell of it."""
+    def take_assignment(self) -> Assignment | None:
+        """The newest assignment, where it has not been taken yet; reports then tell of it."""
         newest = None
         while not self._assignments.empty():
             assignment = self._assignments.get()
             if assignment.number > self._taken_number:
-                self._taken_number, newest = assignment
+                self._taken_number, newest = assignment.number, assignment
         return newest
 
     def check(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from heliograph.model import TopicPartition
 
 if TYPE_CHECKING:
-    from heliograph.engine.spec import PartitionSpec
+    from heliograph.engine.lease import Assignment
 
 
 @dataclass(slots=True)
@@ -84,8 +84,8 @@ class Lease(Protocol):
     def report(self, report: TaskReport) -> None:
         """Hand a report on; does not block."""
 
-    def take_assignment(self) -> tuple[PartitionSpec, ...] | None:
-        """A new set of partitions, if the driver has sent one since the last call."""
+    def take_assignment(self) -> Assignment | None:
+        """Other partitions or another share of the limit, if the driver has sent one since the last call."""
 
     @property
     def stop_reason(self) -> str | None:

@@ -115,7 +115,7 @@ class Fetcher:
         self.growth = 1
         self._cluster = cluster
         self._network = network
-        self._limits = limits
+        self.limits = limits
         self._listener = listener
         self._lane_count = lanes
         self._lanes: dict[tuple[int, int], FetchLane] = {}
@@ -187,17 +187,17 @@ class Fetcher:
                 continue
             growth = self._growth(connection)
             self.growth = max(self.growth, growth)
-            most_bytes = max(self._limits.max_bytes, min(self._limits.max_bytes * growth, self._limits.grows_to_bytes))
+            most_bytes = max(self.limits.max_bytes, min(self.limits.max_bytes * growth, self.limits.grows_to_bytes))
             most_bytes = lane.halved(most_bytes)
             room = min(most_bytes, room_bytes())
             if room * _LEAST_WORTH_ASKING >= most_bytes:
                 request = lane.next_request(now, wants)
                 if request is not None:
-                    partition_max_bytes = lane.halved(self._limits.partition_max_bytes * growth)
+                    partition_max_bytes = lane.halved(self.limits.partition_max_bytes * growth)
                     self._fetch(lane, connection, request, room, partition_max_bytes)
 
     def _growth(self, connection: Connection) -> int:
-        if not self._limits.grows_to_bytes:
+        if not self.limits.grows_to_bytes:
             return 1
         return max(1, min(_MOST_GROWTH, round(connection.round_trip_s / _SHORT_ROUND_TRIP_S)))
 
@@ -282,18 +282,18 @@ class Fetcher:
             forgotten.setdefault(tp.topic, []).append(tp.partition)
         # A partition that is held back now may be wanted in a moment: the broker must not hold the lane for the idle
         # ones meanwhile.
-        max_wait_ms = self._limits.max_wait_ms if asked.is_whole else _HELD_BACK_WAIT_MS
+        max_wait_ms = self.limits.max_wait_ms if asked.is_whole else _HELD_BACK_WAIT_MS
         request = FetchRequest(
             version=connection.version_of(FetchRequest, MAX_VERSION, MIN_VERSION),
             replica_id=-1,
-            max_wait_ms=min(max_wait_ms, self._limits.max_wait_ms),
-            min_bytes=self._limits.min_bytes,
+            max_wait_ms=min(max_wait_ms, self.limits.max_wait_ms),
+            min_bytes=self.limits.min_bytes,
             max_bytes=max_bytes,
-            isolation_level=self._limits.isolation_level,
+            isolation_level=self.limits.isolation_level,
             session_id=asked.session_id,
             session_epoch=asked.session_epoch,
             forgotten_topics_data=[_Forgotten(topic=name, partitions=numbers) for name, numbers in forgotten.items()],
-            rack_id=self._limits.rack,
+            rack_id=self.limits.rack,
             topics=[_Topic(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()],
         )
         lane.is_busy = True

@@ -20,6 +20,11 @@ def task_count(partition_count: int, tasks_max: int, slots: int) -> int:
     return max(1, min(partition_count, tasks_max or slots))
 
 
+def rate_share(bytes_per_s: int, tasks: int) -> int:
+    """What each of so many tasks may read of a flow's limit; 0 is no limit."""
+    return max(1, bytes_per_s // max(1, tasks)) if bytes_per_s else 0
+
+
 def assign(
     partitions: Iterable[TopicPartition], tasks: int, previous: Sequence[frozenset[TopicPartition]] = ()
 ) -> tuple[frozenset[TopicPartition], ...]:

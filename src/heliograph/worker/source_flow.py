@@ -25,7 +25,7 @@ from heliograph.engine.offset_store import Progress, read_progress
 from heliograph.errors import AuthenticationError, ClusterError, ConfigError, EngineError, FencedError, HeliographError
 from heliograph.kafka.fencing import fence_producers
 from heliograph.kafka.log_ends import LATEST
-from heliograph.mirror.assignment import assign
+from heliograph.mirror.assignment import assign, rate_share
 from heliograph.mirror.internal_topics import transactional_prefix
 from heliograph.model import TopicPartition
 from heliograph.worker.acl_sync import AclSync
@@ -272,6 +272,7 @@ class SourceFlow:
             if any(task.is_due for task in self._tasks):
                 self._steps.attempt(SourceStep.RESTARTS, self._restart_due_tasks)
             self._steps.do_due()
+            self._share_limit()
 
     def _serve(self, event: TaskEnd | Callable[[], None] | None) -> None:
         if isinstance(event, TaskEnd):
@@ -326,6 +327,13 @@ class SourceFlow:
             return
         log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
+
+    def _share_limit(self) -> None:
+        """Divide the flow's limit among the tasks that copy; each began with as little as if all did."""
+        copying = [task.running for task in self._tasks if task.running is not None and task.tps]
+        for running in copying:
+            share = rate_share(self._settings[keys.THROTTLE_BYTES_PER_SECOND], len(copying))
+            self._engine.share(running, share)
 
     def _restart_due_tasks(self) -> tuple[str, ...]:
         due = [task for task in self._tasks if task.is_due]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
 from heliograph.engine.spec import PartitionSpec, SyncsSpec, TaskSpec
+from heliograph.mirror.assignment import rate_share
 from heliograph.mirror.internal_topics import offset_syncs_topic, transactional_prefix
 from heliograph.worker.clusters import cluster_spec, fetch_limits, produce_limits, progress_spec, records_spec
 
@@ -34,7 +35,6 @@ def task_spec(
     consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
     connector = config.source_connector(flow)
     is_exactly_once = settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
-    rate = settings[keys.THROTTLE_BYTES_PER_SECOND]
     return TaskSpec(
         task_id=f"{config.label(flow)}-{number}",
         flow=flow,
@@ -51,7 +51,7 @@ def task_spec(
         produce_limits=produce_limits(producer, settings),
         transactional_id=f"{transactional_prefix(settings, connector)}{number}" if is_exactly_once else None,
         transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
-        bytes_per_s=max(1, rate // task_count) if rate else 0,
+        bytes_per_s=rate_share(settings[keys.THROTTLE_BYTES_PER_SECOND], task_count),
         tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
         on_truncation=settings[keys.ON_TRUNCATION],
         on_recreated=settings[keys.ON_RECREATED],
