@@ -356,9 +356,9 @@ class BatchProducer:
         self._listener.on_target_failed(partition.tp, outgoing, sentence)
 
     def give_up(self, tp: TopicPartition, why: str) -> None:
-        """Wait no more for what was sent of a partition, if anything; it is told as failed."""
+        """Try what was sent of a partition no more, where no answer is awaited; it is told as failed."""
         partition = self.partitions[tp]
-        if partition.sent and not partition.is_failed:
+        if partition.sent and not partition.awaited and not partition.is_failed:
             self._give_up(partition, partition.sent[0], why)
 
     def _doom_doubtful(self, partition: TargetPartition, why: str) -> None:

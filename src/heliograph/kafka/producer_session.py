@@ -6,8 +6,8 @@ added by its first batch, and each end of a transaction gives a new epoch). One 
 
 Invariants:
 A. A batch leaves only under the identity it was stamped with, for a partition the transaction knows (`admits`).
-B. `end` is called only when every batch stamped under this identity was acknowledged; so the transaction holds exactly
-   those, and the next one begins under the identity `end` leaves behind.
+B. `end` is called only when every batch stamped under this identity was acknowledged, or refused without a doubt; so
+   the transaction holds exactly the former, and the next one begins under the identity `end` leaves behind.
 C. A producer whose place was taken learns it for sure: before a doomed task gives up it asks the coordinator. Only a
    fenced one raises `FencedError`, which is final; all else raises `TaskError`, which is tried again.
 
