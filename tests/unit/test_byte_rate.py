@@ -1,4 +1,4 @@
-"""A limit of bytes per second, and another one while it runs."""
+"""A limit of bytes per second, its shares, and another one while a copy runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from heliograph.engine.byte_rate import ByteRate
 from heliograph.mirror.assignment import rate_share
+from tests.copying import wait_for
+from tests.unit.test_cut_sources import Mirror
 
 MB = 1 << 20
 
@@ -48,3 +50,17 @@ def test_what_was_overdrawn_before_a_change_is_made_good_after_it() -> None:
     rate.change(2 * MB, 0.0)
     assert rate.allowed_bytes(0.9, 1 << 40) == 0
     assert rate.allowed_bytes(1.5, 1 << 40) > 0
+
+
+def test_a_running_copy_takes_over_another_share() -> None:
+    mirror = Mirror()
+    with mirror.source, mirror.target:
+        spec = mirror.spec(bytes_per_s=2 * MB)
+        join = mirror.run(spec)
+        assert mirror.loop._fetcher.limits.max_bytes == 2 * MB // 8
+        mirror.lease.bytes_per_s, mirror.lease.assignment = 8 * MB, spec.partitions
+        wait_for(lambda: mirror.loop._rate.bytes_per_s == 8 * MB, 60)
+        wait_for(lambda: mirror.loop._fetcher.limits.max_bytes == 8 * MB // 8, 60)
+        mirror.led(0, "abc")
+        mirror.until_copied("abc")
+        mirror.stop(join)
