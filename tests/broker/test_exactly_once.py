@@ -7,14 +7,17 @@ import time
 from dataclasses import replace
 
 import pytest
+from kafka import KafkaAdminClient
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine import commit_schedule
+from heliograph.engine import commit_schedule, target_changes
 from heliograph.engine.copy_loop import CopyLoop
+from heliograph.engine.spec import TaskSpec
 from heliograph.errors import FencedError, TaskError
 from heliograph.kafka.fencing import fence_producers
+from heliograph.model import TopicPartition
 from tests.clients import admin_of, make_topic, read, write
-from tests.copying import Copy, HandLease, wait_for
+from tests.copying import Copy, HandLease, run_in_background, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -57,6 +60,44 @@ def test_records_and_progress_become_visible_together(
         copy.once(transactional_id=f"{alias}-mm2-MirrorSourceConnector-0", commit_interval_ms=50)
         wait_for_equal(copy)
     assert set(copy.committed().values()) == {1499}
+
+
+@pytest.mark.usefixtures("both_protocols")
+def test_a_deleted_target_topic_holds_up_no_transaction_and_loses_nothing(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_changes, "_PATIENCE_S", 1.0)
+    make_topic(source, topic)
+    copy = Copy(source, target, alias, topic)
+    deleted = f"{alias}.{topic}.deleted"
+    make_topic(target, deleted)
+    settings = {"transactional_id": f"{alias}-mm2-MirrorSourceConnector-0", "commit_interval_ms": 50}
+
+    def spec(*, once: bool) -> TaskSpec:
+        stays, goes = (whole := copy.spec(once=once, **settings)).partitions
+        return replace(whole, partitions=(stays, replace(goes, remote_topic=deleted)))
+
+    lease = HandLease()
+    join = run_in_background(CopyLoop(spec(once=False), lease))
+    write(source, topic, numbered(0, 1000))
+    stays, goes = (TopicPartition(topic, p) for p in range(2))
+    wait_for(lambda: copy.committed() == {stays: 499, goes: 499})
+    client = KafkaAdminClient(bootstrap_servers=target.bootstrap)
+    client.delete_topics([deleted])
+    for number in (1, 2):
+        write(source, topic, numbered(number * 1000, 1000))
+        wait_for(lambda: copy.committed()[stays] == number * 500 + 499)  # noqa: B023
+    row = next(row for row in lease.reports[-1].partitions if row.tp == goes)
+    assert f"the target has no topic {deleted}" in f"{row.failure}{row.trouble}"
+    lease.stop_reason = "test"
+    join()
+    assert copy.committed()[goes] == 499
+    make_topic(target, deleted)
+    client.close()
+    CopyLoop(spec(once=True), HandLease()).run()
+    written = read(source, topic, 2)
+    assert read(target, deleted, 2, **COMMITTED)[1] == written[1][500:]
+    assert read(target, copy.remote, 2, **COMMITTED)[0] == written[0]
 
 
 @pytest.mark.usefixtures("both_protocols")
