@@ -61,10 +61,18 @@ class FakeConnect:
         if method == "GET" and what == ["status"]:
             status = self.statuses.get(name)
             return (200, status) if status else _error(404, f"No status found for connector {name}")
-        if method == "DELETE" and not what:
-            self.statuses.pop(name, None)
-            return (204, None) if self.configs.pop(name, None) else _error(404, f"Connector {name} not found")
+        if method in ("GET", "DELETE") and not what:
+            return self._whole(method, name)
         return _error(405, "HTTP 405 Method Not Allowed")
+
+    def _whole(self, method: str, name: str) -> tuple[int, Any]:
+        config = self.configs.get(name)
+        if method == "DELETE":
+            self.statuses.pop(name, None)
+            self.configs.pop(name, None)
+        if config is None:
+            return _error(404, f"Connector {name} not found")
+        return (204, None) if method == "DELETE" else (200, {"name": name, "config": config})
 
     def _list(self, *, is_expanded: bool) -> Any:
         if is_expanded and self.knows_expand:

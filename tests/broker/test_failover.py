@@ -24,6 +24,7 @@ from tests.broker.test_groups import member
 from tests.broker.test_offset_syncs import write_transactions
 from tests.clients import admin_of, make_topic, read, write
 from tests.copying import Copy, cluster_spec, wait_for
+from tests.guarded import Guarded
 
 pytestmark = pytest.mark.broker
 
@@ -238,6 +239,38 @@ def test_what_was_first_written_on_the_target_comes_home_by_the_flow_the_other_w
     (moved,) = groups_json("failback", site.file(), "--flow", site.flow, "--group", group)
     assert (moved["moved"], moved["records_again"], moved["not_replicated"]) == (True, 0, 0)
     assert offsets_on(site.source, group) == {TopicPartition(back.remote, 0): 4, TopicPartition(site.topic, 1): 2}
+
+
+def test_a_forbidden_group_is_named_and_the_others_move(
+    here: Guarded, there: Guarded, tmp_path: Path, topic: str, alias: str
+) -> None:
+    """On the target a user may use one group of two."""
+    site = Site(tmp_path, here.cluster, there.cluster, topic, alias)
+    make_topic(site.source, f"mm2-offset-syncs.{site.flow.target}.internal", 1, cleanup_policy="compact")
+    write(site.source, topic, ({"value": b"v", "partition": n % 2} for n in range(10)))
+    site.replicate()
+    ours, others = f"{topic}-ours", f"{topic}-others"
+    admin = admin_of(site.source)
+    for group in (ours, others):
+        assert GroupAdmin(admin).commit(group, {TopicPartition(topic, 0): CommittedOffset(3)}) == {}
+    admin.close()
+    user = "lending-mirror"
+    site.lines += [f"groups = {topic}-.*", *there.client_lines(site.flow.target, user)]
+    may_read = {"operation": "READ", "pattern_type": "LITERAL"}
+    topics = {"resource_type": "TOPIC", "resource_name": f"{alias}.", "operation": "READ", "pattern_type": "PREFIXED"}
+    progress = {**may_read, "resource_type": "TOPIC", "resource_name": f"mm2-offsets.{alias}.internal"}
+    group_acl = {**may_read, "resource_type": "GROUP", "resource_name": ours}
+    there.grant_printed(f"User:{user}", [topics, progress, group_acl])
+
+    why = f"'{site.flow.target}' does not let us use the group '{others}'; the principal needs"
+    shown = heliograph("groups", site.file(), code=1)
+    assert f"forbidden: {others}: {why} DESCRIBE on it." in shown
+    assert f"  {ours} " in shown
+    moved = heliograph("failover", site.file(), "--all", code=1)
+    assert f"{others}: REFUSED on '{site.flow.target}': {why} READ on it." in moved
+    assert f"{ours}: continues on '{site.flow.target}', 1 offset set" in moved
+    assert offsets_on(there.cluster, ours) == {TopicPartition(site.copy.remote, 0): 3}
+    assert offsets_on(there.cluster, others) == {}
 
 
 def test_translate_needs_the_target_only(site: Site) -> None:

@@ -118,6 +118,29 @@ def test_the_script_and_the_commands_say_and_do_the_same(folder: Path, url: str)
     assert ours(url, "undeploy", "source-0").stdout == gone.stdout
 
 
+REFUSED: tuple[tuple[dict[str, object], str], ...] = (
+    ({"tasks.max": 0}, "tasks.max: Invalid value 0 for configuration tasks.max: Value must be at least 1"),
+    ({"connector.class": "Nobody"}, "Failed to find any class that implements Connector and which name matches"),
+    ({"connector.class": ""}, "connector.class: the file has none"),
+    ({"replication.policy.class": "Nobody"}, "replication.policy.class: Invalid value Nobody"),
+)
+
+
+def test_redeploy_removes_nothing_that_it_could_not_put_back(folder: Path, url: str) -> None:
+    deploy_by_script(folder, url)
+    file = folder / "mm2" / "mm2-msc-source-0.json"
+    sound = json.loads(file.read_text())
+    for change, words in REFUSED:
+        file.write_text(json.dumps(sound | change))
+        result = ours(url, "redeploy", "source-0")
+        assert (result.exit_code, result.stdout) == (1, "Redeploying cluster source-0\n")
+        assert words in result.stderr
+        assert result.stderr.endswith("Nothing was removed.\n")
+        assert deployed(url) == [f"mm2-{code}-source-0" for code in CODES]
+    assert ours(url, "undeploy", "source-0").exit_code == 0
+    wait_for(lambda: deployed(url) == [])
+
+
 def test_connects_own_reason_is_told(folder: Path, url: str) -> None:
     file = folder / "mm2" / "mm2-msc-source-0.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"tasks.max": "0", "name": "mm2-msc-source-0"}))

@@ -282,13 +282,19 @@ def test_variables_of_a_file_become_what_a_worker_looks_up(tmp_path: Path) -> No
     ("text", "words"),
     [
         ("bootstrap.servers=b:1\nconfig.storage.topic=c\n", "a Connect worker, not usable; 3 errors"),
-        ('{"name": "m", "connector.class": "MirrorSourceConnector"}', "this is a connector"),
+        ('{"name": "m", "connector.class": "MirrorSourceConnector"}', "a connector, not usable; 3 errors"),
     ],
 )
 def test_another_kind_of_file_is_called_by_its_name(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "file").write_text(text)
     result = CliRunner().invoke(cli, ["validate", str(tmp_path / "file")])
     assert (result.exit_code, words in result.output) == (2, True), result.output
+
+
+def test_a_connector_is_no_file_of_flows(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.json"
+    file.write_text('{"name": "m", "connector.class": "MirrorSourceConnector"}')
+    assert "this is a connector; give it to a worker" in str(CliRunner().invoke(cli, ["plan", str(file)]).exception)
 
 
 def test_a_resource_leaves_rest_and_plugins_to_the_operator(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def test_deploy_puts_the_three_files_as_they_are(connect: FakeConnect) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_deploy_leaves_alone_what_runs(connect: FakeConnect) -> None:
+    connect.configs[NAMES[0]] = {"topics": "another"}
     connect.set_state(NAMES[0], "RUNNING")
     connect.set_state(NAMES[1], "FAILED")
     result = invoke("deploy", "source-0", "--url", connect.url)
@@ -72,7 +73,8 @@ def test_deploy_leaves_alone_what_runs(connect: FakeConnect) -> None:
         "Deploying heartbeats connector",
         "Deploying source connector",
     ]
-    assert sorted(connect.configs) == NAMES[1:]
+    assert connect.configs[NAMES[0]] == {"topics": "another"}
+    assert sorted(connect.configs) == NAMES
     again = invoke("deploy", "source-0", "--url", connect.url)
     assert again.exit_code == 0
     assert lines(again)[1:] == [
@@ -95,6 +97,13 @@ def test_undeploy_removes_all_and_tells_what_was_not_there(connect: FakeConnect,
         "Source connector undeployed",
     ]
     assert connect.configs == {}
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_last_words_of_a_removed_connector_do_not_keep_it_from_being_deployed(connect: FakeConnect) -> None:
+    connect.set_state(NAMES[0], "RUNNING")
+    assert "already deployed" not in invoke("deploy", "source-0", "--url", connect.url).stdout
+    assert sorted(connect.configs) == NAMES
 
 
 @pytest.mark.usefixtures("folder")
@@ -127,10 +136,13 @@ def change(file: Path, **changes: str | None) -> None:
     file.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
 
 
-def test_redeploy_removes_nothing_where_a_file_would_be_refused(connect: FakeConnect, folder: Path) -> None:
+@pytest.mark.parametrize("class_name", [None, ""])
+def test_redeploy_removes_nothing_where_a_file_would_be_refused(
+    connect: FakeConnect, folder: Path, class_name: str | None
+) -> None:
     invoke("deploy", "source-0", "--url", connect.url)
     before = dict(connect.configs)
-    change(folder / f"{NAMES[0]}.json", connector_class=None)
+    change(folder / f"{NAMES[0]}.json", connector_class=class_name)
     change(folder / f"{NAMES[1]}.json", name="other")
     change(folder / f"{NAMES[2]}.json", tasks_max="0")
     result = invoke("redeploy", "source-0", "--url", connect.url)
@@ -232,6 +244,8 @@ def test_missing_files_are_told_all_at_once(command: str, connect: FakeConnect, 
         ('{\n  "name": "x",\n}', "mm2/mm2-hbc-source-0.json, line 3: this is not JSON: "),
         ("[]", "mm2/mm2-hbc-source-0.json: a connector's configuration is a JSON object"),
         ('{"name": "x", "config": {}}', "mm2/mm2-hbc-source-0.json: the value of 'config' must be text, a number"),
+        # Java's worker finds it sound, takes it, and the connector fails.
+        ('{"source.cluster.alias": null}', "mm2/mm2-hbc-source-0.json: 'source.cluster.alias' is null; write a value"),
     ],
 )
 def test_a_malformed_file_is_told_before_anything_is_deployed(

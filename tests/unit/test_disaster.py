@@ -19,7 +19,7 @@ from heliograph.worker.group_offsets import FlowGroups
 from tests.unit.test_dedicated_file import FakeLookup, minimal
 
 GONE = "a:1 cannot be reached: Connection refused"
-ROW = {"flow": "A->B", "trouble": None, "source_trouble": GONE, "groups": [], "left_out": []}
+ROW = {"flow": "A->B", "trouble": None, "source_trouble": GONE, "groups": [], "left_out": [], "forbidden": []}
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_groups_of_the_flow_that_is_needed_now_are_shown(file: Path) -> None:
     ]
     result = invoke("groups", file, "--json")
     assert result.exit_code == 3
-    lost = {"flow": "B->A", "trouble": GONE, "source_trouble": None, "groups": [], "left_out": []}
+    lost = {"flow": "B->A", "trouble": GONE, "source_trouble": None, "groups": [], "left_out": [], "forbidden": []}
     assert json.loads(result.stdout) == {"flows": [ROW, lost]}
     assert invoke("groups", file, "--flow", "A->B").exit_code == 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +15,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from heliograph.config.dedicated import load
 from heliograph.errors import BrokerError
 from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.log_ends import EARLIEST
 from heliograph.mirror.checkpoints import WrittenCheckpoints
 from heliograph.model import Address, Checkpoint, Flow, TopicPartition
 from heliograph.worker.checkpoint_sync import CheckpointSync
@@ -30,11 +31,12 @@ LOG_END = 100
 class Target:
     """Stands for the admin client of a cluster of three brokers whose groups have offsets in one partition."""
 
-    alias = "B"
     timeout_s = 1.0
 
-    def __init__(self) -> None:
-        self.committed = dict.fromkeys(NAMES, 10)
+    def __init__(self, alias: str = "B", tp: TopicPartition = REMOTE, names: Sequence[str] = NAMES) -> None:
+        self.alias, self.tp = alias, tp
+        self.committed = dict.fromkeys(names, 10)
+        self.lists_forbidden = False  # as a cluster does for those who may describe it
         self.forbidden: set[str] = set()
         self.active: set[str] = set()
         self.asked: Counter[Any] = Counter()
@@ -43,9 +45,9 @@ class Target:
     def view(self, _topics: object) -> Any:
         return SimpleNamespace(brokers=dict(enumerate(BROKERS)))
 
-    def known_offsets(self, tps: list[TopicPartition], _timestamp: int) -> dict[TopicPartition, int]:
+    def known_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         self.asked["ends"] += 1
-        return dict.fromkeys(tps, LOG_END)
+        return dict.fromkeys(tps, 0 if timestamp == EARLIEST else LOG_END)
 
     def ask_any(self, _request: Any, _response: Any, build: Any, *, newest: int) -> Any:
         found = [
@@ -88,8 +90,8 @@ class Target:
             SimpleNamespace(
                 group_id=group, group_state=self._state(group), protocol_type="consumer", group_type="classic"
             )
-            for group in NAMES
-            if self.broker_of(group) == broker and group not in self.forbidden
+            for group in self.committed
+            if self.broker_of(group) == broker and (self.lists_forbidden or group not in self.forbidden)
         ]
         return SimpleNamespace(error_code=0, groups=shown)
 
@@ -97,7 +99,7 @@ class Target:
         partition = SimpleNamespace(
             partition_index=0, error_code=0, committed_offset=self.committed[group], metadata=""
         )
-        topics = [] if group in self.forbidden else [SimpleNamespace(name=REMOTE.topic, partitions=[partition])]
+        topics = [] if group in self.forbidden else [SimpleNamespace(name=self.tp.topic, partitions=[partition])]
         return SimpleNamespace(group_id=group, error_code=self._code(group), topics=topics)
 
     def _commit(self, request: Any) -> Any:
@@ -105,7 +107,7 @@ class Target:
         if not code:
             self.committed[request.group_id] = request.topics[0].partitions[0].committed_offset
         partition = SimpleNamespace(partition_index=0, error_code=code)
-        return SimpleNamespace(topics=[SimpleNamespace(name=REMOTE.topic, partitions=[partition])])
+        return SimpleNamespace(topics=[SimpleNamespace(name=self.tp.topic, partitions=[partition])])
 
 
 @pytest.fixture

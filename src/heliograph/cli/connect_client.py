@@ -57,9 +57,19 @@ class ConnectClient:
         self.url = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{self._path}"
 
     def status(self, name: str) -> dict[str, Any] | None:
-        """A connector's state and its tasks'; None where the cluster has no such connector."""
+        """A connector's state and its tasks'; None where the cluster has no such connector.
+
+        For a moment, a removed one may still have the state it had.
+        """
+        return self._found(f"/connectors/{quote(name, safe='')}/status")
+
+    def is_there(self, name: str) -> bool:
+        """Whether the cluster has such a connector now."""
+        return self._found(f"/connectors/{quote(name, safe='')}") is not None
+
+    def _found(self, path: str) -> dict[str, Any] | None:
         try:
-            found = self._call("GET", f"/connectors/{quote(name, safe='')}/status")
+            found = self._call("GET", path)
         except RestError as error:
             if error.status == _NOT_FOUND:
                 return None

@@ -68,6 +68,8 @@ def _read(file: Path, part: Part) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ConfigError(f'{file}: a connector\'s configuration is a JSON object, as in {{"name": ...}}.')
     for key, value in config.items():
+        if value is None:
+            raise ConfigError(f"{file}: '{key}' is null; write a value, or leave the key out.")
         if isinstance(value, dict | list):
             raise ConfigError(
                 f"{file}: the value of '{key}' must be text, a number or true or false; the file holds the"

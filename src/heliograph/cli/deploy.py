@@ -2,7 +2,7 @@
 
 Meaning and messages are those of the widespread script `mm2.sh`, against Heliograph's worker or any Connect cluster.
 What differs: a failure ends in a non-zero exit code with Connect's reason; `redeploy` removes nothing before the worker
-has found the new files sound, and does not take the last words of a connector it has just removed for a running one.
+has found the new files sound; the last words of a connector that was just removed are not taken for a running one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def deploy(context: click.Context, cluster: str, folder: Path, client: ConnectCl
     """Start the connectors of CLUSTER that do not run: mm2-cpc-CLUSTER.json, mm2-hbc-..., mm2-msc-..."""
     configs = read_connector_files(folder, cluster)
     click.echo(f"Deploying cluster {cluster}")
-    _exit(context, _deploy(client, cluster, configs, is_running=lambda name: _state(client.status(name)) == "RUNNING"))
+    _exit(context, _deploy(client, cluster, configs, is_running=lambda name: _is_running(client, name)))
 
 
 @click.command()
@@ -74,7 +74,6 @@ def redeploy(context: click.Context, cluster: str, folder: Path, client: Connect
         click.echo("Nothing was removed.", err=True)
         _exit(context, False)
     is_undeployed = _undeploy(client, cluster)
-    # The status of a removed connector lingers for a moment, so it is not asked for.
     is_deployed = _deploy(client, cluster, configs, is_running=lambda _name: False)
     _exit(context, is_undeployed and is_deployed)
 
@@ -109,6 +108,11 @@ def failures_of(found: Mapping[str, Any]) -> list[str]:
 def _state(found: Mapping[str, Any] | None) -> str | None:
     state = (found or {}).get("connector", {}).get("state")
     return None if state is None else str(state)
+
+
+def _is_running(client: ConnectClient, name: str) -> bool:
+    """The status of a removed connector lingers for a moment."""
+    return _state(client.status(name)) == "RUNNING" and client.is_there(name)
 
 
 def _deploy(
@@ -148,7 +152,7 @@ def _are_sound(client: ConnectClient, cluster: str, configs: Mapping[Part, dict[
 
 
 def _problems_of(client: ConnectClient, name: str, config: dict[str, Any]) -> list[str]:
-    if config.get("connector.class") is None:
+    if not str(config.get("connector.class", "")).strip():
         return ["connector.class: the file has none"]
     # Validating asks for a name inside; putting has it in the path, and refuses another inside.
     if config.get("name", name) != name:

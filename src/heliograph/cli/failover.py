@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from heliograph.cli.flows import count_of, load_file, parse_flow, show_json, table
+from heliograph.cli.flows import EXIT_REFUSED, count_of, load_file, parse_flow, show_json, table
 from heliograph.cli.machine import secrets_option
 from heliograph.config.suggest import nearest
 from heliograph.errors import ClusterError
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from heliograph.mirror.group_view import ClusterGroups, GroupView
     from heliograph.model import TopicPartition
 
-EXIT_REFUSED = 1
-
 _HEADER = ("PARTITION", "BEFORE", "OFFSET", "AGAIN", "")
 _WORDS = {
     Outcome.SET: "set",
@@ -46,7 +44,8 @@ class Result(NamedTuple):
 
     `trouble` is why none of its offsets could be committed.
     `not_replicated` counts what the flow has not copied yet (None: not known); `left_behind` is what it never copies.
-    `reads_still_on` is the cluster it comes from, where it still has members there.
+    `reads_still_on` is the cluster it comes from, where it still has members there; `hidden` is why the source does not
+    tell of it, so that its checkpoints do.
     """
 
     plan: GroupPlan
@@ -54,6 +53,7 @@ class Result(NamedTuple):
     not_replicated: int | None = None
     left_behind: tuple[TopicPartition, ...] = ()
     reads_still_on: str | None = None
+    hidden: str | None = None
 
     @property
     def is_moved(self) -> bool:
@@ -97,7 +97,7 @@ def failover(
     names = _check_groups(names, more, is_all=is_all)
     config = load_file(file)
     flow = parse_flow(config, flow_text)
-    with FlowGroups(config, flow) as flow_groups:
+    with FlowGroups(config, flow, moves_to=flow.target) as flow_groups:
         view = flow_groups.view(names or flow_groups.followed())
         plans = _with_near_names(plan_failover(view), view, flow_groups.followed)
         results = [_carry_out(plan, flow_groups.target_groups, dry_run=dry_run) for plan in plans]
@@ -106,6 +106,7 @@ def failover(
                 not_replicated=_not_replicated(view, result.plan),
                 left_behind=tuple(left_behind(view, result.plan.group, is_going_home=False)),
                 reads_still_on=flow.source if _is_active(view.source, result.plan.group) else None,
+                hidden=view.hidden.get(result.plan.group),
             )
             for result in results
         ]
@@ -137,13 +138,13 @@ def failback(
     config = load_file(file)
     flow = parse_flow(config, flow_text)
     reverse = Flow(flow.target, flow.source)
-    with FlowGroups(config, flow) as flow_groups:
+    with FlowGroups(config, flow, moves_to=flow.source) as flow_groups:
         _check_home(flow_groups)
         view = flow_groups.view(names or flow_groups.at_target())
         _check_home(flow_groups)
         back = None
         if reverse in config.flows:
-            with FlowGroups(config, reverse) as reverse_groups:
+            with FlowGroups(config, reverse, moves_to=flow.source) as reverse_groups:
                 back = reverse_groups.view(view.groups)
         plans = _with_near_names(plan_failback(view, back), view, flow_groups.at_target)
         results = [_carry_out(plan, flow_groups.source_groups, dry_run=dry_run) for plan in plans]
@@ -240,7 +241,7 @@ def _show(
         click.echo(f"{flow}: there is no group to move" + ("; no checkpoint tells of one" if source_trouble else ""))
     for result in results:
         lines = _lines(result, cluster, dry_run=dry_run)
-        if source_trouble is not None and result.plan.refused is None:
+        if (source_trouble or result.hidden) and result.plan.refused is None:
             lines.append("  what it has read since its last checkpoint is read again, too")
         click.echo("\n".join(lines))
 
@@ -254,6 +255,8 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
         words.append(f"not replicated yet: {result.not_replicated:,}")
     rows = [(m.tp, m.before, m.offset, m.again, f"{_WORDS[m.outcome]}: {m.why}") for m in plan.moves]
     lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
+    if result.hidden is not None:
+        lines.append(f"  its checkpoints tell: {result.hidden}")
     if result.trouble is not None:
         lines.append(f"  REFUSED: {result.trouble}")
     if not (result.is_moved or dry_run):
@@ -288,7 +291,7 @@ def _as_data(result: Result) -> dict[str, Any]:
         "state": plan.state,
         "moved": result.is_moved,
         "refused": plan.refused,
-        "troubles": [] if result.trouble is None else [result.trouble],
+        "troubles": [trouble for trouble in (result.trouble, result.hidden) if trouble and trouble != plan.refused],
         "records_again": plan.again,
         "not_replicated": result.not_replicated,
         "reads_still_on": result.reads_still_on,

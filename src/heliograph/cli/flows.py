@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+EXIT_REFUSED = 1  # for some group: it was not done, or not shown
 EXIT_UNREACHABLE = 3  # as where a command can tell nothing at all: a cluster that it must ask does not answer
 
 

@@ -1,6 +1,7 @@
 """`heliograph groups FILE`: how far each consumer group is on both sides of a flow, in sync or why not.
 
-It is asked in a disaster: a flow whose target is gone keeps no other flow from being shown.
+It is asked in a disaster: a flow whose target is gone keeps no other flow from being shown, nor does a group that we
+may not look at keep the others.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heliograph.cli.flows import EXIT_UNREACHABLE, load_file, parse_flow, show_json, table
+from heliograph.cli.flows import EXIT_REFUSED, EXIT_UNREACHABLE, load_file, parse_flow, show_json, table
 from heliograph.cli.machine import secrets_option
 from heliograph.config import keys
 from heliograph.errors import ClusterError
@@ -36,7 +37,7 @@ def groups(context: click.Context, file: Path, flow_text: str | None, names: tup
     """Show where each consumer group is on the source and on the target, and whether it could move now.
 
     Offsets and lags are those of the source first, then of the target. Changes nothing. Ends with 3 where the target
-    of a flow cannot be asked; the other flows are shown.
+    of a flow cannot be asked, with 1 where a group may not be looked at; the others are shown.
     """
     config = load_file(file)
     flows = config.flows if flow_text is None else (parse_flow(config, flow_text),)
@@ -47,14 +48,20 @@ def groups(context: click.Context, file: Path, flow_text: str | None, names: tup
             click.echo("\n".join(_lines(report)))
     if as_json:
         show_json({"flows": reports})
-    context.exit(EXIT_UNREACHABLE if any(report["trouble"] for report in reports) else 0)
+    context.exit(_exit_code(reports))
+
+
+def _exit_code(reports: list[dict[str, Any]]) -> int:
+    if any(report["trouble"] for report in reports):
+        return EXIT_UNREACHABLE
+    return EXIT_REFUSED if any(report["forbidden"] for report in reports) else 0
 
 
 def _report_or_trouble(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> dict[str, Any]:
     try:
         return _report(config, flow, names)
     except ClusterError as error:
-        nothing: dict[str, Any] = {"source_trouble": None, "groups": [], "left_out": []}
+        nothing: dict[str, Any] = {"source_trouble": None, "groups": [], "left_out": [], "forbidden": []}
         return {"flow": str(flow), "trouble": str(error), **nothing}
 
 
@@ -64,7 +71,7 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
         left_out = {group: why for group in names if (why := flow_groups.why_not(group)) is not None}
         view = flow_groups.view([group for group in wanted if group not in left_out])
         rows = report_groups(view, follows_groups=flow_groups.settings[keys.SYNC_GROUP_OFFSETS_ENABLED])
-        unread = {group for group in view.groups if group not in {row.group for row in rows}}
+        unread = {group for group in view.groups if group not in {row.group for row in rows} | view.hidden.keys()}
         left_out |= dict.fromkeys(sorted(unread), f"it has committed nothing on '{flow.source}'")
         return {
             "flow": str(flow),
@@ -72,6 +79,7 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
             "source_trouble": flow_groups.source_trouble,
             "groups": [_as_data(row) for row in rows],
             "left_out": [{"group": group, "why": why} for group, why in left_out.items()],
+            "forbidden": [{"group": group, "why": why} for group, why in sorted(view.hidden.items())],
         }
 
 
@@ -108,7 +116,9 @@ def _lines(report: dict[str, Any]) -> list[str]:
         )
         for row in report["groups"]
     ]
-    lines += [f"  {line}" for line in table(_HEADER, rows)] if rows else ["  no group is followed"]
+    if rows or not report["forbidden"]:
+        lines += [f"  {line}" for line in table(_HEADER, rows)] if rows else ["  no group is followed"]
+    lines += [f"  forbidden: {each['group']}: {each['why']}" for each in report["forbidden"]]
     return lines + [f"  left out: {each['group']}: {each['why']}" for each in report["left_out"]]
 
 

@@ -1,58 +1,118 @@
-"""`heliograph validate FILE`: everything that is wrong, doubtful or without effect in a file, touching no cluster."""
+"""`heliograph validate FILE ...`: what is wrong, doubtful or without effect in a file, touching no cluster."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
+from heliograph.cli.connector_files import PARTS
+from heliograph.cli.machine import MachineLookup, read_config_file, read_mirror_file, secrets_option
 from heliograph.cli.rest_checks import rest_problems
+from heliograph.config.connector_text import is_connector_text, read_connector_texts
 from heliograph.config.listeners import file_listeners, rest_listeners
 from heliograph.config.places import in_order, located
 from heliograph.config.strimzi import is_resource
-from heliograph.config.worker_file import is_worker_file
+from heliograph.config.worker_file import is_worker_file, load_worker
 from heliograph.errors import ConfigError
 from heliograph.worker.checks import examine_all, examine_worker_all
+from heliograph.worker.connector_checks import examine_connector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from heliograph.config.connector_text import ConnectorText
     from heliograph.config.dedicated import Report
     from heliograph.config.forms import ConfigText
-    from heliograph.config.worker_file import WorkerReport
+    from heliograph.config.worker_file import WorkerConfig, WorkerReport
 
 EXIT_NOT_USABLE = 2
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.argument("more", nargs=-1, metavar="")
+@click.argument("more", nargs=-1, metavar="[FILE]...")
 @click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
+@click.option(
+    "--worker",
+    "worker_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The properties file of the worker that connectors are for: what it declares and allows counts.",
+)
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @secrets_option
 @click.pass_context
 def validate(
-    context: click.Context, file: Path, more: tuple[str, ...], targets: tuple[str, ...], *, strict: bool
+    context: click.Context,
+    file: Path,
+    more: tuple[str, ...],
+    targets: tuple[str, ...],
+    worker_file: Path | None,
+    *,
+    strict: bool,
 ) -> None:
     """Say whether FILE can be run, and what in it is not as its author may think. Exit code 2: it cannot.
 
-    FILE is what `run` takes, or the properties file of a Connect worker. The files that it names are looked at too.
+    FILE is what `run` takes, the properties file of a Connect worker, or a connector in JSON. The files that it names
+    are looked at too; no cluster is asked. Of several files each gets its verdict.
     """
-    if more and not targets:
-        raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
-    text = read_mirror_file(file)
+    worker = None if worker_file is None else _load_worker(worker_file)
+    if targets:
+        files, targets = [file], (*targets, *more)
+    else:
+        files = [file, *map(Path, more)]
+    is_every_usable = True
+    for each in files:
+        verdict = _verdict(each, targets, worker, is_only=len(files) == 1)
+        is_usable = not verdict.problems and not (strict and verdict.warnings)
+        _show(verdict, f"{each}", is_usable=is_usable, start="" if len(files) == 1 else f"{each}: ")
+        is_every_usable = is_every_usable and is_usable
+    context.exit(0 if is_every_usable else EXIT_NOT_USABLE)
+
+
+def _load_worker(file: Path) -> WorkerConfig:
+    try:
+        return load_worker(read_config_file(file), MachineLookup())
+    except ConfigError as error:
+        raise ConfigError([f"--worker {file}: {each.removeprefix(f'{file}: ')}" for each in error.problems]) from None
+
+
+class _Verdict(NamedTuple):
+    """What there is to say about a file: what it is, where it is not of flows, and which flows it has."""
+
+    problems: Sequence[str]
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    what: str = ""
+    flows: str = ""
+
+
+def _verdict(file: Path, targets: tuple[str, ...], worker: WorkerConfig | None, *, is_only: bool) -> _Verdict:
+    try:
+        text = read_mirror_file(file)
+    except ConfigError as error:
+        if is_only:
+            raise
+        return _Verdict([problem.removeprefix(f"{file}: ") for problem in error.problems])
+    if is_connector_text(text.text, text.name):
+        return _of_connectors(text, worker)
     is_worker = not is_resource(text.text, text.name) and is_worker_file(text.text)
-    problems, warnings, notes, flows = _of_worker(text) if is_worker else _of_flows(text, (*targets, *more))
-    for kind, sentences in (("error", problems), ("warning", warnings), ("note", notes)):
+    return _of_worker(text) if is_worker else _of_flows(text, targets)
+
+
+def _show(verdict: _Verdict, file: str, *, is_usable: bool, start: str) -> None:
+    told = {"error": verdict.problems, "warning": verdict.warnings, "note": verdict.notes}
+    for kind, sentences in told.items():
         for sentence in sentences:
-            click.echo(f"{kind}: {sentence}")
-    is_usable = not problems and not (strict and warnings)
-    counts = counted(error=len(problems), warning=len(warnings), note=len(notes))
-    what = f"{'a Connect worker, ' if is_worker else ''}{'usable' if is_usable else 'not usable'}"
-    click.echo(f"{file}: {'; '.join(filter(None, (what, flows if is_usable else '', counts)))}.")
-    context.exit(0 if is_usable else EXIT_NOT_USABLE)
+            click.echo(f"{kind}: {start}{sentence}")
+    words = [
+        ", ".join(filter(None, (verdict.what, "usable" if is_usable else "not usable"))),
+        verdict.flows if is_usable else "",
+        counted(**{kind: len(sentences) for kind, sentences in told.items()}),
+    ]
+    click.echo(f"{file}: {'; '.join(filter(None, words))}.")
 
 
 def counted(**counts: int) -> str:
@@ -62,19 +122,46 @@ def counted(**counts: int) -> str:
     return ", ".join(f"{count or 'no'} {word}{'' if count == 1 else 's'}" for word, count in told)
 
 
-_Told = tuple["Sequence[str]", "Sequence[str]", "Sequence[str]", str]
-
-
-def _of_flows(text: ConfigText, targets: tuple[str, ...]) -> _Told:
+def _of_flows(text: ConfigText, targets: tuple[str, ...]) -> _Verdict:
     report = examine_all(text, MachineLookup(), targets, with_files=True)
     flows = ", ".join(map(str, report.config.flows)) if report.config is not None else ""
-    return report.problems, in_order((*report.warnings, *_rest_warnings(report))), report.notes, flows
+    warnings = in_order((*report.warnings, *_rest_warnings(report)))
+    return _Verdict(report.problems, warnings, report.notes, flows=flows)
 
 
-def _of_worker(text: ConfigText) -> _Told:
+def _of_connectors(text: ConfigText, worker: WorkerConfig | None) -> _Verdict:
+    """Every connector of the file; a sentence says whose it is where there are several."""
+    try:
+        connectors = read_connector_texts(text.text)
+    except ConfigError as error:
+        return _Verdict(error.problems, what="a connector")
+    found: tuple[list[str], list[str], list[str]] = ([], [], [])
+    flows: dict[str, None] = {}
+    for number, each in enumerate(connectors, 1):
+        report = examine_connector(each, MachineLookup(), worker, name=Path(text.name).stem)
+        whose = f"connector {number}: " if len(connectors) > 1 else ""
+        for kept, told in zip(found, (report.problems, report.warnings, report.notes), strict=True):
+            kept += [f"{whose}{sentence}" for sentence in told]
+        if each.name is None and len(connectors) == 1:
+            found[1].extend(_other_name(Path(text.name), each))
+        flows |= {} if report.flow is None else {str(report.flow): None}
+    what = "a connector" if len(connectors) == 1 else f"{len(connectors)} connectors"
+    return _Verdict(*found, what=what, flows=", ".join(flows))
+
+
+def _other_name(file: Path, connector: ConnectorText) -> list[str]:
+    """A file that is named for `deploy` is put under that name, which then must be the one inside."""
+    name = connector.config.get("name")
+    if name is None or name == file.stem or not file.name.startswith(tuple(f"{part.name_for('')}" for part in PARTS)):
+        return []
+    line = connector.lines["name"]
+    return [f"line {line}: name: 'heliograph deploy' puts this file as '{file.stem}', which the worker will refuse."]
+
+
+def _of_worker(text: ConfigText) -> _Verdict:
     report = examine_worker_all(text.text, MachineLookup())
     problems = in_order(dict.fromkeys((*report.problems, *_rest_problems(report))))
-    return problems, report.warnings, report.notes, ""
+    return _Verdict(problems, report.warnings, report.notes, "a Connect worker")
 
 
 def _rest_warnings(report: Report) -> list[str]:

@@ -132,7 +132,7 @@ class _Validation:
     def validated(self) -> list[Validated]:
         found = {row.name: self._validated(row) for row in defined_keys(self._kind)}
         found |= {row.name: self._validated(row) for row in self._known_beyond(found)}
-        contradictions = () if any(each.errors for each in found.values()) else tuple(self._contradictions())
+        contradictions = () if any(each.errors for each in found.values()) else self._told_contradictions()
         for name, why in (*self._refused(), *contradictions):
             given = redact_value(name, self._given[name]) if name in self._given else None
             before = found.get(name, Validated(own_definition(name), given))
@@ -172,6 +172,13 @@ class _Validation:
             return Validated(entry, None, errors)
         is_placeholder = resolved != text
         return Validated(entry, text if is_placeholder and row.type is not PASSWORD else shown(row, value), errors)
+
+    def _told_contradictions(self) -> tuple[tuple[str, str], ...]:
+        """Settings that cannot even be put together (a name that is empty) are told by their key as well."""
+        try:
+            return tuple(self._contradictions())
+        except ConfigError as error:
+            return tuple((name, why) for name, _, why in (each.partition(": ") for each in error.problems))
 
     def _contradictions(self) -> Iterator[tuple[str, str]]:
         flow = self._connector.flow

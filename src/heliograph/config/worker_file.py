@@ -120,9 +120,10 @@ class WorkerReport:
 
 
 def is_worker_file(text: str) -> bool:
-    """Whether properties are those of a worker, and not of clusters and flows."""
+    """Whether properties are those of a worker, and not of clusters and flows; one of its topics may be missing."""
     raw = as_map(parse_leniently(text).entries)
-    return store_keys.CONFIG_STORAGE_TOPIC.name in raw and keys.CLUSTERS.name not in raw
+    is_of_flows = keys.CLUSTERS.name in raw or any("->" in name for name in raw)
+    return not is_of_flows and any(name.endswith(".storage.topic") and name in raw for name in _REQUIRED)
 
 
 def load_worker(text: str, lookup: Lookup) -> WorkerConfig:

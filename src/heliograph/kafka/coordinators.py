@@ -10,6 +10,7 @@ Invariant: `ask_about` answers for every group, or raises an error that names th
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
@@ -21,7 +22,7 @@ from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED
 from heliograph.model import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from heliograph.kafka.admin import Admin
 
@@ -42,10 +43,14 @@ class Word(NamedTuple):
 
 
 class Told(NamedTuple, Generic[T]):
-    """What coordinators tell of groups, and their refusals: one for each reason, naming the groups."""
+    """What coordinators tell of groups, and their refusals: one for each reason, naming the groups.
+
+    `refused` has the same by group, for those who tell of each by itself.
+    """
 
     of: dict[str, T]
     refusals: tuple[BrokerError, ...] = ()
+    refused: Mapping[str, str] = MappingProxyType({})
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -89,7 +94,8 @@ class Coordinators:
                 raise ClusterError(self._late(waiting, words))
             if waiting:
                 time.sleep(backoff.next_pause_s())
-        return Told(found, tuple(self._refusals(refused, needs)))
+        refusals = tuple(self._refusals(refused, needs))
+        return Told(found, refusals, {group: self._sentence([group], code, needs) for group, code in refused.items()})
 
     def _round(self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, Word]]) -> dict[str, Word]:
         words = self._find([group for group in groups if group not in self._known])
@@ -137,13 +143,14 @@ class Coordinators:
 
     def _refusals(self, refused: dict[str, int], needs: str) -> Iterator[BrokerError]:
         for code in dict.fromkeys(refused.values()):
-            names = some_of(group for group, why in refused.items() if why == code)
-            sentence = f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
-            if code == GROUP_AUTHORIZATION_FAILED:
-                sentence = (
-                    f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
-                )
-            yield BrokerError(sentence, code)
+            groups = [group for group, why in refused.items() if why == code]
+            yield BrokerError(self._sentence(groups, code, needs), code)
+
+    def _sentence(self, groups: list[str], code: int, needs: str) -> str:
+        names = some_of(groups)
+        if code == GROUP_AUTHORIZATION_FAILED:
+            return f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
+        return f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
 
     def _late(self, waiting: list[str], words: dict[str, Word]) -> str:
         word = words.get(waiting[0], Word(NOT_AVAILABLE))

@@ -124,7 +124,7 @@ class GroupAdmin:
         known = {group: listed[group] for group in groups if listed.get(group)}
         others = [group for group in groups if group not in known]
         described = self._coordinators.ask_each(others, self._describe_at, needs=self._needs)
-        return Told(known | described.of, described.refusals)
+        return Told(known | described.of, described.refusals, described.refused)
 
     def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         answer = self._admin.ask_at(

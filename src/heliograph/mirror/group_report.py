@@ -38,9 +38,12 @@ class GroupRow(NamedTuple):
 
 
 def report_groups(view: GroupView, *, follows_groups: bool) -> list[GroupRow]:
-    """A row for each group and partition; `follows_groups` is `sync.group.offsets.enabled`."""
+    """A row for each group and partition; `follows_groups` is `sync.group.offsets.enabled`.
+
+    Of a group that the target hides there is none: whether it is in sync is not known.
+    """
     rows = []
-    for group in view.groups:
+    for group in (group for group in view.groups if group not in view.target.hidden):
         tps = set(view.partitions(group))
         tps |= set(view.source.offsets(group)) if view.source is not None else set()
         rows += [_row(view, group, tp, follows_groups=follows_groups) for tp in sorted(tps)]

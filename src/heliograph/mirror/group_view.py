@@ -1,7 +1,8 @@
 """What is known of a flow's consumer groups on both sides at one time: plain values, read by `worker`, judged here.
 
 The source may be gone: then `source` is None, and checkpoints and the flow's progress, which are on the target, tell
-what they can.
+what they can. The same holds of a single group that the source does not let us look at. One that the cluster it would
+move to hides is not moved: nothing would tell whether it has members there, or is ahead.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
 
+UNKNOWN = "Unknown"  # Kafka's word for the state of a group that nobody tells
+
+
 @dataclass(frozen=True)
 class ClusterGroups:
-    """The groups of one cluster, and the logs their offsets are in."""
+    """The groups of one cluster, and the logs their offsets are in; `hidden` are groups we may not look at, and why."""
 
     states: Mapping[str, str]
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     logs: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
     def offsets(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
         """What a group has committed here."""
@@ -78,12 +83,20 @@ class GroupView:
         copied = log.start if progress is None else max(log.start, progress.offset + 1)
         return max(0, log.end - copied)
 
+    @property
+    def hidden(self) -> dict[str, str]:
+        """The groups that one of the clusters does not let us look at, and why."""
+        on_source = {} if self.source is None else self.source.hidden
+        return {**on_source, **self.target.hidden}
+
 
 def plan_failover(view: GroupView) -> list[GroupPlan]:
     """Move every group of the view to the target."""
     target = view.target
     return [
-        plan_group(
+        _hidden_plan(group, target.hidden[group])
+        if group in target.hidden
+        else plan_group(
             *(group, target.state(group), _places_there(view, group), target.offsets(group), target.logs),
             *_why_nothing(view.source, view.flow.source, group),
         )
@@ -101,8 +114,12 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
     if home is None:
         return []
     logs = home.logs if reverse is None else {**reverse.target.logs, **home.logs}
+    hidden = view.hidden if reverse is None else {**reverse.hidden, **view.hidden}
     plans = []
     for group in view.groups:
+        if group in hidden:
+            plans.append(_hidden_plan(group, hidden[group]))
+            continue
         places = {} if reverse is None else _places_there(reverse, group)
         # With names that stay (Identity) both may speak of a partition. Only the way back knows what the source had
         # not sent yet: the reverse flow's records stand behind it, and would lead past it.
@@ -114,8 +131,14 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
 
 def is_unknown(view: GroupView, group: str) -> bool:
     """Whether nothing on either side tells of a group: its name may be a typo."""
+    if group in view.hidden:
+        return False
     offsets = [each.offsets(group) for each in (view.source, view.target) if each is not None]
     return not any(offsets) and group not in view.checkpoints
+
+
+def _hidden_plan(group: str, why: str) -> GroupPlan:
+    return GroupPlan(group, UNKNOWN, (), why)
 
 
 def left_behind(view: GroupView, group: str, *, is_going_home: bool) -> list[TopicPartition]:
@@ -134,6 +157,8 @@ def _why_nothing(left: ClusterGroups | None, alias: str, group: str) -> tuple[st
     """Why a group has no place to go to, where it is for want of any offset on the cluster it leaves."""
     if left is None:
         return (f"no checkpoint tells of it, and '{alias}' cannot be asked",)
+    if group in left.hidden:
+        return (f"no checkpoint tells of it, and {left.hidden[group]}",)
     return () if left.offsets(group) else (f"it has committed nothing on '{alias}'",)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from heliograph.config.types import Settings
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Something that is made of settings, and those settings: its problems name their keys."""
 
     settings: Settings
@@ -48,7 +48,7 @@ def examine_all(
     if report.sound is None:
         return report
     parts = [*_parts(report.sound), *(_file_parts(report.sound) if with_files else ())]
-    problems = _problems(parts, report.settled, report.sound.lines, report.sound.paths)
+    problems = part_problems(parts, report.settled, report.sound.lines, report.sound.paths)
     warnings = _cycle_warnings(report.sound)
     return replace(report, problems=in_order((*report.problems, *problems)), warnings=(*report.warnings, *warnings))
 
@@ -59,8 +59,8 @@ def examine_worker_all(text: str, lookup: Lookup) -> WorkerReport:
     if report.sound is None:
         return report
     client = report.sound.client
-    parts = [_Part(client, partial(spec_of, client, "worker")), _Part(client, partial(check_files, client))]
-    problems = _problems(parts, report.settled, report.sound.lines, {})
+    parts = [Part(client, partial(spec_of, client, "worker")), Part(client, partial(check_files, client))]
+    problems = part_problems(parts, report.settled, report.sound.lines, {})
     return replace(report, problems=in_order(dict.fromkeys((*report.problems, *problems))))
 
 
@@ -71,8 +71,8 @@ def _cycle_warnings(config: MirrorMakerConfig) -> list[str]:
         return []
 
 
-def _problems(
-    parts: Iterable[_Part], settled: frozenset[str], lines: Mapping[str, int], paths: Mapping[str, str]
+def part_problems(
+    parts: Iterable[Part], settled: frozenset[str], lines: Mapping[str, int], paths: Mapping[str, str]
 ) -> list[str]:
     """Every problem of every part, once, by the name its key has in the file."""
     problems: dict[str, None] = {}
@@ -88,18 +88,18 @@ def _problems(
     return list(problems)
 
 
-def _parts(config: MirrorMakerConfig) -> Iterator[_Part]:
+def _parts(config: MirrorMakerConfig) -> Iterator[Part]:
     for flow in config.flows:
         settings = config.settings(flow)
         for make in (make_policy, topic_filter, config_property_filter, group_filter):
-            yield _Part(settings, partial(make, settings))
+            yield Part(settings, partial(make, settings))
     for alias, client in _clients(config):
-        yield _Part(client, partial(spec_of, client, alias))
+        yield Part(client, partial(spec_of, client, alias))
 
 
-def _file_parts(config: MirrorMakerConfig) -> Iterator[_Part]:
+def _file_parts(config: MirrorMakerConfig) -> Iterator[Part]:
     for _alias, client in _clients(config):
-        yield _Part(client, partial(check_files, client))
+        yield Part(client, partial(check_files, client))
 
 
 def _clients(config: MirrorMakerConfig) -> Iterator[tuple[str, Settings]]:

@@ -1,7 +1,7 @@
 """Reads what is known of a flow's consumer groups from both clusters, for people who want to see or move them.
 
 Nothing is kept between calls and nothing is changed but by `GroupAdmin.commit`. A source that cannot be reached is no
-error: that is when a group has to move.
+error: that is when a group has to move. Nor is a group we may not look at: the view has the reason, and the others.
 
 Order matters: offsets are read before the offset syncs that translate them, and the ends of logs last, so that what was
 read first is never ahead of what is read later.
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.kafka.admin import Admin
+    from heliograph.kafka.coordinators import Told
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
 T = TypeVar("T")
@@ -44,9 +45,12 @@ _Checkpoints = dict[str, dict["TopicPartition", "Checkpoint"]]
 
 
 class FlowGroups:
-    """The groups of one flow; a context manager. `source_trouble` says why the source cannot be asked, if so."""
+    """The groups of one flow; a context manager. `source_trouble` says why the source cannot be asked, if so.
 
-    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
+    Groups that are to move to one of the two clusters (`moves_to`, its alias) need another permission there.
+    """
+
+    def __init__(self, config: MirrorConfig, flow: Flow, moves_to: str | None = None) -> None:
         self.flow = flow
         self._connector = config.source_connector(flow)
         self.settings = config.settings(flow)
@@ -55,8 +59,8 @@ class FlowGroups:
         self._source = make_admin(config, flow.source, flow)
         self._written = Written(config, flow)
         self._target = self._written.target
-        self.source_groups = GroupAdmin(self._source)
-        self.target_groups = GroupAdmin(self._target)
+        self.source_groups = GroupAdmin(self._source, "READ" if moves_to == flow.source else "DESCRIBE")
+        self.target_groups = GroupAdmin(self._target, "READ" if moves_to == flow.target else "DESCRIBE")
         self.source_trouble: str | None = None
 
     def __enter__(self) -> Self:
@@ -78,7 +82,7 @@ class FlowGroups:
     # --- which groups -------------------------------------------------------------------------------------------------
 
     def followed(self) -> tuple[str, ...]:
-        """The groups the flow follows: the filter takes them, and they have read topics it copies.
+        """The groups the flow follows: the filter takes them, and they have read topics it copies, or may have.
 
         Where the source cannot be asked, those that have checkpoints.
         """
@@ -87,7 +91,7 @@ class FlowGroups:
         return self._readers(self.source_groups, self.rules.replicates)
 
     def at_target(self) -> tuple[str, ...]:
-        """The groups the filter takes that have read this flow's copies on the target."""
+        """The groups the filter takes that have read this flow's copies on the target, or may have."""
         policy = self.rules.policy
         return self._readers(self.target_groups, lambda topic: policy.topic_source(topic) == self.flow.source)
 
@@ -96,29 +100,31 @@ class FlowGroups:
         return self.names.why_not(group)
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
+        """Groups we may not look at are among them: their view says so."""
         taken = [group for group in admin.list_groups() if self.names.accepts(group)]
-        committed = admin.committed(taken)
-        return tuple(sorted(group for group in taken if any(counts(tp.topic) for tp in committed[group])))
+        told = admin.told_committed(taken)
+        readers = (group for group, offsets in told.of.items() if any(counts(tp.topic) for tp in offsets))
+        return tuple(sorted({*readers, *told.refused}))
 
     # --- what is known of them ----------------------------------------------------------------------------------------
 
     def view(self, groups: Iterable[str]) -> GroupView:
         """Everything that is known of these groups now."""
         names = tuple(dict.fromkeys(groups))
-        on_source = self._asked_of_source(lambda: self.source_groups.committed(names))
-        on_target = self.target_groups.committed(names)
+        on_source = self._asked_of_source(lambda: self.source_groups.told_committed(names))
+        on_target = self.target_groups.told_committed(names)
         all_checkpoints = self._checkpoints()
         checkpoints = {group: all_checkpoints[group] for group in names if group in all_checkpoints}
         progress = self._progress()
         known = self._known(progress)
-        tps = self._source_partitions(on_source or {}, on_target, checkpoints)
-        states = self._asked_of_source(lambda: self.source_groups.states(names))
+        tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
+        states = self._asked_of_source(lambda: self.source_groups.told_states(names))
         bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
         source = None
         if on_source is not None and states is not None and bounds is not None:
-            source = ClusterGroups(states, on_source, bounds)
+            source = _cluster_groups(states, on_source, bounds)
         remote = {remote_partition(self.rules, tp) for tp in tps}
-        target = ClusterGroups(self.target_groups.states(names), on_target, _bounds(self._target, remote))
+        target = _cluster_groups(self.target_groups.told_states(names), on_target, _bounds(self._target, remote))
         return GroupView(self.flow, self.rules, names, known, checkpoints, progress, source, target)
 
     def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
@@ -170,6 +176,14 @@ class FlowGroups:
         records = read_topic(holder, offset_syncs_topic(self.settings).name)
         known.take_all(decode_offset_sync(record.key, record.value, record.headers) for record in records)
         return known
+
+
+def _cluster_groups(
+    states: Told[str],
+    committed: Told[dict[TopicPartition, CommittedOffset]],
+    bounds: Mapping[TopicPartition, LogBounds],
+) -> ClusterGroups:
+    return ClusterGroups(states.of, committed.of, bounds, {**states.refused, **committed.refused})
 
 
 def _bounds(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
