@@ -4,12 +4,14 @@ It has a link's delay and no bandwidth limit of its own: bytes are read as soon 
 moment of their release, and leave in order. What it does not imitate: lost packets, a receive window too small for the
 way (the senders see loopback), and the round trip of TCP's own handshake. Both copiers are spared that alike.
 
+Bytes are moved by the operating system (`splice`, on Linux), since what the proxy computes both copiers lack.
 One thread, one selector: `python -m bench.proxy LISTEN_PORT UPSTREAM_PORT ROUND_TRIP_MS`. It says `ready` on its
 standard output when it listens, and ends when its standard input does, so it never outlives the benchmark.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import socket
@@ -19,29 +21,45 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
 HOST = "127.0.0.1"
-_CHUNK_BYTES = 512 << 10
-_MOST_QUEUED_BYTES = 512 << 20
+_CHUNK_BYTES = 1 << 20
+_MOST_QUEUED_BYTES = 256 << 20
 _MOST_SPARE_CHUNKS = 256
-_MOST_CHUNKS_PER_SEND = 16
 _IDLE_S = 1.0
+_AT_ONCE = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
+_SET_PIPE_BYTES = 1031  # F_SETPIPE_SZ, which `fcntl` does not name everywhere
+
+
+class _Chunk:
+    """A pipe of the operating system: bytes go from socket to socket through it without being copied to us."""
+
+    def __init__(self) -> None:
+        self.out_of, self.into = os.pipe()
+        fcntl.fcntl(self.into, _SET_PIPE_BYTES, _CHUNK_BYTES)
+        self.release_at = 0.0
+        self.size_bytes = 0
+
+    def close(self) -> None:
+        os.close(self.out_of)
+        os.close(self.into)
 
 
 class _Chunks:
-    """Buffers that are used again: memory that is touched for the first time costs more than the copy into it."""
+    """Empty chunks that are used again."""
 
     def __init__(self) -> None:
-        self._spare: list[bytearray] = []
+        self._spare: list[_Chunk] = []
 
-    def take(self) -> bytearray:
-        return self._spare.pop() if self._spare else bytearray(_CHUNK_BYTES)
+    def take(self) -> _Chunk:
+        return self._spare.pop() if self._spare else _Chunk()
 
-    def give_back(self, chunk: bytearray) -> None:
+    def give_back(self, chunk: _Chunk) -> None:
         if len(self._spare) < _MOST_SPARE_CHUNKS:
             self._spare.append(chunk)
+        else:
+            chunk.close()
 
 
 class Pipe:
@@ -55,7 +73,7 @@ class Pipe:
         self.is_blocked = False
         self._delay_s = delay_s
         self._chunks = chunks
-        self._queue: deque[tuple[float, bytearray, memoryview]] = deque()
+        self._queue: deque[_Chunk] = deque()
         self._queued_bytes = 0
 
     @property
@@ -66,47 +84,46 @@ class Pipe:
     @property
     def next_release(self) -> float | None:
         """When the oldest bytes may leave; None while there are none, or while the other side does not take them."""
-        return self._queue[0][0] if self._queue and not self.is_blocked else None
+        return self._queue[0].release_at if self._queue and not self.is_blocked else None
 
     def read(self) -> None:
         """Queue what has come."""
         chunk = self._chunks.take()
         try:
-            size = self.origin.recv_into(chunk)
+            chunk.size_bytes = os.splice(self.origin.fileno(), chunk.into, _CHUNK_BYTES, flags=_AT_ONCE)
         except BlockingIOError:
             self._chunks.give_back(chunk)
             return
-        if not size:
+        if not chunk.size_bytes:
+            self._chunks.give_back(chunk)
             self.is_at_end = True
             return
-        self._queued_bytes += size
-        self._queue.append((time.monotonic() + self._delay_s, chunk, memoryview(chunk)[:size]))
+        chunk.release_at = time.monotonic() + self._delay_s
+        self._queued_bytes += chunk.size_bytes
+        self._queue.append(chunk)
 
     def write(self, now: float) -> None:
         """Send what is due; the end of the stream follows the last byte."""
         self.is_blocked = False
-        while self._queue and self._queue[0][0] <= now:
-            due = [view for at, _chunk, view in islice(self._queue, _MOST_CHUNKS_PER_SEND) if at <= now]
+        while self._queue and self._queue[0].release_at <= now:
+            chunk = self._queue[0]
             try:
-                sent = self.goal.sendmsg(due)
+                sent = os.splice(chunk.out_of, self.goal.fileno(), chunk.size_bytes, flags=_AT_ONCE)
             except BlockingIOError:
                 self.is_blocked = True
                 return
-            self._drop(sent)
+            self._queued_bytes -= sent
+            chunk.size_bytes -= sent
+            if not chunk.size_bytes:
+                self._chunks.give_back(self._queue.popleft())
         if self.is_at_end and not self._queue and not self.is_shut:
             self.is_shut = True
             self.goal.shutdown(socket.SHUT_WR)
 
-    def _drop(self, sent: int) -> None:
-        self._queued_bytes -= sent
-        while sent:
-            at, chunk, view = self._queue.popleft()
-            if sent < len(view):
-                self._queue.appendleft((at, chunk, view[sent:]))
-                return
-            sent -= len(view)
-            view.release()
-            self._chunks.give_back(chunk)
+    def close(self) -> None:
+        """Let go of what has not been sent."""
+        while self._queue:
+            self._queue.popleft().close()
 
 
 class Link:
@@ -161,6 +178,8 @@ class Link:
             if self._events[sock]:
                 selector.unregister(sock)
             sock.close()
+        for pipe in self.pipes:
+            pipe.close()
 
 
 class Proxy:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
+from heliograph.kafka import fetcher
 from heliograph.kafka.buffers import Buffer, BufferPool
 from heliograph.kafka.cluster import Cluster
 from heliograph.kafka.fetcher import Fetcher, FetchLimits, FetchPartition
@@ -169,6 +170,26 @@ def test_a_thousand_idle_partitions_cost_nothing_after_the_first_request() -> No
         assert asked_for(ours.until_request(asked_for)) == {777: 2}
 
 
+@pytest.mark.parametrize(("far_from_s", "turns"), [(0.0, [{0, 2}, {1, 3}]), (60.0, [{0, 1, 2, 3}])])
+def test_two_connections_take_turns_where_the_broker_is_far_away(
+    monkeypatch: pytest.MonkeyPatch, far_from_s: float, turns: list[set[int]]
+) -> None:
+    monkeypatch.setattr(fetcher, "_LONG_ROUND_TRIP_S", far_from_s)
+    with ScriptedCluster(topics={"t": 4}) as brokers, Fetching(brokers, grows_to_bytes=32 << 20) as ours:
+        for number in range(4):
+            ours.put(number)
+            ours.fetcher.add(tp(number), None)
+        ours.until_read(8)
+        by_connection: dict[int, set[int]] = {}
+        for seen in brokers.seen_of(FetchRequest):
+            by_connection.setdefault(seen.connection, set()).update(asked_for(seen.request))
+        assert sorted(map(sorted, by_connection.values())) == sorted(map(sorted, turns))
+
+
+def test_no_more_is_asked_for_than_the_partitions_may_bring(ours: Fetching) -> None:
+    assert {request.max_bytes for request in ours.until_asked(3)} == {3 << 20}
+
+
 def test_a_partition_that_is_read_no_more_is_forgotten_by_name(ours: Fetching) -> None:
     ours.fetcher.remove(tp(1))
     assert forgotten(ours.until_request(forgotten)) == {1}
@@ -241,10 +262,12 @@ def test_an_answer_for_a_partition_taken_away_meanwhile_is_dropped(brokers: Scri
 def test_a_lost_answer_is_asked_for_in_half_the_size_until_one_has_come(
     brokers: ScriptedCluster, ours: Fetching
 ) -> None:
+    for number in (1, 2):
+        ours.fetcher.remove(tp(number))
     before = len(ours.requests())
     brokers.script(FetchRequest, LOST_BEFORE, LOST_BEFORE, LOST_BEFORE)
     ours.until_asked(before + 9)
-    full, whole = ours.requests()[0].max_bytes, ours.requests()[0].topics[0].partitions[0].partition_max_bytes
+    full = whole = ours.requests()[0].topics[0].partitions[0].partition_max_bytes
     since = [request for request in ours.requests() if request.max_bytes < full]
     assert [request.max_bytes for request in since] == [full // 2, full // 4, full // 8, full // 4, full // 2]
     assert since[2].topics[0].partitions[0].partition_max_bytes == whole // 8

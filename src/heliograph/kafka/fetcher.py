@@ -40,6 +40,9 @@ _HELD_BACK_WAIT_MS = 10
 _LEAST_WORTH_ASKING = 4  # of a full request: less room than a fourth is not worth a request
 _SHORT_ROUND_TRIP_S = 0.005
 _MOST_GROWTH = 8
+# Over a long way one connection stands still from the end of an answer to the begin of the next: two take turns.
+_LONG_ROUND_TRIP_S = 0.02
+_LANES_OVER_A_LONG_WAY = 2
 _READ_REPLICA_LEASE_S = 300.0
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
@@ -118,6 +121,7 @@ class Fetcher:
         self.limits = limits
         self._listener = listener
         self._lane_count = lanes
+        self._far_brokers: set[int] = set()
         self._lanes: dict[tuple[int, int], FetchLane] = {}
         self._homeless: dict[TopicPartition, None] = {}
         self._troubled: set[TopicPartition] = set()
@@ -133,9 +137,9 @@ class Fetcher:
         epochs: EpochHistory | None = None,
     ) -> None:
         """Begin to read a partition, at a position or where `decide_position` says, behind records of these epochs."""
+        number = len(self.partitions)
         if tp not in self.partitions:
             self._cluster.watch([tp.topic])
-        number = len(self.partitions) % self._lane_count
         self.partitions[tp] = FetchPartition(tp, position, number, topic_id, epochs=epochs or EpochHistory())
         self._homeless[tp] = None
 
@@ -185,21 +189,36 @@ class Fetcher:
                 if not self._cluster.is_connecting_to(lane.node_id, lane.number):
                     self._leave_replicas(lane)
                 continue
+            if self._is_found_far(lane.node_id, connection):
+                self.pump(now, wants, room_bytes)  # its partitions get new homes first
+                return
             growth = self._growth(connection)
             self.growth = max(self.growth, growth)
-            most_bytes = max(self.limits.max_bytes, min(self.limits.max_bytes * growth, self.limits.grows_to_bytes))
-            most_bytes = lane.halved(most_bytes)
+            grown_bytes = min(self.limits.max_bytes * growth, self.limits.grows_to_bytes)
+            most_bytes = lane.halved(max(self.limits.max_bytes, grown_bytes))
             room = min(most_bytes, room_bytes())
             if room * _LEAST_WORTH_ASKING >= most_bytes:
                 request = lane.next_request(now, wants)
                 if request is not None:
                     partition_max_bytes = lane.halved(self.limits.partition_max_bytes * growth)
-                    self._fetch(lane, connection, request, room, partition_max_bytes)
+                    most_bytes = min(room, partition_max_bytes * len(lane.known))
+                    self._fetch(lane, connection, request, most_bytes, partition_max_bytes)
 
     def _growth(self, connection: Connection) -> int:
-        if not self.limits.grows_to_bytes:
-            return 1
-        return max(1, min(_MOST_GROWTH, round(connection.round_trip_s / _SHORT_ROUND_TRIP_S)))
+        most = _MOST_GROWTH if self.limits.grows_to_bytes else 1
+        return max(1, min(most, round(connection.round_trip_s / _SHORT_ROUND_TRIP_S)))
+
+    def _is_found_far(self, node_id: int, connection: Connection) -> bool:
+        """Whether it is news that a broker is far away, and has to be read over more connections."""
+        is_far = self.limits.grows_to_bytes > 0 and connection.round_trip_s >= _LONG_ROUND_TRIP_S
+        is_news = is_far and node_id not in self._far_brokers
+        if is_news:
+            self._far_brokers.add(node_id)
+            self._seen_version = -1
+        return is_news
+
+    def _lanes_to(self, node_id: int) -> int:
+        return max(self._lane_count, _LANES_OVER_A_LONG_WAY if node_id in self._far_brokers else 1)
 
     # --- where a partition is read ------------------------------------------------------------------------------------
 
@@ -223,7 +242,7 @@ class Fetcher:
                 self._move(partition, node_id)
 
     def _move(self, partition: FetchPartition, node_id: int) -> None:
-        key = (node_id, partition.number)
+        key = (node_id, partition.number % self._lanes_to(node_id))
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = FetchLane(*key)
