@@ -68,7 +68,7 @@ class Commands:
 
     def use(self, view: GroupView, answer: Mapping[TopicPartition, str] | ClusterError | None = None) -> FakeGroups:
         groups = FakeGroups(view, answer or {})
-        self._patch.setattr(failover, "FlowGroups", lambda *_: groups)
+        self._patch.setattr(failover, "FlowGroups", lambda *_, **_moves: groups)
         return groups
 
     def text(self, command: str, *options: str, code: int) -> str:
