@@ -64,7 +64,7 @@ def acl(topic: str, operation: str, permission: str = "ALLOW", user: str = "alic
 
 def eventually(ask: Callable[[], bool]) -> None:
     """A controller's answer comes before every broker knows."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not ask():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -114,6 +114,9 @@ class FakeRun:
     def adopt(self, _config: Any) -> bool:
         return False
 
+    def tell_progress(self) -> None:
+        """Nothing is copied."""
+
     def take_topics(self) -> list[str]:
         return []
 
