@@ -6,7 +6,6 @@ import json
 import queue
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -117,7 +116,7 @@ def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatc
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     engine.take_back_if_lost(task)
     assert "go" in answer_to(task, "r", TaskReport([])), "one that waits for its first slot is not lost"
-    now = time.monotonic()
+    now = task.heard_at
     monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 2.9))
     engine.take_back_if_lost(task)
     assert not task.is_lost
