@@ -146,7 +146,7 @@ class World:
         """The same to its end; the exit code."""
         process = self.start(*arguments, log=log)
         try:
-            return process.wait(120)
+            return process.wait(240)
         finally:
             end(process)
 
@@ -158,7 +158,7 @@ class World:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310
                 text = answer.read()
         except urllib.error.HTTPError as error:
             text = error.read()
@@ -183,4 +183,4 @@ def end(process: subprocess.Popen[bytes]) -> None:
     children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     process.kill()
     process.wait()
-    psutil.wait_procs(children, timeout=30)
+    psutil.wait_procs(children, timeout=120)

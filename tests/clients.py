@@ -29,13 +29,13 @@ class Seen(NamedTuple):
 
 def admin_of(cluster: EmbeddedCluster) -> Admin:
     addresses = tuple(Address("127.0.0.1", broker.port) for broker in cluster.brokers)
-    return Admin(cluster.name, addresses, Security(), "test", timeout_s=30)
+    return Admin(cluster.name, addresses, Security(), "test", timeout_s=60)
 
 
 def make_topic(cluster: EmbeddedCluster, topic: str, partitions: int = 2, factor: int = 1, **configs: str) -> None:
     admin = admin_of(cluster)
     named = tuple((name.replace("_", "."), value) for name, value in configs.items())
-    wanted, deadline = [CreateTopic(topic, partitions, factor, named)], time.monotonic() + 30
+    wanted, deadline = [CreateTopic(topic, partitions, factor, named)], time.monotonic() + 120
     while refused := admin.create_topics(wanted):  # an old broker answers before its cluster counts it
         is_early = refused[topic].code == INVALID_REPLICATION_FACTOR and factor <= len(cluster.brokers)
         assert is_early and time.monotonic() < deadline, str(refused[topic])
@@ -77,7 +77,7 @@ def read_with_offsets(
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     wanted = set(range(partitions))
     seen: dict[int, list[tuple[int, Seen]]] = defaultdict(list)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while wanted:
         assert time.monotonic() < deadline, f"{topic}: partitions {wanted} did not reach their end"
         for message in consumer.consume(10_000, timeout=0.1):

@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -35,7 +36,9 @@ if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sourc
     _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
+from heliograph.embedded import ports  # noqa: E402
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
+from heliograph.kafka import producer_session  # noqa: E402
 from heliograph.wire.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
 from tests.clients import enable_second_protocol  # noqa: E402
 
@@ -44,6 +47,10 @@ from tests.clients import enable_second_protocol  # noqa: E402
 KEEP_RECORDS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "1000", "quota.window.num": "2"}
 
 _numbers = itertools.count()
+
+# Producers of one transactional id tell each other apart by a random number: in one case of a thousand they do not.
+_marks = itertools.count()
+producer_session.random = SimpleNamespace(randint=lambda low, high: low + next(_marks) % (high - low + 1))  # type: ignore[assignment]
 
 
 # Each broker is a rack of its own, named by its port; only a client that names its rack notices.
@@ -76,6 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Compile the kernels before there are several of us to do it at the same time.
     """
     if hasattr(config, "workerinput"):
+        _take_a_share_of_the_ports(config.workerinput["workerid"], config.workerinput["workercount"])
         return
     if "NUMBA_CACHE_DIR" in os.environ and not Path(os.environ["NUMBA_CACHE_DIR"]).is_dir():
         warm_up()
@@ -83,6 +91,13 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if psutil.virtual_memory().available > _NEEDED_BYTES and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES:
         config.option.basetemp = f"{_MEMORY}/heliograph-tests-{os.getpid()}"
+
+
+def _take_a_share_of_the_ports(worker_id: str, worker_count: int) -> None:
+    """A port is bound seconds after it was found free: nobody else here may find it meanwhile."""
+    share = ports.candidates()[int(worker_id.removeprefix("gw")) :: worker_count]
+    free = [port for port in share if not 4100 <= port % 10_000 < 4200]  # `tests/chaos/gates.py` counts from there
+    ports.candidates = lambda: free
 
 
 def pytest_collection_finish() -> None:

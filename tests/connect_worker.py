@@ -17,7 +17,7 @@ import psutil
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.ports import free_ports
-from tests.copying import wait_for
+from tests.copying import PATIENCE_S, wait_for
 
 MIRROR = "org.apache.kafka.connect.mirror"
 
@@ -84,7 +84,7 @@ class RunningWorker:
     def output(self) -> str:
         return self.log.read_text()
 
-    def wait_until_ready(self, timeout_s: float = 90) -> Self:
+    def wait_until_ready(self) -> Self:
         def is_ready() -> bool:
             assert self.process.poll() is None, self.output()
             try:
@@ -92,7 +92,7 @@ class RunningWorker:
             except OSError:
                 return False
 
-        wait_for(is_ready, timeout_s)
+        wait_for(is_ready)
         return self
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
@@ -108,9 +108,9 @@ class RunningWorker:
             text = error.read()
             return error.code, json.loads(text) if text else None
 
-    def wait_for_state(self, name: str, state: str, task_state: str | None = None, timeout_s: float = 60) -> None:
+    def wait_for_state(self, name: str, state: str, task_state: str | None = None) -> None:
         """Until a connector, and where given all its tasks, are in a state."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             code, status = self.ask("GET", f"/connectors/{name}/status")
             tasks = {task["state"] for task in status.get("tasks", ())} if code == 200 else set()
@@ -121,14 +121,14 @@ class RunningWorker:
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         """kill -9 the process; what it started must end by itself."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
         self.process.wait()
-        _gone, alive = psutil.wait_procs(children, timeout=30)
+        _gone, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
         assert not alive, f"left behind by a killed worker: {alive}"
 
     def states(self) -> dict[str, tuple[str, str, list[str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from heliograph.embedded.cluster import EmbeddedCluster
@@ -17,6 +18,8 @@ from heliograph.model import Address, Flow, SourceOffset, TopicPartition
 from tests.clients import admin_of, make_topic
 
 CONNECTOR = "MirrorSourceConnector"
+# For what takes a moment, and a minute on a machine that is slow and busy; it costs nothing where all is well.
+PATIENCE_S = 180.0
 
 
 class HandLease:
@@ -118,7 +121,7 @@ def run_in_background(loop: CopyLoop) -> Callable[[], TaskReport]:
     thread.start()
 
     def join() -> TaskReport:
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert outcome, "the copy did not end"
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
@@ -131,9 +134,7 @@ def cluster_spec(alias: str, cluster: EmbeddedCluster) -> ClusterSpec:
     return ClusterSpec(alias, tuple(Address("127.0.0.1", b.port) for b in cluster.brokers), Security(), 10_000)
 
 
-def wait_for(condition: Callable[[], object], timeout_s: float = 60, pause_s: float = 0.02) -> None:
-    import time
-
+def wait_for(condition: Callable[[], object], timeout_s: float = PATIENCE_S, pause_s: float = 0.02) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come in time"

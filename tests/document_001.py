@@ -50,6 +50,6 @@ def run_script(folder: Path, url: str, *arguments: str) -> subprocess.CompletedP
         env={**os.environ, "CURL_HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )

@@ -161,13 +161,13 @@ class GuardedFlow:
     def _copy(self, config: MirrorMakerConfig, told: list[str], until: re.Pattern[str] | None) -> None:
         flow = SourceFlow(config, self.flow, thread_engine(), flow_count=1, once=True)
         flow.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not flow.join(0.05):
             assert time.monotonic() < deadline, told
             if until is not None and any(until.search(words) for words in told):
                 break
         flow.stop()
-        assert flow.join(30)
+        assert flow.join(180)
         told += [str(flow.error)] if flow.error is not None else []
         told += [*flow.status.failures, *([flow.status.trouble] if flow.status.trouble else [])]
 

@@ -86,7 +86,7 @@ class Producing:
         self.cluster.maintain(now)
         self.producer.pump(now)
 
-    def until(self, condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+    def until(self, condition: Callable[[], object], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, "it did not come in time"

@@ -12,6 +12,7 @@ from typing import Self
 import psutil
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from tests.copying import PATIENCE_S
 
 
 def write_file(
@@ -35,7 +36,7 @@ def write_file(
     return file
 
 
-def run(*arguments: object, timeout_s: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: object, timeout_s: float = PATIENCE_S, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     command = [sys.executable, "-m", "heliograph", *map(str, arguments)]
     return subprocess.run(
@@ -62,14 +63,14 @@ class Running:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to stop; the exit code."""
         self.process.send_signal(how)
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
         """kill -9 the process; what it started must end by itself."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
         self.process.wait()
-        _gone, alive = psutil.wait_procs(children, timeout=30)
+        _gone, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
         assert not alive, f"left behind by a killed process: {alive}"
 
     def python_workers(self) -> list[psutil.Process]:

@@ -161,7 +161,7 @@ class ScriptedCluster:
 
     def wait_for(self, request_class: Any) -> None:
         """Block until `release`."""
-        self._gates[request_class].wait(20)
+        self._gates[request_class].wait(60)
 
     def requests(self, request_class: Any, node_id: int | None = None) -> list[Any]:
         """The requests of a kind that came, to one broker or to any."""

@@ -21,7 +21,7 @@ from tests.broker.test_copy import delete_before
 from tests.broker.test_groups import member
 from tests.broker.test_offset_syncs import write_transactions
 from tests.clients import admin_of, make_topic, read_with_offsets, write
-from tests.copying import Copy, cluster_spec
+from tests.copying import Copy, cluster_spec, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -66,6 +66,7 @@ class Lab:
         client = KafkaAdminClient(bootstrap_servers=self.target.bootstrap)
         client.delete_topics([self.remote])
         client.close()
+        wait_for(lambda: self.remote not in admin_of(self.target).view().partition_counts)
         make_topic(self.target, self.remote)
         forgotten = tuple(replace(part, progress=None, is_forgotten=True) for part in self.copy.spec().partitions)
         self.copy.once(syncs=SyncsSpec(cluster_spec(self.alias, self.source), self.syncs_topic), partitions=forgotten)

@@ -60,7 +60,7 @@ def connector(
 def copy_once(config: ConnectorConfig) -> None:
     flow = SourceFlow(config, config.flow, thread_engine(), flow_count=1, once=True)
     flow.start()
-    assert flow.join(90)
+    assert flow.join(180)
     assert flow.error is None
     assert flow.status.state == "DONE"
 

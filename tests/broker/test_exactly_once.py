@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 
 import pytest
-from kafka import KafkaAdminClient
+from kafka.admin import KafkaAdminClient
+from kafka.errors import TransactionalIdNotFoundError
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.engine import commit_schedule, target_changes
@@ -126,6 +126,8 @@ def test_of_two_instances_the_first_is_fenced_and_says_so(
     write(source, topic, numbered(0, 2000))
     wait_for_equal(copy)
     join_second = copy.background(second, **settings)
+    # An instance with nothing to write learns nothing: what the first one is to fail at comes after the take-over.
+    wait_for(lambda: second.reports and second.reports[-1].partitions)
     write(source, topic, numbered(2000, 2000))
     with pytest.raises(FencedError, match="another instance has taken over"):
         join_first()
@@ -151,13 +153,25 @@ def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
     }
     lease = HandLease()
     join = copy.background(lease, **settings)
-    time.sleep(14)  # the target looks for overdue transactions every 10 s
+    # The target looks for overdue transactions every 10 s.
+    wait_for(lambda: state_of(target, str(settings["transactional_id"])) == "CompleteAbort", pause_s=0.5)
     write(source, topic, numbered(100, 100))
     with pytest.raises(TaskError) as ended:
         join()
     assert not isinstance(ended.value, FencedError), ended.value
     copy.once(transactional_id=settings["transactional_id"])
     wait_for_equal(copy)
+
+
+def state_of(cluster: EmbeddedCluster, transactional_id: str) -> str | None:
+    """Of a transaction; None before the first."""
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    try:
+        return str(client.describe_transactions([transactional_id])[transactional_id].state.value)
+    except TransactionalIdNotFoundError:
+        return None
+    finally:
+        client.close()
 
 
 def test_producers_of_an_earlier_instance_with_more_tasks_are_fenced(

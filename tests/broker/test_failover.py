@@ -97,7 +97,7 @@ def consume(cluster: EmbeddedCluster, group: str, topic: str, count: int) -> lis
             next_offsets[message.partition()] = message.offset() + 1
         return len(values) == count
 
-    wait_for(has_read_enough, timeout_s=30)
+    wait_for(has_read_enough)
     consumer.commit(offsets=[Place(topic, p, offset) for p, offset in next_offsets.items()], asynchronous=False)
     consumer.close()
     return values

@@ -71,7 +71,7 @@ class Clusters:
             yield flow
         finally:
             flow.stop()
-            assert flow.join(60)
+            assert flow.join(180)
 
     def is_copied(self, topic: str) -> bool:
         remote = f"{self.alias}.{topic}"
@@ -147,6 +147,6 @@ def test_a_copy_once_ends_when_its_task_is_given_up(clusters: Clusters, topic: s
     engine = cast("SparkEngine", StumblingEngine(falls=1))
     flow = SourceFlow(config, config.flows[0], engine, flow_count=1, once=True)
     flow.start()
-    assert flow.join(60)
+    assert flow.join(180)
     assert flow.status.state == "FAILED"
     assert "It is not started again" in (flow.status.trouble or "")

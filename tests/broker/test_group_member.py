@@ -24,7 +24,8 @@ from tests.conftest import running_cluster
 pytestmark = pytest.mark.broker
 
 SESSION_TIMEOUT_MS = 6_000  # the least a broker takes without being told otherwise
-_PATIENCE_S = 60
+_PATIENCE_S = 180
+LONG_SESSION_MS = 10 * 60_000  # nobody who only waits for the processor is thrown out
 _numbers = itertools.count()
 
 
@@ -103,10 +104,10 @@ def all_follow(workers: Group, leader: str, *names: str) -> bool:
 
 
 def test_the_first_leads_and_newcomers_follow(workers: Group) -> None:
-    workers.add("a").wait_until_joined(_PATIENCE_S)
-    workers.add("b").wait_until_joined(_PATIENCE_S)
+    for name in ("a", "b"):
+        workers.add(name, session_timeout_ms=LONG_SESSION_MS).wait_until_joined(_PATIENCE_S)
     wait_for(lambda: all_follow(workers, "a", "b"))
-    workers.add("c").wait_until_joined(_PATIENCE_S)
+    workers.add("c", session_timeout_ms=LONG_SESSION_MS).wait_until_joined(_PATIENCE_S)
     wait_for(lambda: all_follow(workers, "a", "b", "c"))
     assert all(standing.is_leader for standing in workers.told["a"]), "the leader stayed through every rebalance"
     assert {standing.leader_url for standing in workers.told["b"]} == {"http://a:8083"}, "and was known all the time"
@@ -115,10 +116,9 @@ def test_the_first_leads_and_newcomers_follow(workers: Group) -> None:
 
 
 def test_a_leader_that_leaves_is_replaced_without_waiting_for_its_session(workers: Group) -> None:
-    long = 10 * 60_000
-    a = workers.add("a", session_timeout_ms=long)
+    a = workers.add("a", session_timeout_ms=LONG_SESSION_MS)
     a.wait_until_joined(_PATIENCE_S)
-    b = workers.add("b", session_timeout_ms=long)
+    b = workers.add("b", session_timeout_ms=LONG_SESSION_MS)
     b.wait_until_joined(_PATIENCE_S)
     a.stop()
     assert workers.told["a"][-1].leader_url is None
@@ -140,7 +140,7 @@ def test_a_leader_that_dies_is_replaced_after_its_session(workers: Group) -> Non
 
 def test_a_leader_stays_while_a_dead_follower_is_waited_for(workers: Group) -> None:
     """A follower is killed and started again: Kafka completes the join only when the dead one's session ends."""
-    workers.add("a").wait_until_joined(_PATIENCE_S)
+    workers.add("a", session_timeout_ms=LONG_SESSION_MS).wait_until_joined(_PATIENCE_S)
     b = workers.add("b")
     b.wait_until_joined(_PATIENCE_S)
     wait_for(lambda: all_follow(workers, "a", "b"))

@@ -35,7 +35,7 @@ def member(cluster: EmbeddedCluster, group: str, topic: str, **config: object) -
     consumer = Consumer({**settings, "enable.auto.commit": False, **config})
     consumer.subscribe([topic])
     try:
-        wait_for(lambda: consumer.poll(0.1) or consumer.assignment(), timeout_s=20)
+        wait_for(lambda: consumer.poll(0.1) or consumer.assignment())
         yield consumer
     finally:
         consumer.close()
@@ -56,12 +56,12 @@ def test_a_group_is_seen_active_then_empty_and_only_then_moved(
         assert groups.committed([group]) == {group: {}}
         with member(source, group, topic, **{"group.protocol": protocol}) as consumer:
             consumer.commit(offsets=[Place(topic, 0, 7)], asynchronous=False)
-            assert groups.states([group]) == {group: "Stable"}
+            wait_for(lambda: groups.states([group]) == {group: "Stable"})
             assert groups.list_groups()[group] == "Stable"
             with pytest.raises(GroupActiveError, match="active members"):
                 groups.commit(group, {first: CommittedOffset(3)})
             assert groups.committed([group]) == {group: {first: CommittedOffset(7)}}
-        assert groups.states([group]) == {group: "Empty"}
+        wait_for(lambda: groups.states([group]) == {group: "Empty"})
         assert groups.commit(group, {first: CommittedOffset(8, "ours"), second: CommittedOffset(0)}) == {}
         assert groups.committed([group]) == {group: {first: CommittedOffset(8, "ours"), second: CommittedOffset(0)}}
 

@@ -41,7 +41,7 @@ def admin(target: EmbeddedCluster) -> Iterator[Admin]:
 
 def writer_of(target: EmbeddedCluster, group: str) -> FencedWriter:
     bootstrap = parse_bootstrap((target.bootstrap,), "bootstrap.servers")
-    return FencedWriter("target", bootstrap, Security, f"connect-cluster-{group}", timeout_s=30)
+    return FencedWriter("target", bootstrap, Security, f"connect-cluster-{group}", timeout_s=60)
 
 
 def values(target: EmbeddedCluster, topic: str, **config: str) -> list[bytes | None]:
@@ -103,7 +103,7 @@ def test_a_new_leader_has_read_what_the_one_before_wrote(
         dead = writers[0]._transactions
         assert dead is not None
         dead.enqueue(TopicPartition(topic, 0), [OwnRecord(b"connector-b", b'{"properties":{}}')])
-        dead.run_until(dead.is_written, 30)
+        dead.run_until(dead.is_written, 120)
         assert sorted(stores[1].connectors) == []
         stores[1].refresh()
         assert sorted(stores[1].connectors) == ["a"]

@@ -167,7 +167,7 @@ def test_a_flow_goes_on_by_itself_once_it_has_what_was_missing(
         wait_for(lambda: dict(states_of(running)) == {"RUNNING": None})
     finally:
         running.stop()
-        assert running.join(60)
+        assert running.join(180)
 
 
 def test_a_plan_warns_about_what_is_missing(here: Guarded, there: Guarded, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def replicated(setup: Setup) -> Setup:
         with listening(source.flow) as told:
             flow = SourceFlow(source, source.flow, thread_engine(), flow_count=1, once=True)
             flow.start()
-            assert flow.join(60)
+            assert flow.join(180)
             work = CheckpointSync(checkpoint, checkpoint.flow)
             ControlLoop(line, work, lambda _step, troubles: told.extend(troubles)).run_once()
         assert flow.error is None
@@ -196,7 +196,7 @@ def test_a_connector_that_reaches_for_the_others_topics_copies_nothing_and_says_
     with listening(Flow("lending", "lending-cloud")) as told:
         flow = SourceFlow(config, config.flow, thread_engine(), flow_count=1, once=True)
         flow.start()
-        assert flow.join(60)
+        assert flow.join(180)
     assert flow.status.totals == (0, 0)
     assert any(
         "'lending' does not show us the topics that begin with 'payments.'; the principal needs READ" in words

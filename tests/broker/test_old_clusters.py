@@ -165,7 +165,7 @@ def test_an_old_clusters_configs_reach_a_new_one(
     sync = ConfigSync(TopicRules.of(settings_of(alias, topic)), admin_of(old), admin_of(target))
     assert sync.sync() == ()
     admin = admin_of(target)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while ("retention.ms", "1000") not in [
         (entry.name, entry.value) for entry in admin.topic_configs([f"{alias}.{topic}"])[f"{alias}.{topic}"]
     ]:

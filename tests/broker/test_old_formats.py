@@ -81,7 +81,7 @@ def test_a_topic_whose_format_was_raised_arrives_in_order(
     write(oldest, topic, plain_records(), **{"compression.type": "gzip"})
     client = AdminClient({"bootstrap.servers": oldest.bootstrap})
     resource = ConfigResource(ResourceType.TOPIC, topic, set_config={"message.format.version": "1.1"})
-    client.alter_configs([resource])[resource].result(30)
+    client.alter_configs([resource])[resource].result(120)
 
     def is_raised() -> bool:
         write(oldest, topic, plain_records(), **{"compression.type": "gzip"})

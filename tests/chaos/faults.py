@@ -25,8 +25,8 @@ from tests.chaos.gates import Gates
 from tests.running import Running
 
 _STARTS = 3
-_END_TIMEOUT_S = 30.0
-_STOP_TIMEOUT_S = 90.0
+_END_TIMEOUT_S = 90.0
+_STOP_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Side:
         over.wait(fault.lasts_s)
         self.gates.heal()
 
-    def wait_until_in_sync(self, timeout_s: float = 60) -> None:
+    def wait_until_in_sync(self, timeout_s: float = 120) -> None:
         """Wait until every replica of every partition is in sync, or that long."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0})
         deadline = time.monotonic() + timeout_s

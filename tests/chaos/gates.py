@@ -32,7 +32,7 @@ class Gates:
         listening = threading.Event()
         self._loop.call_soon(lambda: self._keep(asyncio.ensure_future(self._listen(listening), loop=self._loop)))
         self._thread.start()
-        if not listening.wait(10):
+        if not listening.wait(60):
             raise RuntimeError("the gates did not open")
 
     def close(self) -> None:

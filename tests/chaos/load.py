@@ -35,7 +35,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self._thread.start()
 
-    def stop(self, timeout_s: float = 90) -> None:
+    def stop(self, timeout_s: float = 180) -> None:
         """Write no more, and wait until all is acknowledged."""
         self._stopping.set()
         self._thread.join(timeout_s)

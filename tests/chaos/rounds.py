@@ -30,8 +30,8 @@ BROKERS = 3
 PARTITIONS = 6
 PER_SECOND = 2000
 _HEAP = "-Xms128m -Xmx384m -XX:TieredStopAtLevel=1"
-_FIRST_RECORD_TIMEOUT_S = 150.0
-_CATCH_UP_TIMEOUT_S = 150.0
+_FIRST_RECORD_TIMEOUT_S = 300.0
+_CATCH_UP_TIMEOUT_S = 300.0
 _BROKER_CONFIG = {
     "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{controller_port}},FAR://{HOST}:2{{port}}",
     "advertised.listeners": f"PLAINTEXT://{HOST}:{{port}},FAR://{HOST}:1{{port}}",
@@ -226,15 +226,16 @@ class _Round:
         deadline = time.monotonic() + _FIRST_RECORD_TIMEOUT_S
         while time.monotonic() < deadline:
             self._copier.keep()
-            metadata = _admin(self._target).list_topics(timeout=10)
-            if self._remote in metadata.topics and self._has_records():
+            if self._has_records():
                 return True
             time.sleep(0.5)
         return False
 
     def _has_records(self) -> bool:
-        # A topic that was just created is not known to every broker yet.
+        # A broker may take its time, and a topic that was just created is not known to every one yet.
         with contextlib.suppress(KafkaException), contextlib.closing(_consumer(self._target)) as consumer:
+            if self._remote not in _admin(self._target).list_topics(timeout=10).topics:
+                return False
             marks = consumer.get_watermark_offsets(TopicPartition(self._remote, 0), timeout=10)
             return bool(marks and marks[1])
         return False
@@ -285,9 +286,9 @@ class _Round:
             shutil.rmtree(self._folder, ignore_errors=True)
             for side in (self._source, self._target):
                 admin = _admin(side)
-                topics = [topic for topic in admin.list_topics(timeout=10).topics if self._name in topic]
+                topics = [topic for topic in admin.list_topics(timeout=60).topics if self._name in topic]
                 for future in admin.delete_topics(topics).values() if topics else ():
-                    future.result(30)
+                    future.result(120)
 
 
 def _admin(side: Side) -> AdminClient:

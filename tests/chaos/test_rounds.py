@@ -9,7 +9,7 @@ import pytest
 from heliograph.wire.forward import warm_up
 from tests.chaos.rounds import Arena, arena
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 SEED = 7
 SECONDS = 10

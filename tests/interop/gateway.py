@@ -56,7 +56,7 @@ class Java:
         self._gateway.shutdown()
         self._process.stdin.close()
         try:
-            self._process.wait(20)
+            self._process.wait(120)
         finally:
             self._process.kill()
 

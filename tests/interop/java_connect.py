@@ -25,8 +25,8 @@ from heliograph.embedded.ports import free_ports
 from tests.interop.java_mm2 import LOG_CONFIG
 
 _HEAP = ("-Xms128M", "-Xmx512M", "-XX:TieredStopAtLevel=1")
-_READY_TIMEOUT_S = 120.0
-_STOP_TIMEOUT_S = 60.0
+_READY_TIMEOUT_S = 240.0
+_STOP_TIMEOUT_S = 180.0
 
 
 def free_port() -> int:

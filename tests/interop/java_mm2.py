@@ -19,7 +19,7 @@ appender.console.name = console
 """
 SCRIPT_HEAP = ("-Xms256M", "-Xmx2G")  # what connect-mirror-maker.sh sets
 _SMALL_HEAP = ("-Xms128M", "-Xmx512M", "-XX:TieredStopAtLevel=1")
-_STOP_TIMEOUT_S = 60
+_STOP_TIMEOUT_S = 180
 
 
 def mirror_maker_command(file: Path, heap: tuple[str, ...] = SCRIPT_HEAP) -> list[str]:

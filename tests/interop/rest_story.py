@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from tests.interop.rest_calls import CALLS, RestCall, Settled
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 _MOMENTARY = ("rebalance", "stale configuration")
 _OF_ITS_OWN = {"commit", "kafka_cluster_id", "documentation", "last_modified"}
 _OWN_DEFAULTS = {"refresh.topics.interval.seconds", "refresh.groups.interval.seconds"}  # docs/decisions/0005

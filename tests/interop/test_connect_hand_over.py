@@ -74,14 +74,14 @@ def test_connectors_states_and_progress_go_from_javas_worker_to_ours_and_back(
         write(source, topic, ({"value": b"%d" % n, "partition": n % 2} for n in range(count)))
 
     def wait_until_equal() -> None:
-        wait_for(lambda: read(target, f"{alias}.{topic}", 2) == read(source, topic, 2), 60, 0.5)
+        wait_for(lambda: read(target, f"{alias}.{topic}", 2) == read(source, topic, 2), pause_s=0.5)
 
     fill(1000)
     with JavaConnect(file, port) as java:
         url = java.wait_until_ready().url
         for kind, state in (("Source", "RUNNING"), ("Heartbeat", "PAUSED")):
             create(url, kind, connector(kind, source, target, alias, topic), state)
-        wait_for(lambda: states(url).get("Source") == "RUNNING/RUNNING", 60, 0.5)
+        wait_for(lambda: states(url).get("Source") == "RUNNING/RUNNING", pause_s=0.5)
         wait_until_equal()
         refused = run("worker", worker_file(tmp_path / "ours.properties", target, free_port(), group))
         assert refused.returncode == 3
@@ -93,7 +93,7 @@ def test_connectors_states_and_progress_go_from_javas_worker_to_ours_and_back(
     write(target, f"{group}-configs", [{"key": key, "value": value, "partition": 0}])
     with RunningWorker(file, port) as ours:
         ours.wait_until_ready()
-        wait_for(lambda: states(url).get("Source") == "RUNNING/RUNNING", 60, 0.5)
+        wait_for(lambda: states(url).get("Source") == "RUNNING/RUNNING", pause_s=0.5)
         wait_until_equal()
         wait_for(lambda: states(url) == {"Source": "RUNNING/RUNNING", "Heartbeat": "PAUSED", "files": "UNASSIGNED"})
         trace = ours.ask("GET", "/connectors/files/status")[1]["connector"]["trace"]
@@ -103,7 +103,7 @@ def test_connectors_states_and_progress_go_from_javas_worker_to_ours_and_back(
     fill(100)
     with JavaConnect(file, port) as java:
         java.wait_until_ready()
-        wait_for(lambda: states(url).get("Source") == "RUNNING/RUNNING", 60, 0.5)
+        wait_for(lambda: states(url).get("Source") == "RUNNING/RUNNING", pause_s=0.5)
         wait_until_equal()
         assert states(url)["Heartbeat"].startswith("PAUSED")
         java.stop()

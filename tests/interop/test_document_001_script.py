@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="the script needs curl and jq"),
 ]
 
-_PATIENCE_S = 90
+_PATIENCE_S = 180
 # A worker's name: how to start it on a cluster, with a folder for its files. Ours joins this table.
 WORKERS: dict[str, Callable[[EmbeddedCluster, Path], AbstractContextManager[JavaConnect]]] = {"java": JavaConnect.on}
 

@@ -34,8 +34,8 @@ from tests.interop.gateway import MIRROR, Java
 from tests.interop.java_mm2 import JavaMirrorMaker, small_cluster_lines
 from tests.running import write_file
 
-_TIMEOUT_S = 60
-_COPY_TIMEOUT_S = 180
+_TIMEOUT_S = 180
+_COPY_TIMEOUT_S = 300
 
 
 # --- the truth --------------------------------------------------------------------------------------------------------

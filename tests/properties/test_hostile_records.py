@@ -208,7 +208,7 @@ def test_a_small_topic_is_read_with_every_codec_and_a_damaged_one_is_one_sentenc
     with ScriptedCluster(topics={"t": 1}) as brokers:
         log = brokers.logs["t", 0]
         log.put(PlainBatch(records, 2, codec=codec).encode())
-        admin = Admin("A", brokers.bootstrap, Security(), "test", timeout_s=5)
+        admin = Admin("A", brokers.bootstrap, Security(), "test", timeout_s=30)
         assert [(r.offset, r.key) for r in read_topic(admin, "t")] == [(0, b"k0"), (1, b"k1"), (2, b"k2")]
         damaged = PlainBatch(records, 2, codec=codec).encode()
         damaged[-1] ^= 1

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from tests.clients import admin_of, make_topic, read, write
-from tests.copying import wait_for
+from tests.copying import PATIENCE_S, wait_for
 from tests.running import Running
 
 PARTITIONS = 3
@@ -86,10 +86,10 @@ def play(one: Side, two: Side, topic: str, folder: Path, seconds: float) -> dict
         time.sleep(seconds)
         for writer in writers:
             writer.ended.set()
-            writer.join(30)
+            writer.join(PATIENCE_S)
         for here, there, writer in ((one, two, writers[0]), (two, one, writers[1])):
             remote = f"{here.alias}.{topic}"
-            wait_for(lambda n=there, r=remote, w=writer: _count(n, r) >= w.written, 60)
+            wait_for(lambda n=there, r=remote, w=writer: _count(n, r) >= w.written)
         time.sleep(3)  # a loop would need a moment to show
         assert running.stop() == 0, running.output()
     for here, there, writer in ((one, two, writers[0]), (two, one, writers[1])):

@@ -12,7 +12,6 @@ from tests.soak.active_active import Side, play
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.timeout(400)
 def test_a_minute_of_load_on_both_sides_neither_loops_nor_loses_nor_repeats(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:

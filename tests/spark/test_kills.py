@@ -19,12 +19,12 @@ from tests.spark.test_run import count
 pytestmark = pytest.mark.spark
 
 MILLION = 1_000_000
-SOME = 100_000
+SOME = 200_000
 THREE = ("process", "worker", "process")
 PARTITIONS = 4
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("records", "victims", "rival"),
     [
@@ -45,8 +45,8 @@ def test_kills_in_a_copy_lose_nothing_and_repeat_nothing(
 ) -> None:
     make_topic(source, topic, PARTITIONS)
     remote = f"{alias}.{topic}"
-    # Slow enough for a kill at full load behind the last commit.
-    slow = f"{alias}->target.heliograph.throttle.bytes.per.second={records * 3 // len(victims)}"
+    # Slow enough for a kill at full load behind the last commit, also where looking for that commit takes seconds.
+    slow = f"{alias}->target.heliograph.throttle.bytes.per.second={records * 3 // 2 // len(victims)}"
     file = write_file(tmp_path, source, target, alias, topic, slow)
     ended = threading.Event()
     writer = threading.Thread(target=write_until, args=(ended, target, remote))
@@ -62,7 +62,7 @@ def test_kills_in_a_copy_lose_nothing_and_repeat_nothing(
         ended.set()
         if rival:
             writer.join()
-    finished = run("run", write_file(tmp_path, source, target, alias, topic), "--once", timeout_s=200)
+    finished = run("run", write_file(tmp_path, source, target, alias, topic), "--once", timeout_s=300)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     duplicates = assert_complete_and_count_repeats(read(target, remote, PARTITIONS), records)
     print(f"{repeatable} records had been written behind the last commits; {duplicates} duplicates")
@@ -95,7 +95,7 @@ def assert_complete_and_count_repeats(seen: dict[int, list[Seen]], records: int)
 def kill_in_mid_copy(file: Path, target: EmbeddedCluster, remote: str, victim: str, part: range) -> int:
     """Kill in the copy of a part; returns how many records were written but not committed at that moment."""
     with Running(file) as heliograph:
-        wait_for(lambda: committed(target, remote) > part.start + len(part) // 10, 120)
+        wait_for(lambda: committed(target, remote) > part.start + len(part) // 10)
         time.sleep(0.5)
         if victim == "process":
             heliograph.kill()
@@ -104,9 +104,9 @@ def kill_in_mid_copy(file: Path, target: EmbeddedCluster, remote: str, victim: s
                 worker.kill()
         repeatable = uncommitted(target, remote)
         if victim == "worker":
-            wait_for(lambda: "Starting it again" in heliograph.output(), 30)
+            wait_for(lambda: "Starting it again" in heliograph.output())
             at_restart = committed(target, remote)
-            wait_for(lambda: committed(target, remote) > min(at_restart, part.stop - 1), 60)  # it may have all already
+            wait_for(lambda: committed(target, remote) > min(at_restart, part.stop - 1))  # it may have all already
             heliograph.kill()
     return repeatable
 
@@ -142,8 +142,15 @@ def test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_n
     make_topic(source, topic, PARTITIONS)
     remote = f"{alias}.{topic}"
     (tmp_path / "second").mkdir()
-    lines = ("target.exactly.once.source.support=enabled",)
-    files = [write_file(folder, source, target, alias, topic, *lines) for folder in (tmp_path, tmp_path / "second")]
+    files = [
+        write_file(
+            *(folder, source, target, alias, topic),
+            "target.exactly.once.source.support=enabled",
+            # By this and a random number below a second instances tell each other apart; here without the chance.
+            f"target.producer.transaction.timeout.ms={timeout_ms}",
+        )
+        for folder, timeout_ms in ((tmp_path, 60_000), (tmp_path / "second", 50_000))
+    ]
 
     def write_some() -> None:
         write(source, topic, ({"value": f"{n:06}".encode(), "partition": n % PARTITIONS} for n in range(2000)))
@@ -154,13 +161,13 @@ def test_of_two_instances_with_exactly_once_the_first_ends_with_a_sentence_and_n
 
     write_some()
     with Running(files[0]) as first:
-        wait_for(lambda: count(target, remote, PARTITIONS) and is_equal(), 90)
+        wait_for(lambda: count(target, remote, PARTITIONS) and is_equal())
         with Running(files[1]) as second:
             # An instance with nothing to write learns nothing: so there is something, until the first one has ended.
-            wait_for(lambda: write_some() or first.process.poll() is not None, 90)
+            wait_for(lambda: write_some() or first.process.poll() is not None)
             assert first.process.poll() == 3
             assert "another instance has taken over as the producer" in first.output()
             write_some()
-            wait_for(is_equal, 90)
+            wait_for(is_equal)
             assert second.stop() == 0
     assert is_equal()

@@ -31,7 +31,7 @@ from tests.connect_worker import MIRROR, free_port
 from tests.copying import wait_for
 from tests.running import python_workers
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PROVIDERS = "org.apache.kafka.common.config.provider"
 SPARK_PAGES = (
@@ -131,10 +131,10 @@ def test_what_a_run_shows_while_it_copies_and_when_it_crashes(world: World) -> N
         "run", file, "--verbose", "--rest", rest, *(f"--conf={conf}" for conf in confs), log="run.log"
     )
     try:
-        wait_for(lambda: copied(world, "A.orders") or process.poll() is not None, 90)
+        wait_for(lambda: copied(world, "A.orders") or process.poll() is not None)
         assert process.poll() is None, world.said("run.log")
         python_workers(process.pid)[0].kill()
-        wait_for(lambda: "Spark lost the task" in world.said("run.log"), 60)
+        wait_for(lambda: "Spark lost the task" in world.said("run.log"))
         (application,) = json.loads(world.get(f"http://127.0.0.1:{ui}/api/v1/applications"))
         pages = (*SPARK_PAGES, *(f"/api/v1/applications/{application['id']}/{part}" for part in SPARK_DATA))
         for page in pages:
@@ -146,7 +146,7 @@ def test_what_a_run_shows_while_it_copies_and_when_it_crashes(world: World) -> N
         for pid in (process.pid, jvm.pid, *(each.pid for each in python_workers(process.pid))):
             assert psutil.Process(pid).rlimit(psutil.RLIMIT_CORE)[0] == 0
         jvm.send_signal(signal.SIGSEGV)  # the JVM writes a report of its crash
-        wait_for(lambda: list(world.current.glob("hs_err*")), 30)
+        wait_for(lambda: list(world.current.glob("hs_err*")))
     finally:
         end(process)
 
@@ -170,7 +170,7 @@ def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
     wrong = world.mirror_file("wrong", world.login("literal", "A.", world.placeholder("wrong")))
     process = world.start("run", wrong, "--verbose", log="wrong.log")
     try:
-        wait_for(lambda: "Authentication failed" in world.said("wrong.log") or process.poll() is not None, 60)
+        wait_for(lambda: "Authentication failed" in world.said("wrong.log") or process.poll() is not None)
         assert process.poll() is None, world.said("wrong.log")
     finally:
         end(process)
@@ -233,7 +233,7 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
     url = f"http://127.0.0.1:{port}"
     process = world.start("worker", worker_properties(world, port), "--verbose", log="worker.log")
     try:
-        wait_for(lambda: "REST API is at" in world.said("worker.log") or process.poll() is not None, 90)
+        wait_for(lambda: "REST API is at" in world.said("worker.log") or process.poll() is not None)
         assert process.poll() is None, world.said("worker.log")
         world.get(f"{url}/admin/loggers/root", {"level": "TRACE"}, "PUT")
         secret = world.placeholder("file")
@@ -246,8 +246,8 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
         for name, config in configs.items():
             world.get(f"{url}/connectors/{name}/config", config, "PUT")
             world.get(f"{url}/connector-plugins/MirrorSourceConnector/config/validate", config, "PUT")
-        wait_for(lambda: copied(world, "C.orders"), 60)
-        wait_for(lambda: b'"FAILED"' in world.get(f"{url}/connectors/wrong/status"), 60)
+        wait_for(lambda: copied(world, "C.orders"))
+        wait_for(lambda: b'"FAILED"' in world.get(f"{url}/connectors/wrong/status"))
         world.ask_everything(url, list(configs))
         shown = json.loads(world.get(f"{url}/connectors/good/config"))
         assert secret in shown["source.cluster.sasl.jaas.config"]
@@ -260,7 +260,7 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
         told = CliRunner().invoke(cli, ["connectors", "--url", f"http://me:{world.canaries['basic auth']}@127.0.0.1:1"])
         world.canaries.check("connectors --url", told.output, repr(told.exception))
         process.terminate()
-        assert process.wait(60) == 0, world.said("worker.log")
+        assert process.wait(180) == 0, world.said("worker.log")
     finally:
         end(process)
 
@@ -283,7 +283,7 @@ def everything_in(world: World, partitions: list[TopicPartition]) -> Iterator[Me
     consumer.assign(partitions)
     unread = {(partition.topic, partition.partition) for partition in partitions}
     while unread:
-        message = consumer.poll(30)
+        message = consumer.poll(120)
         assert message is not None, f"{unread} did not reach their end"
         if message.error() is None:
             yield message

@@ -113,7 +113,7 @@ def test_replication(running: Mirror, source: EmbeddedCluster, target: EmbeddedC
         wait_for(lambda c=cluster, o=other: f"{o}.heartbeats" in client_of(c).heartbeat_topics())
         assert other in client_of(cluster).upstream_clusters()
         assert client_of(cluster).replication_hops(other) == 1
-        assert f"{other}.checkpoints.internal" in client_of(cluster).checkpoint_topics()
+        wait_for(lambda c=cluster, o=other: f"{o}.checkpoints.internal" in client_of(c).checkpoint_topics())
         assert f"{other}.{topic}" in client_of(cluster).remote_topics(other)
 
     assert len(set(consume(source, group, topic, COUNT))) == COUNT
@@ -191,7 +191,7 @@ def test_replicate_from_latest(running: Mirror, source: EmbeddedCluster, target:
 
     wait_for(lambda: remote in running.topics(there), PATIENCE_S, pause_s=0.2)
     # Nobody can tell from outside when the copy has begun.
-    wait_for(lambda: running.produce(here, topic, "new") or first_partition(target, remote), 60)
+    wait_for(lambda: running.produce(here, topic, "new") or first_partition(target, remote))
     running.produce(here, topic, "last")
     wait_for(lambda: first_partition(target, remote)[-5:] == first_partition(source, topic)[-5:])
     copied, written = read(target, remote, PARTITIONS), read(source, topic, PARTITIONS)

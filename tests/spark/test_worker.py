@@ -36,9 +36,9 @@ def check_changes_touch_no_task(
     fill(source, f"{topic}-more", 10)
     assert worker.ask("PUT", f"{path}/config", config)[0] == 200
     assert worker.ask("PATCH", f"{path}/config", {"topics": f"{topic},{topic}-more"})[0] == 200
-    wait_for(lambda: is_equal(source, f"{topic}-more", target, f"{alias}.{topic}-more"), 30)
+    wait_for(lambda: is_equal(source, f"{topic}-more", target, f"{alias}.{topic}-more"))
     assert worker.ask("PUT", f"{path}/config", config)[0] == 200
-    wait_for(lambda: f"{topic}-more" not in str(worker.ask("GET", f"{path}/tasks")[1]), 30)
+    wait_for(lambda: f"{topic}-more" not in str(worker.ask("GET", f"{path}/tasks")[1]))
     assert worker.output().count("no task is restarted") == 2
     assert python_workers(worker.process.pid) == copying
 
@@ -59,7 +59,7 @@ def test_a_connector_lives_through_rest_and_a_restart_of_its_worker(
         assert (code, info["name"], info["type"]) == (201, name, "source")
         assert info["config"] == {**config, "name": name}
         assert worker.ask("POST", "/connectors", {"name": name, "config": config})[0] == 409
-        wait_for(lambda: is_equal(source, topic, target, remote), 60)
+        wait_for(lambda: is_equal(source, topic, target, remote))
         worker.wait_for_state(name.replace(" ", "%20"), "RUNNING", "RUNNING")
         assert worker.ask("GET", "/connectors") == (200, [name])
         wait_for(lambda: worker.ask("GET", f"{path}/topics") == (200, {name: {"topics": [remote]}}))
@@ -77,7 +77,7 @@ def test_a_connector_lives_through_rest_and_a_restart_of_its_worker(
         worker.wait_for_state(name.replace(" ", "%20"), "PAUSED", "PAUSED")
         assert not is_equal(source, topic, target, remote)
         assert worker.ask("PUT", f"{path}/resume")[0] == 202
-        wait_for(lambda: is_equal(source, topic, target, remote), 60)
+        wait_for(lambda: is_equal(source, topic, target, remote))
         assert worker.ask("PUT", f"{path}/stop")[0] == 204
         worker.wait_for_state(name.replace(" ", "%20"), "STOPPED")
         offsets = worker.ask("GET", f"{path}/offsets")[1]["offsets"]

@@ -19,7 +19,7 @@ TOPIC_DENIED = 29
 
 @pytest.fixture(autouse=True)
 def _short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.kafka.cluster._STILL_WANTED_S", 0.3)
+    monkeypatch.setattr("heliograph.kafka.cluster._STILL_WANTED_S", 1.0)
 
 
 @pytest.fixture

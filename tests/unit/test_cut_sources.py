@@ -70,7 +70,7 @@ class Mirror:
             return b"".join(r.value or b"" for b in self.target.logs[COPY].batches for _at, r in decode(b)).decode()
 
     def until_copied(self, values: str) -> None:
-        wait_for(lambda: len(self.copied()) >= len(values), 20)
+        wait_for(lambda: len(self.copied()) >= len(values))
         assert self.copied() == values
 
     def rows(self) -> list[PartitionReport]:
@@ -110,7 +110,7 @@ def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     join = mirror.run(mirror.spec(on_truncation="fail"))
     mirror.until_copied("abcdefgh")
     mirror.led(6, "UVWXYZ", behind=5)
-    wait_for(lambda: any("cut at offset 5" in event for event in mirror.told()), 20)
+    wait_for(lambda: any("cut at offset 5" in event for event in mirror.told()))
     (row,) = mirror.stop(join).partitions
     assert "heliograph.on.truncation=fail" in str(row.failure)
     assert row.committed_offset == 7
@@ -144,9 +144,9 @@ def test_what_is_under_way_is_safe_before_the_copy_goes_back(mirror: Mirror) -> 
     mirror.until_copied("abcdefgh")
     mirror.target.hold(ProduceRequest)
     mirror.led(5, "ij")
-    wait_for(lambda: mirror.loop.partitions[TP].passed_offset == 9, 20)
+    wait_for(lambda: mirror.loop.partitions[TP].passed_offset == 9)
     mirror.led(6, "UVWXYZ", behind=5)
-    wait_for(lambda: any("still under way" in str(row.trouble) for row in mirror.rows()), 20)
+    wait_for(lambda: any("still under way" in str(row.trouble) for row in mirror.rows()))
     mirror.target.release(ProduceRequest)
     mirror.until_copied("abcdefghij" + "UVWXYZ")
     report = mirror.stop(join)
@@ -170,7 +170,7 @@ def test_records_that_came_to_the_same_offset_again_are_committed_with_their_own
     mirror.led(5, "abcdefgh")
     join = mirror.run(mirror.spec())
     mirror.until_copied("abcdefgh")
-    wait_for(lambda: mirror.loop._commits.committed.get(TP) == 7, 20)
+    wait_for(lambda: mirror.loop._commits.committed.get(TP) == 7)
     mirror.led(6, "XYZ", behind=5)
     mirror.led(6, "!")
     mirror.until_copied("abcdefghXYZ!")

@@ -46,7 +46,7 @@ def fenced(cluster: ScriptedCluster) -> list[str]:
 def test_every_id_of_the_flow_is_taken_over_and_no_other(
     cluster: ScriptedCluster, admin: Callable[[float], Admin]
 ) -> None:
-    assert fence_producers(admin(10), "flow-") == ("flow-0", "flow-7")
+    assert fence_producers(admin(60), "flow-") == ("flow-0", "flow-7")
     assert fenced(cluster) == ["flow-0", "flow-7"]
 
 
@@ -54,7 +54,7 @@ def test_a_broker_that_still_loads_its_coordinators_is_waited_for(
     cluster: ScriptedCluster, admin: Callable[[float], Admin]
 ) -> None:
     cluster.script(ListTransactionsRequest, LOADING, LOADING)
-    fence_producers(admin(10), "flow-")
+    fence_producers(admin(60), "flow-")
     assert fenced(cluster) == ["flow-0", "flow-7"]
 
 
@@ -69,16 +69,16 @@ def test_ids_that_moved_while_a_broker_was_waited_for_are_found(
 
     cluster.coordinator = 2
     cluster.script(ListTransactionsRequest, None, moved)
-    fence_producers(admin(10), "flow-")
+    fence_producers(admin(60), "flow-")
     assert fenced(cluster) == ["flow-0", "flow-7"]
 
 
 def test_a_broker_that_never_tells_its_ids_lets_nothing_begin(
     cluster: ScriptedCluster, admin: Callable[[float], Admin]
 ) -> None:
-    cluster.script(ListTransactionsRequest, *[LOADING] * 100)
+    cluster.script(ListTransactionsRequest, *[LOADING] * 1000)
     with pytest.raises(ClusterError, match="does not list its transactional ids: COORDINATOR_LOAD_IN_PROGRESS"):
-        fence_producers(admin(0.3), "flow-")
+        fence_producers(admin(1.5), "flow-")
     assert fenced(cluster) == []
 
 
@@ -86,7 +86,7 @@ def test_a_target_that_lists_no_ids_has_the_first_ones_taken_over(
     cluster: ScriptedCluster, admin: Callable[[float], Admin]
 ) -> None:
     cluster.newest[ListTransactionsRequest] = -1
-    assert fence_producers(admin(10), "flow-") == tuple(f"flow-{n}" for n in range(16))
+    assert fence_producers(admin(60), "flow-") == tuple(f"flow-{n}" for n in range(16))
     assert len(fenced(cluster)) == 16
 
 
@@ -94,7 +94,7 @@ def test_a_coordinator_that_is_not_in_the_metadata_is_asked_all_the_same(
     cluster: ScriptedCluster, admin: Callable[[float], Admin]
 ) -> None:
     """It came back a moment ago; an id whose coordinator is not found must not count as taken over."""
-    client = admin(10)
+    client = admin(60)
     view = client.view([])
     client.view = lambda _topics=None: view._replace(brokers={1: view.brokers[1]})  # type: ignore[method-assign]
 
@@ -112,7 +112,7 @@ def test_a_coordinator_that_is_not_in_the_metadata_is_asked_all_the_same(
 def test_what_passes_is_waited_for(cluster: ScriptedCluster, admin: Callable[[float], Admin], code: int) -> None:
     cluster.script(InitProducerIdRequest, code, code)
     cluster.script(FindCoordinatorRequest, NOT_AVAILABLE)
-    fence_producers(admin(10), "flow-")
+    fence_producers(admin(60), "flow-")
     assert fenced(cluster) == ["flow-0", "flow-0", "flow-0", "flow-7"]
 
 
@@ -129,9 +129,9 @@ def test_what_passes_is_waited_for(cluster: ScriptedCluster, admin: Callable[[fl
 def test_each_refusal_says_what_it_needs(
     cluster: ScriptedCluster, admin: Callable[[float], Admin], request_class: type, code: int, words: str
 ) -> None:
-    cluster.script(request_class, *[code] * 100)
+    cluster.script(request_class, *[code] * 1000)
     with pytest.raises(ClusterError) as caught:
-        fence_producers(admin(0.3), "flow-")
+        fence_producers(admin(1.5), "flow-")
     assert "take over the transactional id flow-0" in str(caught.value)
     assert words in str(caught.value)
     assert ("needs WRITE" in str(caught.value)) == (code == ID_DENIED)

@@ -76,7 +76,7 @@ class Fetching:
         self.cluster.maintain(now)
         self.fetcher.pump(now, lambda p: p.tp not in self.unwanted, lambda: 64 << 20)
 
-    def until(self, condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+    def until(self, condition: Callable[[], object], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, "it did not come in time"

@@ -114,6 +114,9 @@ class FakeRun:
     def adopt(self, _config: Any) -> bool:
         return False
 
+    def tell_progress(self) -> None:
+        """Nothing is copied."""
+
     def take_topics(self) -> list[str]:
         return []
 
@@ -210,7 +213,8 @@ def test_a_failed_connector_stays_failed_until_it_has_begun_again(herd: Herd, mo
     assert herd.statuses.tasks("a")[0].state == "RUNNING"
 
 
-def test_a_new_config_is_tried_at_once_though_the_old_one_waits(herd: Herd) -> None:
+def test_a_new_config_is_tried_at_once_though_the_old_one_waits(herd: Herd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(herder.Restarts, "pause_s", lambda _self, _ran_s: 3600.0)
     herd.want("a")
     herd.tick()
     herd.runs[0].error, herd.runs[0].has_ended = "its source does not answer.", True

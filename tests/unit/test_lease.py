@@ -26,7 +26,7 @@ PROGRESS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         value = condition()
         if value:
@@ -203,7 +203,7 @@ def test_a_task_does_not_listen_to_a_driver_that_cannot_prove_itself() -> None:
 
 
 def connected(driver: Driver) -> socket.socket:
-    return socket.create_connection(driver.server.address, timeout=10)
+    return socket.create_connection(driver.server.address, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def both_ends(token: str) -> tuple[Channel, Channel, socket.socket, socket.socke
     met: queue.Queue[Channel] = queue.Queue()
     threading.Thread(target=lambda: met.put(welcome(ours, token, 10)[0]), daemon=True).start()
     task = introduce(theirs, token, {"task": "t"})
-    return met.get(timeout=10), task, ours, theirs
+    return met.get(timeout=60), task, ours, theirs
 
 
 def test_a_line_that_is_sent_again_or_changed_is_refused() -> None:

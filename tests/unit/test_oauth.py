@@ -40,8 +40,8 @@ def test_a_token_is_asked_for_once_and_kept(server: TokenServer) -> None:
 
 
 def test_a_token_that_is_due_is_renewed_and_the_old_one_serves_while_that_fails(server: TokenServer) -> None:
-    server.life_s = 3
-    keeper, client = TokenKeeper(), client_of(server, refresh=RefreshRule(0.5, 0.0, 0, 0))
+    server.life_s = 60
+    keeper, client = TokenKeeper(), client_of(server, refresh=RefreshRule(0.02, 0.0, 0, 0))
     first = keeper.token(client)
     assert first.due_at < first.ends_at
     time.sleep(max(0.0, first.due_at - time.time()) + 0.01)

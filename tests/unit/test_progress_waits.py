@@ -44,10 +44,10 @@ def test_a_topic_of_progress_without_a_leader_is_told_until_it_has_one(mirror: M
     mirror.target.leaders[OFFSETS, 0] = _NO_LEADER
     join = mirror.run(mirror.spec())
     mirror.until_copied("abc")
-    wait_for(lambda: told(mirror, f"progress waits: {OFFSETS}-0 on 'B': the target has no leader for it"), 20)
+    wait_for(lambda: told(mirror, f"progress waits: {OFFSETS}-0 on 'B': the target has no leader for it"))
     mirror.target.leaders[OFFSETS, 0] = 1
-    wait_for(lambda: mirror.loop._commits.committed.get(TP) == 2, 20)
-    wait_for(lambda: not mirror.lease.reports[-1].trouble, 20)
+    wait_for(lambda: mirror.loop._commits.committed.get(TP) == 2)
+    wait_for(lambda: not mirror.lease.reports[-1].trouble)
     report = mirror.stop(join)
     assert (report.events, report.trouble) == ([], [])
 
@@ -57,7 +57,7 @@ def test_a_topic_of_progress_below_its_least_replicas_is_told_with_its_cluster(m
         holder.script(ProduceRequest, *[_NOT_ENOUGH_REPLICAS] * 1000)
         join = mirror.run(kept_elsewhere(mirror, holder))
         mirror.until_copied("abc")
-        wait_for(lambda: told(mirror, f"progress waits: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"), 20)
+        wait_for(lambda: told(mirror, f"progress waits: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"))
         mirror.stop(join)
 
 
@@ -65,7 +65,7 @@ def test_a_task_that_ends_without_having_written_its_progress_says_so(mirror: Mi
     mirror.target.leaders[OFFSETS, 0] = _NO_LEADER
     join = mirror.run(mirror.spec())
     mirror.until_copied("abc")
-    wait_for(lambda: told(mirror, "progress waits"), 20)
+    wait_for(lambda: told(mirror, "progress waits"))
     (event,) = mirror.stop(join).events
     assert event.startswith("A->B: the task ends before it could write the progress of 1 partition(s), t-0 first (prog")
 

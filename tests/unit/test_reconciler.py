@@ -110,6 +110,7 @@ class FakeRun:
         self.has_begun = self.error is None
         self.task = "RUNNING"
         self.calls: list[object] = []
+        self.looks = 0
         FakeRun.made.append(self)
 
     def start(self) -> None:
@@ -135,6 +136,9 @@ class FakeRun:
     def look_again(self) -> bool:
         self.calls.append("look again")
         return True
+
+    def tell_progress(self) -> None:
+        self.looks += 1
 
     def take_topics(self) -> list[str]:
         return ["A.t"]
@@ -189,6 +193,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     world.reconciler.lead(1)
     yield world
     world.reconciler.stop()
+
+
+def test_progress_is_told_by_the_worker_that_leads_alone(world: World) -> None:
+    world.put("m")
+    wait_for(lambda: world.runs("m") and world.runs("m")[0].looks > 1)
+    world.reconciler.lead(None)
+    looks = world.runs("m")[0].looks
+    world.reconciler._reconcile()
+    assert [run.looks for run in world.runs("m")] == [looks]
 
 
 def test_the_same_config_again_touches_nothing(world: World) -> None:

@@ -343,7 +343,7 @@ def is_cut_off(client: socket.socket) -> bool:
 
 
 def test_headers_that_come_byte_by_byte_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RestProtocol, "headers_timeout_s", 0.3)
+    monkeypatch.setattr(RestProtocol, "headers_timeout_s", 1.0)
     with guarded_worker(OPEN) as running:
         assert running.ask("GET", "/connectors").status == 200
         with connected(running) as silent, connected(running) as slow:
@@ -355,7 +355,7 @@ def test_headers_that_come_byte_by_byte_are_not_waited_for(monkeypatch: pytest.M
 
 
 def test_the_second_request_of_a_connection_is_not_waited_for_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RestProtocol, "headers_timeout_s", 0.3)
+    monkeypatch.setattr(RestProtocol, "headers_timeout_s", 1.0)
     with guarded_worker(OPEN) as running, connected(running) as client:
         client.sendall(b"GET /connectors HTTP/1.1\r\nHost: h\r\n\r\n")
         while not client.recv(10_000).endswith(b"[]"):
@@ -365,7 +365,7 @@ def test_the_second_request_of_a_connection_is_not_waited_for_either(monkeypatch
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_reader, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(body_reader, "BODY_TIMEOUT_S", 0.5)
     with guarded_worker(OPEN) as running:
         with connected(running) as slow:
             slow.sendall(b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n{")

@@ -161,6 +161,32 @@ def test_a_task_without_a_slot_is_told_after_a_minute(clock: Any, caplog: pytest
     assert caplog.messages == [f"A->B: task 0: {NO_SLOT}"]
 
 
+def test_each_start_of_a_task_is_told_once_as_soon_as_it_knows_where_it_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    flow = Flow(A0, Z0)
+    first, second = (running.spec for running in flow.engine.started)
+    for report in (TaskReport([]), TaskReport([PartitionReport("a", 0, already_there=7)])):
+        flow._on_report(first, report)
+        flow._on_report(first, report)
+    told = [
+        (
+            "A->B: task 0 begins with 1 partition: 1 without progress yet;"
+            " 7 records behind that found on the target, not copied again"
+        )
+    ]
+    assert caplog.messages == told, "the other task has not spoken up yet"
+    flow._task_ended(TaskEnd(second, TaskReport([PartitionReport("z", 0)])))
+    told.append("A->B: task 1 begins with 1 partition: 1 without progress yet")
+    assert caplog.messages[:2] == told, "also of a task that ends before its first report"
+    caplog.clear()
+    flow._task_ended(TaskEnd(first, error="it fell over."))
+    flow._start(flow._tasks[0], flow._progress())
+    flow._on_report(flow.engine.started[-1].spec, TaskReport([PartitionReport("a", 0)]))
+    assert caplog.messages[1:] == ["A->B: task 0 begins with 1 partition: 1 without progress yet"]
+
+
 def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_counts_kept() -> None:
     flow = Flow(A0, Z0)
     row = PartitionReport("z", 0, records=7, failure="z-0: no.")

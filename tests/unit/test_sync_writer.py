@@ -39,7 +39,7 @@ class Writing:
         self.writer.wake(tp)
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline, "it did not come in time"
             self.step()

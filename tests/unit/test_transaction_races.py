@@ -264,7 +264,7 @@ def test_a_refused_producer_whose_mark_is_not_the_coordinators_is_fenced(opened:
     ours.brokers.transaction_timeout_ms += 1  # another instance has begun with its own
     ours.send(2)
     with pytest.raises(FencedError, match="another instance has taken over as the producer us"):
-        ours.for_a_moment(5)
+        ours.for_a_moment(60)
     assert len(ours.brokers.requests(DescribeTransactionsRequest)) == 1
 
 
@@ -274,7 +274,7 @@ def test_a_refused_producer_whose_mark_is_still_there_begins_again(opened: Opene
     ours.brokers.script(ProduceRequest, None, code)
     ours.send(1, 2)
     with pytest.raises(TaskError) as ended:
-        ours.for_a_moment(5)
+        ours.for_a_moment(60)
     assert not isinstance(ended.value, FencedError)
     assert "begins again" in str(ended.value)
     assert ours.sequences() == [0, 2], "a doomed producer sends nothing more"
@@ -297,7 +297,7 @@ def test_the_question_who_we_are_is_repeated_until_it_is_answered(opened: Opened
     ours.brokers.script(ProduceRequest, INVALID_EPOCH)
     ours.send(1)
     with pytest.raises(TaskError) as ended:
-        ours.for_a_moment(5)
+        ours.for_a_moment(60)
     assert not isinstance(ended.value, FencedError)
     assert len(ours.brokers.requests(DescribeTransactionsRequest)) >= 2
 
@@ -308,5 +308,5 @@ def test_an_id_the_coordinator_has_forgotten_is_not_taken_for_a_rival(opened: Op
     ours.brokers.script(ProduceRequest, INVALID_EPOCH)
     ours.send(1)
     with pytest.raises(TaskError) as ended:
-        ours.for_a_moment(5)
+        ours.for_a_moment(60)
     assert not isinstance(ended.value, FencedError)

@@ -37,7 +37,7 @@ from heliograph.errors import EmbeddedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_START_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,26 +9,37 @@ from __future__ import annotations
 import random
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heliograph.embedded.process import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LOWEST = 10_240
 _SYSTEMS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _USUAL_LOWEST_OF_THE_SYSTEM = 32_768
 _MOST_TRIES = 1_000
+_given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ports that nobody listens on just now."""
-    highest = _lowest_of_the_system() - 1
+    """So many different ports that nobody listens on just now, and that were not given out here before."""
+    among = candidates()
     found: set[int] = set()
     for _try in range(_MOST_TRIES):
         if len(found) == count:
+            _given.update(found)
             return sorted(found)
-        port = random.randint(_LOWEST, highest)  # noqa: S311  (nobody need be surprised)
-        if port not in found and _is_free(port):
+        port = random.choice(among)  # noqa: S311  (nobody need be surprised)
+        if port not in found | _given and _is_free(port):
             found.add(port)
     return [_any_port() for _ in range(count)]
+
+
+def candidates() -> Sequence[int]:
+    """The ports to choose from; processes that start servers at the same time may agree on a share each."""
+    return range(_LOWEST, _lowest_of_the_system())
 
 
 def _lowest_of_the_system() -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ZOOKEEPER_FOLDER = "zookeeper"
 SESSION_TIMEOUT_MS = 6_000
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 180.0
 # reload4j has no JMX classes, which the ZooKeeper of the oldest versions would look for.
 _JVM_OPTIONS = ["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-Dzookeeper.jmx.log4j.disable=true"]
 

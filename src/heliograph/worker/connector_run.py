@@ -18,6 +18,7 @@ from heliograph.errors import FencedError
 from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.heartbeat import HeartbeatSource
+from heliograph.worker.progress_lines import ProgressLines
 from heliograph.worker.restarts import RestartLimits
 from heliograph.worker.source_flow import SourceFlow
 from heliograph.worker.source_state import source_state
@@ -60,6 +61,7 @@ class ConnectorRun:
         _warn_of_unknown_keys(config)
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._flow: SourceFlow | None = None
+        self._lines: ProgressLines | None = None
         self._work: CheckpointSync | HeartbeatSource | None = None
         self._loop: ControlLoop | None = None
         self._seen_written: dict[str, int] = {}
@@ -68,6 +70,7 @@ class ConnectorRun:
         is_enabled = settings[keys.ENABLED]
         if config.kind == "source" and is_enabled:
             self._flow = SourceFlow(config, config.flow, engine, flow_count=1)
+            self._lines = ProgressLines(config.name, self._flow.status)
         elif config.kind == "checkpoint" and is_enabled and settings[keys.EMIT_CHECKPOINTS_ENABLED]:
             self._work = CheckpointSync(config, config.flow)
         elif config.kind == "heartbeat" and settings[keys.EMIT_HEARTBEATS_ENABLED]:
@@ -132,6 +135,11 @@ class ConnectorRun:
             troubles = [words for step in self._troubles.values() for words in step]
             return RunState("RUNNING", None, (("FAILED", "\n".join(troubles)) if troubles else ("RUNNING", None),))
         return RunState("RUNNING", None, ())
+
+    def tell_progress(self) -> None:
+        """Log what was copied, now and then."""
+        if self._lines is not None:
+            self._lines.tell()
 
     def take_topics(self) -> list[str]:
         """Topics the connector has written to since the last call."""

@@ -44,6 +44,7 @@ class FlowTask:
     departed: frozenset[TopicPartition] = frozenset()
     running: RunningTask | None = None
     has_reported: bool = False
+    is_beginning_told: bool = False
     started_at: float = 0.0
     restart_at: float | None = None
     retry_partitions_at: float | None = None
@@ -114,7 +115,7 @@ class FlowTask:
 
     def begin(self) -> None:
         """It is started."""
-        self.has_reported = False
+        self.has_reported = self.is_beginning_told = False
         self.departed = frozenset()
         self.restart_at = None
         self.started_at = time.monotonic()

@@ -358,6 +358,7 @@ class Reconciler:
         if slot.run is not None and slot.run.has_begun:
             slot.failure = None
             slot.begun_at = slot.begun_at or time.monotonic()
+            slot.run.tell_progress()
             topics = slot.run.take_topics() if self._is_tracking_topics else ()
             return _News(slot.run.state, [dict(config) for config in slot.run.task_configs], tuple(topics))
         if slot.failure is not None:  # also while it is tried again: it has not come further yet

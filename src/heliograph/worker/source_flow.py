@@ -33,6 +33,7 @@ from heliograph.worker.clusters import Written, fetch_limits, make_admin
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.flow_tasks import NO_SLOT, FlowTask, TaskState
 from heliograph.worker.internal_topics import create_offsets_topic, ensure_offset_syncs_topic
+from heliograph.worker.progress_lines import beginning
 from heliograph.worker.restarts import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.source_state import TASK_STEP, SourceStep
@@ -325,7 +326,6 @@ class SourceFlow:
         except ConfigError as error:
             self._failed(task, str(error))
             return
-        log.debug("%s: task %d begins with %d partitions", self.flow, task.number, len(spec.partitions))
         task.running = self._engine.start(spec, self._on_report, self._events.put)
 
     def _share_limit(self) -> None:
@@ -368,16 +368,25 @@ class SourceFlow:
             self._events.put(self._steps.hasten_troubled)
         for task in self._tasks:
             running = task.running  # another thread may take it away
-            if running is not None and running.spec.attempt == spec.attempt:
+            if running is not None and (running.spec.task_id, running.spec.attempt) == (spec.task_id, spec.attempt):
                 task.reported()
+                self._tell_beginning(task, spec, report)
         for event in report.events:
             log.error("%s", event)
+
+    def _tell_beginning(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:
+        """Once for each start, as soon as the task knows where its partitions go on."""
+        if report.partitions and not task.is_beginning_told:
+            task.is_beginning_told = True
+            words = beginning(spec.partitions, report.partitions)
+            log.info("%s: task %d %s", self._config.label(self.flow), task.number, words)
 
     def _task_ended(self, end: TaskEnd) -> None:
         task = next(t for t in self._tasks if t.running is not None and t.running.spec.task_id == end.spec.task_id)
         task.running = None
         if end.report is not None:
             self._on_report(end.spec, end.report)
+            self._tell_beginning(task, end.spec, end.report)
         self.status.task_ended(end.spec.task_id, tuple(task.tps))
         if self._once and end.report is not None:  # nobody looks at what still troubles it later
             self._steps.tell(f"{TASK_STEP}{task.number}", end.report.trouble)

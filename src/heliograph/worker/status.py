@@ -177,6 +177,12 @@ class FlowStatus:
             counts = [self._counts(tp) for tp in self._reports]
         return sum(count.records for count in counts), sum(count.bytes for count in counts)
 
+    @property
+    def lag(self) -> int:
+        """Records on the source that the target has not acknowledged yet."""
+        with self._lock:
+            return sum(row.lag for row in self._current())
+
     def records_by_topic(self) -> dict[str, int]:
         """Records copied of each topic."""
         counts: dict[str, int] = {}
