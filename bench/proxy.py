@@ -20,7 +20,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -37,7 +37,9 @@ class _Chunk:
 
     def __init__(self) -> None:
         self.out_of, self.into = os.pipe()
-        fcntl.fcntl(self.into, _SET_PIPE_BYTES, _CHUNK_BYTES)
+        # Who is not root may have only so many bytes in pipes; a smaller one splices less at a time, no more.
+        with suppress(PermissionError):
+            fcntl.fcntl(self.into, _SET_PIPE_BYTES, _CHUNK_BYTES)
         self.release_at = 0.0
         self.size_bytes = 0
 
@@ -91,8 +93,10 @@ class Pipe:
         chunk = self._chunks.take()
         try:
             chunk.size_bytes = os.splice(self.origin.fileno(), chunk.into, _CHUNK_BYTES, flags=_AT_ONCE)
-        except BlockingIOError:
+        except OSError as error:
             self._chunks.give_back(chunk)
+            if not isinstance(error, BlockingIOError):
+                raise
             return
         if not chunk.size_bytes:
             self._chunks.give_back(chunk)
