@@ -83,10 +83,13 @@ def test_every_password_of_the_table_is_hidden_behind_any_prefix(name: str, pref
 
 
 @example("Basic", "Mjow", "")  # looks like a name
+@example("Basic", "Mjow", ".")
+@example("(Basic", "Mjow", ")")
+@example("Basic", "Mjow", "!")
 @given(
     st.sampled_from(["Basic", "bearer", "Authorization: Basic", "Authorization: Bearer", "Authorization: NEGOTIATE"]),
     st.tuples(st.text(), st.text()).map(lambda login: base64.b64encode(":".join(login).encode()).decode()),
-    st.sampled_from(["", ", ", '"', " and more", "\n"]),
+    st.sampled_from(["", ", ", '"', " and more", "\n", ".", ")", "!", "?)", ":"]),
 )
 def test_a_login_of_http_never_shows(header: str, credentials: str, end: str) -> None:
     shown = redact_text(f"refused {header} {credentials}{end}")

@@ -89,7 +89,8 @@ def _is_placeholder(text: str) -> bool:
 
 def _is_harmless(text: str) -> bool:
     """Whether what follows the word `basic` or `bearer` is a placeholder, or rather a word than credentials."""
-    return _is_placeholder(text) or (_PROSE.fullmatch(text.strip("().:!?")) is not None and not _is_login(text))
+    word = text.strip("().:!?")
+    return _is_placeholder(text) or (_PROSE.fullmatch(word) is not None and not _is_login(word))
 
 
 def _is_login(text: str) -> bool:
