@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from heliograph.cli.connector_files import read_connector_files
 from heliograph.cli.main import cli
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector_text import read_connector_texts
@@ -280,8 +281,46 @@ def test_a_file_for_deploy_that_has_another_name_inside_is_told(tmp_path: Path) 
     file.write_text(json.dumps({**SOUND, "name": "mm2-msc-a"}))
     result = invoke(file)
     assert "warning: line 1: name: 'heliograph deploy' puts this file as 'mm2-msc-b'" in result.output
-    file.write_text(json.dumps({"name": "mm2-msc-a", "config": SOUND}))
+    file.write_text(json.dumps({**SOUND, "name": "mm2-msc-b"}))
     assert told(invoke(file)) == []
+
+
+@pytest.mark.parametrize("content", [{"name": "mm2-cpc-b", "config": SOUND}, [SOUND], [SOUND, SOUND]])
+def test_what_deploy_refuses_is_told_of_a_file_that_is_named_for_it(tmp_path: Path, content: Any) -> None:
+    file, other = tmp_path / "mm2-cpc-b.json", tmp_path / "b.json"
+    file.write_text(json.dumps(content))
+    other.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"mm2-cpc-b.json: "):
+        read_connector_files(tmp_path, "b")
+    (line,) = told(invoke(file))
+    assert line.startswith("warning: 'heliograph deploy' will refuse this file")
+    assert told(invoke(other)) == []
+
+
+def test_each_name_that_several_connectors_have_is_a_problem(tmp_path: Path) -> None:
+    named = {name: {"name": name, "config": SOUND} for name in "abc"}
+    result = validate(tmp_path, [*named.values(), {**SOUND, "name": "a"}, named["b"], named["a"]])
+    assert result.exit_code == 2
+    assert told(result) == [
+        "error: name: connectors 1, 4 and 6 are called 'a'; give each its own name.",
+        "error: name: connectors 2 and 5 are called 'b'; give each its own name.",
+    ]
+
+
+def test_an_option_that_is_not_for_such_a_file_is_told(tmp_path: Path) -> None:
+    worker, flows = worker_file(tmp_path), tmp_path / "mm2.properties"
+    flows.write_text("clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n")
+    connector = validate(tmp_path, SOUND, "--worker", worker, "--clusters", "b")
+    assert told(connector) == [
+        "note: --clusters: it has no effect here: it chooses among flows, and this is a connector."
+    ]
+    about_worker = "note: --worker: it has no effect here: it is for connectors in JSON."
+    assert told(invoke(flows, "--worker", worker, "--clusters", "b")) == [about_worker]
+    assert told(invoke(worker, "--worker", worker, "--clusters", "b")) == [
+        about_worker,
+        "note: --clusters: it has no effect here: this is a Connect worker.",
+    ]
+    assert told(invoke(flows)) == []
 
 
 def test_a_worker_file_that_lacks_a_topic_is_one_all_the_same(tmp_path: Path) -> None:

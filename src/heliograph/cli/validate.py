@@ -20,7 +20,7 @@ from heliograph.worker.checks import examine_all, examine_worker_all
 from heliograph.worker.connector_checks import examine_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from heliograph.config.connector_text import ConnectorText
     from heliograph.config.dedicated import Report
@@ -97,9 +97,17 @@ def _verdict(file: Path, targets: tuple[str, ...], worker: WorkerConfig | None, 
             raise
         return _Verdict([problem.removeprefix(f"{file}: ") for problem in error.problems])
     if is_connector_text(text.text, text.name):
-        return _of_connectors(text, worker)
-    is_worker = not is_resource(text.text, text.name) and is_worker_file(text.text)
-    return _of_worker(text) if is_worker else _of_flows(text, targets)
+        unused = ["--clusters: it has no effect here: it chooses among flows, and this is a connector."]
+        return _with_notes(_of_connectors(text, worker), unused if targets else [])
+    unused = ["--worker: it has no effect here: it is for connectors in JSON."] if worker is not None else []
+    if not is_resource(text.text, text.name) and is_worker_file(text.text):
+        unused += ["--clusters: it has no effect here: this is a Connect worker."] if targets else []
+        return _with_notes(_of_worker(text), unused)
+    return _with_notes(_of_flows(text, targets), unused)
+
+
+def _with_notes(verdict: _Verdict, notes: list[str]) -> _Verdict:
+    return verdict._replace(notes=(*notes, *verdict.notes))
 
 
 def _show(verdict: _Verdict, file: str, *, is_usable: bool, start: str) -> None:
@@ -142,17 +150,34 @@ def _of_connectors(text: ConfigText, worker: WorkerConfig | None) -> _Verdict:
         whose = f"connector {number}: " if len(connectors) > 1 else ""
         for kept, told in zip(found, (report.problems, report.warnings, report.notes), strict=True):
             kept += [f"{whose}{sentence}" for sentence in told]
-        if each.name is None and len(connectors) == 1:
-            found[1].extend(_other_name(Path(text.name), each))
         flows |= {} if report.flow is None else {str(report.flow): None}
+    found[0].extend(_repeated_names(connectors))
+    found[1].extend(_deploy_warnings(text, connectors))
     what = "a connector" if len(connectors) == 1 else f"{len(connectors)} connectors"
     return _Verdict(*found, what=what, flows=", ".join(flows))
 
 
-def _other_name(file: Path, connector: ConnectorText) -> list[str]:
-    """A file that is named for `deploy` is put under that name, which then must be the one inside."""
+def _repeated_names(connectors: Sequence[ConnectorText]) -> Iterator[str]:
+    """A worker has one connector of a name: it would refuse to create the second."""
+    owners: dict[str, list[str]] = {}
+    for number, each in enumerate(connectors, 1):
+        name = (each.name or each.config.get("name") or "").strip()
+        owners.setdefault(name, []).append(f"{number}")
+    for name, numbers in owners.items():
+        if name and len(numbers) > 1:
+            listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}"
+            yield f"name: connectors {listed} are called '{name}'; give each its own name."
+
+
+def _deploy_warnings(text: ConfigText, connectors: Sequence[ConnectorText]) -> list[str]:
+    """A file that is named for `deploy` holds one config alone, and is put under that name."""
+    file, connector = Path(text.name), connectors[0]
+    if file.suffix != ".json" or not file.name.startswith(tuple(part.name_for("") for part in PARTS)):
+        return []
+    if connector.name is not None or text.text.lstrip().startswith("["):
+        return ["'heliograph deploy' will refuse this file: it takes one connector's config alone, without its name."]
     name = connector.config.get("name")
-    if name is None or name == file.stem or not file.name.startswith(tuple(f"{part.name_for('')}" for part in PARTS)):
+    if name is None or name == file.stem:
         return []
     line = connector.lines["name"]
     return [f"line {line}: name: 'heliograph deploy' puts this file as '{file.stem}', which the worker will refuse."]
