@@ -354,7 +354,9 @@ CONNECTIONS_PER_BROKER = define(
     INT,
     1,
     SOURCE,
-    "Connections a task opens to each broker for data. More than one helps over long round trips and on busy brokers.",
+    "Connections a task opens to each broker for data, at the least. More than one helps over long round trips and on"
+    " busy brokers. A source broker 20 ms or more away is read over at least two, unless fetch.max.bytes or"
+    " max.partition.fetch.bytes is given.",
     Check(lambda value: 1 <= value <= 16, "between 1 and 16"),
     ours=True,
 )
