@@ -52,6 +52,13 @@ def test_what_was_overdrawn_before_a_change_is_made_good_after_it() -> None:
     assert rate.allowed_bytes(1.5, 1 << 40) > 0
 
 
+def test_what_came_without_a_limit_is_not_held_against_a_later_one() -> None:
+    rate = ByteRate(0, 8 * MB, 0.0)
+    rate.spend(8000 * MB)
+    rate.change(1 * MB, 10.0)
+    assert rate.allowed_bytes(11.0, 1 << 40) > 0
+
+
 def test_a_running_copy_takes_over_another_share() -> None:
     mirror = Mirror()
     with mirror.source, mirror.target:

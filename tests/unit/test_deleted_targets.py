@@ -45,7 +45,7 @@ class TwoTopics(Mirror):
 
     def delete_copy_of_u(self) -> None:
         """Topic and records."""
-        wait_for(lambda: self.loop._commits.committed == {T: 2, U: 2}, 20)
+        wait_for(lambda: self.loop._commits.committed == {T: 2, U: 2})
         with self.target.lock:
             del self.target.leaders["A.u", 0]
             del self.target.logs["A.u", 0]
@@ -77,9 +77,9 @@ def test_a_transaction_ends_without_the_batch_and_the_others_go_on(mirror: TwoTo
     join = mirror.run(mirror.both(transactional_id="us"))
     mirror.delete_copy_of_u()
     mirror.write("d")
-    wait_for(lambda: mirror.loop._commits.committed.get(T) == 3, 20)
+    wait_for(lambda: mirror.loop._commits.committed.get(T) == 3)
     mirror.write("e")
-    wait_for(lambda: mirror.loop._commits.committed.get(T) == 4, 20)
+    wait_for(lambda: mirror.loop._commits.committed.get(T) == 4)
     report = mirror.stop(join)
     row = {row.tp: row for row in report.partitions}[U]
     assert row.failure == f"A->B u-0: {GONE}"
@@ -93,10 +93,10 @@ def test_what_was_taken_from_the_task_is_not_waited_for(mirror: TwoTopics) -> No
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
     mirror.write("d")
-    wait_for(lambda: any("no topic A.u" in trouble for trouble in mirror.troubles()), 20)
+    wait_for(lambda: any("no topic A.u" in trouble for trouble in mirror.troubles()))
     mirror.lease.assignment = mirror.both().partitions[:1]
-    wait_for(lambda: f"A->B u-0: {GONE}" in mirror.told(), 20)
-    wait_for(lambda: mirror.is_settled, 20)
+    wait_for(lambda: f"A->B u-0: {GONE}" in mirror.told())
+    wait_for(lambda: mirror.is_settled)
     mirror.stop(join)
     assert mirror.loop._commits.committed == {T: 3, U: 2}
 
@@ -110,15 +110,22 @@ def test_a_copy_of_what_is_there_ends(mirror: TwoTopics) -> None:
     assert (rows[U].failure, rows[U].committed_offset) == (f"A->B u-0: {GONE}", 2)
 
 
+def test_a_copy_of_what_is_there_ends_where_nothing_of_a_topic_has_left_yet(mirror: TwoTopics) -> None:
+    del mirror.target.leaders["A.u", 0]
+    rows = {row.tp: row for row in mirror.run(mirror.both(stop_offset=3))().partitions}
+    assert (rows[T].failure, rows[T].committed_offset) == (None, 2)
+    assert (rows[U].failure, rows[U].acked_offset) == ("A->B u-0: the target has no topic A.u any more.", None)
+
+
 def test_a_partition_that_nobody_waits_for_goes_on_when_its_topic_is_there_again(mirror: TwoTopics) -> None:
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
     mirror.write("d")
-    wait_for(lambda: "A.u" in mirror.loop._target.missing_since, 20)
+    wait_for(lambda: "A.u" in mirror.loop._target.missing_since)
     since = mirror.loop._target.missing_since["A.u"]
-    wait_for(lambda: mirror.loop._target._metadata_at > since + 1, 20)
+    wait_for(lambda: mirror.loop._target._metadata_at > since + 1)
     mirror.target.leaders["A.u", 0] = 1
-    wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 3}, 20)
+    wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 3})
     report = mirror.stop(join)
     assert mirror.copy_of("u") == "d"
     assert (report.events, [row.failure for row in report.partitions]) == ([], [None, None])

@@ -22,6 +22,7 @@ from tests.producing import batch_of
 from tests.scripted_broker import LOST_AFTER, LOST_BEFORE, ScriptedCluster, Seen
 from tests.scripted_log import stamp_of
 
+MEMORY_BYTES = 64 << 20
 SESSION_NOT_FOUND, INVALID_SESSION_EPOCH, NOT_LEADER, OUT_OF_RANGE, TOPIC_DENIED = 70, 71, 6, 1, 29
 
 
@@ -74,7 +75,10 @@ class Fetching:
         self.network.poll(0.005)
         now = time.monotonic()
         self.cluster.maintain(now)
-        self.fetcher.pump(now, lambda p: p.tp not in self.unwanted, lambda: 64 << 20)
+        self.fetcher.pump(now, lambda p: p.tp not in self.unwanted, self.room_bytes)
+
+    def room_bytes(self) -> int:
+        return MEMORY_BYTES - self.fetcher.in_flight_bytes
 
     def until(self, condition: Callable[[], object], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
@@ -184,6 +188,22 @@ def test_two_connections_take_turns_where_the_broker_is_far_away(
         for seen in brokers.seen_of(FetchRequest):
             by_connection.setdefault(seen.connection, set()).update(asked_for(seen.request))
         assert sorted(map(sorted, by_connection.values())) == sorted(map(sorted, turns))
+
+
+@pytest.mark.parametrize(("broker_count", "far_from_s"), [(9, 60.0), (3, 0.0)])
+def test_every_broker_is_asked_while_the_others_keep_their_requests(
+    monkeypatch: pytest.MonkeyPatch, broker_count: int, far_from_s: float
+) -> None:
+    monkeypatch.setattr(fetcher, "_LONG_ROUND_TRIP_S", far_from_s)
+    monkeypatch.setattr(fetcher, "_SHORT_ROUND_TRIP_S", far_from_s / 10 or 1e-9)
+    partitions = broker_count * 10
+    limits = {"grows_to_bytes": MEMORY_BYTES // 2, "max_wait_ms": 60_000}
+    with ScriptedCluster(broker_count, topics={"t": partitions}) as brokers, Fetching(brokers, **limits) as ours:
+        for number in range(partitions):
+            brokers.leaders["t", number] = number % broker_count + 1
+            ours.fetcher.add(tp(number), None)
+        ours.until(lambda: len(set().union(*map(asked_for, ours.requests()))) == partitions)
+        assert ours.fetcher.in_flight_bytes <= MEMORY_BYTES
 
 
 def test_no_more_is_asked_for_than_the_partitions_may_bring(ours: Fetching) -> None:

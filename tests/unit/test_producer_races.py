@@ -301,17 +301,18 @@ def test_a_batch_left_out_leaves_no_gap_in_the_sequences(brokers: ScriptedCluste
     assert ours.producer.unsettled_batches == 0
 
 
-def test_a_record_too_large_that_may_be_there_already_is_not_left_out(
-    brokers: ScriptedCluster, ours: Producing
+@pytest.mark.parametrize("records", [1, 2])
+def test_a_batch_too_large_that_may_be_there_already_is_neither_left_out_nor_cut(
+    brokers: ScriptedCluster, ours: Producing, records: int
 ) -> None:
-    """The next batch would have its sequence: the broker would take it for a repeat, and it would be lost."""
-    ours.instead = []
+    """Others would have its sequences: the broker would take the next of its size for a repeat and lose it."""
+    ours.instead = [Outgoing(memoryview(batch_of(20 + n, records=1)), 1, None, 20 + n) for n in range(records - 1)]
     brokers.script(ProduceRequest, LOST_AFTER, TOO_LARGE)
     for number in (1, 2):
-        outgoing = Outgoing(memoryview(batch_of(number, records=1)), 1, None, number)
+        outgoing = Outgoing(memoryview(batch_of(number, records=records)), records, None, number)
         ours.producer.enqueue(ours.producer.add(TP), outgoing)
     with pytest.raises(TaskError, match="t-0: the target finds it too large, and an earlier try of the batch may have"):
-        ours.for_a_moment(5)
+        ours.for_a_moment(60)
     assert ours.acked == []
     assert ours.in_log() == [0]
 

@@ -232,7 +232,7 @@ def test_a_batch_whose_answer_was_lost_and_that_is_then_refused_takes_its_transa
     ours.brokers.script(ProduceRequest, LOST_AFTER, code)
     ours.send(1)
     with pytest.raises(TaskError, match=r"t-0: .*an earlier try of the batch may have come through"):
-        ours.for_a_moment(5)
+        ours.for_a_moment(60)
     assert ours.in_log() == [0]
     assert ours.failed == []
     assert ours.producer.unsettled_batches == 1, "or the transaction would be committed"

@@ -42,4 +42,5 @@ class ByteRate:
 
     def spend(self, size: int) -> None:
         """Bytes have come."""
-        self._saved -= size
+        if self.bytes_per_s:
+            self._saved -= size

@@ -65,7 +65,8 @@ class CopyLoop:
         self._target = self._cluster(spec.target)
         self._rate = ByteRate(spec.bytes_per_s, spec.limits.max_bytes, time.monotonic())
         self._limits = self._fetch_limits()
-        self._fetcher = Fetcher(self._source, self._network, self._limits, self, lanes=spec.produce_limits.lanes)
+        lanes, memory_bytes = spec.produce_limits.lanes, spec.buffer_bytes
+        self._fetcher = Fetcher(self._source, self._network, self._limits, self, lanes=lanes, memory_bytes=memory_bytes)
         self._session = ProducerSession(
             self._target,
             self._network,
@@ -88,7 +89,7 @@ class CopyLoop:
             holder = self._cluster(spec.syncs.cluster)
             self._syncs = SyncWriter(holder, self._network, spec.syncs.topic, spec.syncs.lag_max)
         self._changes = SourceChanges(spec, self._source, self._fail, self._tell)
-        self._target_changes = TargetChanges(spec, self._target, self._producer)
+        self._target_changes = TargetChanges(spec, self._target, self._producer, self._fail)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
         self._events: list[str] = []

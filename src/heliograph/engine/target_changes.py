@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from heliograph.engine.copy_partition import CopyPartition
     from heliograph.engine.spec import TaskSpec
@@ -26,10 +26,13 @@ _PATIENCE_S = 10.0  # a broker that has just started may not know yet what there
 class TargetChanges:
     """Looks for partitions that wait for a topic in vain."""
 
-    def __init__(self, spec: TaskSpec, target: Cluster, producer: BatchProducer) -> None:
+    def __init__(
+        self, spec: TaskSpec, target: Cluster, producer: BatchProducer, fail: Callable[[CopyPartition, str], None]
+    ) -> None:
         self._is_transactional = spec.transactional_id is not None
         self._target = target
         self._producer = producer
+        self._fail = fail
 
     def look(
         self, now: float, partitions: Iterable[CopyPartition], departed: Mapping[TopicPartition, CopyPartition]
@@ -40,4 +43,7 @@ class TargetChanges:
             topic = partition.spec.target.topic
             is_awaited = self._is_transactional or partition.stop_offset is not None or partition.spec.tp in departed
             if topic in gone and is_awaited:
-                self._producer.give_up(partition.spec.target, f"the target has no topic {topic} any more")
+                why = f"the target has no topic {topic} any more"
+                self._producer.give_up(partition.spec.target, why)
+                if partition.stop_offset is not None and not partition.is_over and not partition.target.sent:
+                    self._fail(partition, why)  # nothing of it has left, and nobody makes the topic again

@@ -19,7 +19,7 @@ from heliograph.kafka import continuity
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.continuity import Continuity
 from heliograph.kafka.error_codes import Verdict, describe, verdict_of
-from heliograph.kafka.fetch_lane import FetchLane, LaneRequest
+from heliograph.kafka.fetch_lanes import FetchLanes
 from heliograph.kafka.log_ends import LogEnds
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED
 from heliograph.model import TopicPartition
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.buffers import Buffer
     from heliograph.kafka.cluster import Cluster
     from heliograph.kafka.connection import Connection
+    from heliograph.kafka.fetch_lane import FetchLane, LaneRequest
     from heliograph.kafka.network import Network
     from heliograph.wire.leader_epochs import Doubt
 
@@ -40,9 +41,7 @@ _HELD_BACK_WAIT_MS = 10
 _LEAST_WORTH_ASKING = 4  # of a full request: less room than a fourth is not worth a request
 _SHORT_ROUND_TRIP_S = 0.005
 _MOST_GROWTH = 8
-# Over a long way one connection stands still from the end of an answer to the begin of the next: two take turns.
 _LONG_ROUND_TRIP_S = 0.02
-_LANES_OVER_A_LONG_WAY = 2
 _READ_REPLICA_LEASE_S = 300.0
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
@@ -55,7 +54,6 @@ class FetchPartition:
 
     tp: TopicPartition
     position: int | None
-    number: int = 0
     topic_id: UUID | None = None
     lane: FetchLane | None = None
     read_replica: int | None = None
@@ -110,7 +108,14 @@ class Fetcher:
     """Reads the partitions of one task from one cluster."""
 
     def __init__(
-        self, cluster: Cluster, network: Network, limits: FetchLimits, listener: Listener, *, lanes: int = 1
+        self,
+        cluster: Cluster,
+        network: Network,
+        limits: FetchLimits,
+        listener: Listener,
+        *,
+        lanes: int = 1,
+        memory_bytes: int = 64 << 20,
     ) -> None:
         self.partitions: dict[TopicPartition, FetchPartition] = {}
         self.in_flight_bytes = 0
@@ -120,9 +125,7 @@ class Fetcher:
         self._network = network
         self.limits = limits
         self._listener = listener
-        self._lane_count = lanes
-        self._far_brokers: set[int] = set()
-        self._lanes: dict[tuple[int, int], FetchLane] = {}
+        self._lanes = FetchLanes(lanes, memory_bytes)
         self._homeless: dict[TopicPartition, None] = {}
         self._troubled: set[TopicPartition] = set()
         self._seen_version = -1
@@ -137,10 +140,9 @@ class Fetcher:
         epochs: EpochHistory | None = None,
     ) -> None:
         """Begin to read a partition, at a position or where `decide_position` says, behind records of these epochs."""
-        number = len(self.partitions)
         if tp not in self.partitions:
             self._cluster.watch([tp.topic])
-        self.partitions[tp] = FetchPartition(tp, position, number, topic_id, epochs=epochs or EpochHistory())
+        self.partitions[tp] = FetchPartition(tp, position, topic_id, epochs=epochs or EpochHistory())
         self._homeless[tp] = None
 
     def remove(self, tp: TopicPartition) -> None:
@@ -161,7 +163,7 @@ class Fetcher:
         if self._troubled or self._homeless or self._ends.wanted or self._continuity.has_doubts:
             return True
         now = time.monotonic()
-        return any(lane.not_before > now for lane in self._lanes.values())
+        return any(lane.not_before > now for lane in self._lanes)
 
     def seek(self, tp: TopicPartition, position: int) -> None:
         """Read a partition from another place on."""
@@ -181,44 +183,47 @@ class Fetcher:
         self._find_homes(now)
         self._ends.pump(now)
         self._continuity.pump(now)
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             if lane.is_busy or lane.not_before > now or not lane.members:
                 continue
             connection = self._cluster.connection_to(lane.node_id, lane.number)
             if connection is None:
                 if not self._cluster.is_connecting_to(lane.node_id, lane.number):
                     self._leave_replicas(lane)
-                continue
-            if self._is_found_far(lane.node_id, connection):
-                self.pump(now, wants, room_bytes)  # its partitions get new homes first
+            elif self._is_far(connection) and self._lanes.spread(lane.node_id):
+                self.pump(now, wants, room_bytes)
                 return
-            growth = self._growth(connection)
-            self.growth = max(self.growth, growth)
-            grown_bytes = min(self.limits.max_bytes * growth, self.limits.grows_to_bytes)
-            most_bytes = lane.halved(max(self.limits.max_bytes, grown_bytes))
-            room = min(most_bytes, room_bytes())
-            if room * _LEAST_WORTH_ASKING >= most_bytes:
-                request = lane.next_request(now, wants)
-                if request is not None:
-                    partition_max_bytes = lane.halved(self.limits.partition_max_bytes * growth)
-                    most_bytes = min(room, partition_max_bytes * len(lane.known))
-                    self._fetch(lane, connection, request, most_bytes, partition_max_bytes)
+            else:
+                self._ask(lane, connection, now, wants, room_bytes())
+
+    def _ask(
+        self,
+        lane: FetchLane,
+        connection: Connection,
+        now: float,
+        wants: Callable[[FetchPartition], bool],
+        room_bytes: int,
+    ) -> None:
+        """Ask for what is wanted, if there is room for enough of it."""
+        growth = self._growth(connection)
+        self.growth = max(self.growth, growth)
+        grown_bytes = max(self.limits.max_bytes, min(self.limits.max_bytes * growth, self.limits.grows_to_bytes))
+        most_bytes = min(lane.halved(grown_bytes), self._lanes.share_bytes)
+        room = min(most_bytes, room_bytes)
+        request = lane.next_request(now, wants) if room * _LEAST_WORTH_ASKING >= most_bytes else None
+        if request is not None:
+            partition_max_bytes = lane.halved(self.limits.partition_max_bytes * growth)
+            self._fetch(
+                lane, connection, request, min(room, partition_max_bytes * len(lane.known)), partition_max_bytes
+            )
+            self._lanes.has_asked(lane)
 
     def _growth(self, connection: Connection) -> int:
         most = _MOST_GROWTH if self.limits.grows_to_bytes else 1
         return max(1, min(most, round(connection.round_trip_s / _SHORT_ROUND_TRIP_S)))
 
-    def _is_found_far(self, node_id: int, connection: Connection) -> bool:
-        """Whether it is news that a broker is far away, and has to be read over more connections."""
-        is_far = self.limits.grows_to_bytes > 0 and connection.round_trip_s >= _LONG_ROUND_TRIP_S
-        is_news = is_far and node_id not in self._far_brokers
-        if is_news:
-            self._far_brokers.add(node_id)
-            self._seen_version = -1
-        return is_news
-
-    def _lanes_to(self, node_id: int) -> int:
-        return max(self._lane_count, _LANES_OVER_A_LONG_WAY if node_id in self._far_brokers else 1)
+    def _is_far(self, connection: Connection) -> bool:
+        return self.limits.grows_to_bytes > 0 and connection.round_trip_s >= _LONG_ROUND_TRIP_S
 
     # --- where a partition is read ------------------------------------------------------------------------------------
 
@@ -242,15 +247,7 @@ class Fetcher:
                 self._move(partition, node_id)
 
     def _move(self, partition: FetchPartition, node_id: int) -> None:
-        key = (node_id, partition.number % self._lanes_to(node_id))
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = FetchLane(*key)
-        if partition.lane is not lane:
-            if partition.lane is not None:
-                partition.lane.remove(partition.tp)
-            partition.lane = lane
-            lane.add(partition)
+        lane = self._lanes.put(partition, node_id)
         leader_epoch = self._cluster.leader_epochs.get(partition.tp, UNKNOWN_EPOCH)
         if partition.leader_epoch != leader_epoch:
             partition.leader_epoch = leader_epoch

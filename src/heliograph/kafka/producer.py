@@ -397,8 +397,8 @@ class BatchProducer:
 
     def _replace_head(self, partition: TargetPartition, refused: Outgoing) -> None:
         """Send other batches in place of one that was too large; none behind it was taken, so sequences begin there."""
-        if refused.is_doubtful and refused.record_count == 1:
-            # Left out, it would leave its sequence to the next: a broker that has it would take that for its repeat.
+        if refused.is_doubtful:
+            # Others would get its sequences: a broker that has it would take the next of its size for its repeat.
             self._doom_doubtful(partition, "the target finds it too large")
             return
         instead = self._listener.on_too_large(partition.tp, refused)
