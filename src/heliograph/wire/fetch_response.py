@@ -85,7 +85,11 @@ class ResponseReader:
 
     def unsigned_varint(self) -> int:
         """Seven bits a byte, the lowest first, five bytes at most."""
-        value = shift = 0
+        byte = self.view[self.at]
+        self.at += 1
+        if byte < 0x80:  # nearly always
+            return byte
+        value, shift = byte & 0x7F, 7
         while shift <= 28:
             byte = self.view[self.at]
             self.at += 1
@@ -101,10 +105,12 @@ class ResponseReader:
 
     def counted(self, count: int) -> int:
         """A number of elements that the bytes left can hold."""
-        self.entries += max(0, count)
+        if count <= 0:
+            return 0
+        self.entries += count
         if count > len(self.view) - self.at or self.entries > MOST_ENTRIES:
             raise MalformedResponseError("an array in a response is longer than the response.")
-        return max(0, count)
+        return count
 
     def string(self) -> str:
         """A text that must not be null."""
@@ -124,8 +130,8 @@ class ResponseReader:
 
     def skip_tags(self) -> None:
         """Pass over the tags that end a structure of the flexible encoding."""
-        if self.flexible:
-            for _ in range(self.counted(self.unsigned_varint())):
+        if self.flexible and (count := self.unsigned_varint()):
+            for _ in range(self.counted(count)):
                 self.unsigned_varint()
                 self.slice(self.unsigned_varint())
 

@@ -76,10 +76,10 @@ class _ProduceReader(ResponseReader):
 
     def topic(self, partitions: list[PartitionAnswer]) -> None:
         topic = self.string()
-        layout, nothing = self.layout, self.nothing
+        view, unpack_from, size, nothing = self.view, self.layout.unpack_from, self.layout.size, self.nothing
         for _ in range(self.array_length()):
-            index, error_code, base_offset, details = layout.unpack_from(self.view, self.at)
-            self.at += layout.size
+            index, error_code, base_offset, details = unpack_from(view, self.at)
+            self.at += size
             if details != nothing:
                 self.at -= len(nothing)
                 self.skip_details()
