@@ -41,6 +41,7 @@ from heliograph.kafka.answers import decode_answer
 from heliograph.wire import answer_guard, fetch_response
 from heliograph.wire.answer_guard import AnswerGuard
 from heliograph.wire.fetch_response import MalformedResponseError, decode_fetch_response
+from heliograph.wire.produce_response import decode_produce_response
 from tests.hostile import answers, damaged
 
 ANSWERS: list[Any] = [
@@ -86,6 +87,13 @@ def test_a_long_answer_of_one_byte_costs_neither_time_nor_memory(response: Any, 
     body = memoryview(bytes([byte]) * (1 << 19))
     for version in {0, response.max_version}:
         assert peak_bytes(lambda version=version: decode_answer(response, body, version)) < 64 << 20
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x01, 0x7F, 0x80, 0xFF])
+def test_a_long_produce_answer_of_one_byte_costs_neither_time_nor_memory(byte: int) -> None:
+    body = memoryview(bytes([byte]) * (1 << 19))
+    for version in (3, 8, 12):
+        assert peak_bytes(lambda version=version: decode_produce_response(body, version)) < 64 << 20
 
 
 def peak_bytes(decode: Callable[[], object]) -> int:
@@ -153,3 +161,17 @@ def test_a_fetch_answer_of_too_many_entries_is_refused(monkeypatch: pytest.Monke
 def test_noise_as_a_fetch_answer_is_read_or_refused(version: int, noise: bytes) -> None:
     with suppress(MalformedResponseError):
         decode_fetch_response(memoryview(bytearray(noise)), version)
+
+
+def test_a_produce_answer_of_too_many_entries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_response, "MOST_ENTRIES", 100)
+    end = b"\0\0\0\0" + b"\0"  # throttle, tags
+    assert decode_produce_response(memoryview(b"\x65" + b"\2t\1\0" * 100 + end), 12).partitions == []
+    with pytest.raises(MalformedResponseError, match="longer than the response"):
+        decode_produce_response(memoryview(b"\x66" + b"\2t\1\0" * 101 + end), 12)
+
+
+@given(st.integers(3, 12), st.binary(max_size=300))
+def test_noise_as_a_produce_answer_is_read_or_refused(version: int, noise: bytes) -> None:
+    with suppress(MalformedResponseError):
+        decode_produce_response(memoryview(bytearray(noise)), version)

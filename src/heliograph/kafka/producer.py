@@ -19,19 +19,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.protocol.producer import ProduceRequest
 
-from heliograph.kafka.answers import decode_answer
 from heliograph.kafka.connection import Pending
 from heliograph.kafka.error_codes import Verdict, describe, may_be_appended, verdict_of
 from heliograph.kafka.outgoing import Outgoing, TargetPartition
 from heliograph.kafka.target_leaders import TargetLeaders
-from heliograph.model import TopicPartition
 from heliograph.wire import produce_request
 from heliograph.wire.batch import TRANSACTIONAL, compression_of, next_sequence, restamp
+from heliograph.wire.produce_response import ProduceAnswer, decode_produce_response
 
 if TYPE_CHECKING:
     from heliograph.kafka.buffers import Buffer, BufferPool
@@ -39,11 +37,11 @@ if TYPE_CHECKING:
     from heliograph.kafka.connection import Connection
     from heliograph.kafka.network import Network
     from heliograph.kafka.producer_session import ProducerSession
+    from heliograph.model import TopicPartition
 
 _OK, _TOPIC_AUTHORIZATION_FAILED, _DUPLICATE_SEQUENCE_NUMBER = 0, 29, 46
 _NEWEST_WITH_FIRST_PROTOCOL = 11
 _MOMENT_S, _MOST_MOMENTS = 0.005, 20
-_decode_answer = partial(decode_answer, ProduceResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +210,13 @@ class BatchProducer:
         )
         self._requests_by_lane[lane] = self._requests_by_lane.get(lane, 0) + 1
 
-        def answered(answer: Any, _buffer: Buffer) -> None:
+        def answered(answer: ProduceAnswer, _buffer: Buffer) -> None:
             self._requests_by_lane[lane] -= 1
             self._note_throttling(lane, answer.throttle_time_ms)
-            for topic in answer.responses:
-                for data in topic.partition_responses:
-                    tp = TopicPartition(topic.name, data.index)
-                    outgoing = sent.pop(tp, None)
-                    if outgoing is not None:
-                        self._answered(self.partitions[tp], outgoing, data.error_code, data.base_offset)
+            for tp, code, base_offset in answer.partitions:
+                outgoing = sent.pop(tp, None)
+                if outgoing is not None:
+                    self._answered(self.partitions[tp], outgoing, code, base_offset)
             for tp, outgoing in sent.items():
                 self._failed(self.partitions[tp], outgoing, "the broker's answer leaves it out", Verdict.RETRY)
 
@@ -231,8 +227,9 @@ class BatchProducer:
 
         deadline = self._cluster.request_deadline
         is_flexible = version >= produce_request.FLEXIBLE_FROM
+        decode = decode_produce_response
         connection.send(
-            parts, Pending(correlation_id, _decode_answer, version, is_flexible, answered, lost, deadline, pooled=False)
+            parts, Pending(correlation_id, decode, version, is_flexible, answered, lost, deadline, pooled=False)
         )
 
     def _note_throttling(self, lane: tuple[int, int], throttle_time_ms: int) -> None:

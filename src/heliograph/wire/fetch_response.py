@@ -61,22 +61,89 @@ class FetchAnswer(NamedTuple):
 def decode_fetch_response(view: memoryview, version: int) -> FetchAnswer:
     """Decode a response body (behind its header)."""
     try:
-        return _Reader(view, version).answer()
+        return _FetchReader(view, version).answer()
     except (struct.error, IndexError, UnicodeDecodeError):
         raise MalformedResponseError("a fetch response ends too early or is not one.") from None
 
 
-class _Reader:
-    """A cursor over the response."""
+class ResponseReader:
+    """A cursor over a response in either encoding; past the end it raises IndexError or struct.error."""
 
-    __slots__ = ("at", "entries", "flexible", "version", "view")
+    __slots__ = ("at", "entries", "flexible", "view")
 
-    def __init__(self, view: memoryview, version: int) -> None:
+    def __init__(self, view: memoryview, *, flexible: bool) -> None:
         self.view = view
-        self.version = version
-        self.flexible = version >= FLEXIBLE_FROM
+        self.flexible = flexible
         self.at = 0
         self.entries = 0
+
+    def number(self, layout: struct.Struct) -> int:
+        """A number of a fixed size."""
+        (value,) = layout.unpack_from(self.view, self.at)
+        self.at += layout.size
+        return int(value)
+
+    def unsigned_varint(self) -> int:
+        """Seven bits a byte, the lowest first, five bytes at most."""
+        byte = self.view[self.at]
+        self.at += 1
+        if byte < 0x80:  # nearly always
+            return byte
+        value, shift = byte & 0x7F, 7
+        while shift <= 28:
+            byte = self.view[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise MalformedResponseError("a number in a response is too long.")
+
+    def array_length(self) -> int:
+        """Elements of an array; a null array has none."""
+        return self.counted(self.unsigned_varint() - 1 if self.flexible else self.number(_INT32))
+
+    def counted(self, count: int) -> int:
+        """A number of elements that the bytes left can hold."""
+        if count <= 0:
+            return 0
+        self.entries += count
+        if count > len(self.view) - self.at or self.entries > MOST_ENTRIES:
+            raise MalformedResponseError("an array in a response is longer than the response.")
+        return count
+
+    def string(self) -> str:
+        """A text that must not be null."""
+        return str(self.slice(self.string_size()), "utf-8")
+
+    def string_size(self) -> int:
+        """Bytes of a text; of a null one, less than none."""
+        return self.unsigned_varint() - 1 if self.flexible else self.number(_INT16)
+
+    def slice(self, size: int) -> memoryview:
+        """The next bytes, as a view."""
+        end = self.at + size
+        if size < 0 or end > len(self.view):
+            raise MalformedResponseError("a field of a response is longer than the response.")
+        start, self.at = self.at, end
+        return self.view[start:end]
+
+    def skip_tags(self) -> None:
+        """Pass over the tags that end a structure of the flexible encoding."""
+        if self.flexible and (count := self.unsigned_varint()):
+            for _ in range(self.counted(count)):
+                self.unsigned_varint()
+                self.slice(self.unsigned_varint())
+
+
+class _FetchReader(ResponseReader):
+    """A cursor over a Fetch response."""
+
+    __slots__ = ("version",)
+
+    def __init__(self, view: memoryview, version: int) -> None:
+        super().__init__(view, flexible=version >= FLEXIBLE_FROM)
+        self.version = version
 
     def answer(self) -> FetchAnswer:
         throttle_time_ms = self.number(_INT32)
@@ -108,48 +175,6 @@ class _Reader:
         self.skip_tags()
         return transaction
 
-    def number(self, layout: struct.Struct) -> int:
-        (value,) = layout.unpack_from(self.view, self.at)
-        self.at += layout.size
-        return int(value)
-
-    def unsigned_varint(self) -> int:
-        value = shift = 0
-        while shift <= 28:
-            byte = self.view[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-        raise MalformedResponseError("a number in a fetch response is too long.")
-
-    def array_length(self) -> int:
-        """Elements of an array; a null array has none."""
-        return self.counted(self.unsigned_varint() - 1 if self.flexible else self.number(_INT32))
-
-    def counted(self, count: int) -> int:
-        self.entries += max(0, count)
-        if count > len(self.view) - self.at or self.entries > MOST_ENTRIES:
-            raise MalformedResponseError("an array in a fetch response is longer than the response.")
-        return max(0, count)
-
-    def string(self) -> str:
-        return str(self.slice(self.unsigned_varint() - 1 if self.flexible else self.number(_INT16)), "utf-8")
-
     def records(self) -> memoryview | None:
         size = self.unsigned_varint() - 1 if self.flexible else self.number(_INT32)
         return self.slice(size) if size > 0 else None
-
-    def slice(self, size: int) -> memoryview:
-        end = self.at + size
-        if size < 0 or end > len(self.view):
-            raise MalformedResponseError("a field of a fetch response is longer than the response.")
-        start, self.at = self.at, end
-        return self.view[start:end]
-
-    def skip_tags(self) -> None:
-        if self.flexible:
-            for _ in range(self.counted(self.unsigned_varint())):
-                self.unsigned_varint()
-                self.slice(self.unsigned_varint())
