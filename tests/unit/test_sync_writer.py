@@ -120,3 +120,23 @@ def test_a_sync_that_was_refused_is_sent_again_and_told(writing: Writing) -> Non
     writing.until(lambda: writing.writer.is_idle)
     assert writing.writer.trouble is None
     assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
+
+
+class Garbled:
+    """An answer of the right length and correlation id whose content is nothing."""
+
+    API_VERSION = 0
+
+    def with_header(self, correlation_id: int) -> None:
+        self._correlation_id = correlation_id
+
+    def encode(self, **_how: bool) -> bytes:
+        return (24).to_bytes(4, "big") + self._correlation_id.to_bytes(4, "big") + b"\x00" + b"\x7f" * 19
+
+
+def test_an_answer_that_is_none_costs_the_connection_and_the_sync_is_sent_again(writing: Writing) -> None:
+    writing.brokers.script(ProduceRequest, lambda _seen: Garbled())
+    writing.note(ONE, 0)
+    writing.until(lambda: len(writing.sent()) == 2 and writing.writer.is_idle)
+    assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
+    assert len({seen.connection for seen in writing.brokers.seen_of(ProduceRequest)}) == 2

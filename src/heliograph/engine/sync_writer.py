@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.protocol.producer import ProduceRequest
 
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.connection import Pending
@@ -22,12 +22,14 @@ from heliograph.mirror.offset_syncs import PartitionSyncs
 from heliograph.model import OffsetSync, TopicPartition
 from heliograph.wire import produce_request
 from heliograph.wire.mirror_records import encode_offset_sync, encode_runs
+from heliograph.wire.produce_response import decode_produce_response
 
 if TYPE_CHECKING:
     from heliograph.kafka.buffers import Buffer
     from heliograph.kafka.cluster import Cluster
     from heliograph.kafka.connection import Connection
     from heliograph.kafka.network import Network
+    from heliograph.wire.produce_response import ProduceAnswer
 
 _INTERVAL_S = 0.25
 _PAUSE_PER_SYNC_S = 0.005  # so that a thousand busy partitions cost little here, and little to read at a start
@@ -159,13 +161,21 @@ class SyncWriter:
         deadline = self._cluster.request_deadline
         connection.send(
             parts,
-            Pending(correlation_id, _decode, version, is_flexible, self._answered, self._lost, deadline, pooled=False),
+            Pending(
+                correlation_id,
+                decode_produce_response,
+                version,
+                is_flexible,
+                self._answered,
+                self._lost,
+                deadline,
+                pooled=False,
+            ),
         )
         self._network.flush(connection)
 
-    def _answered(self, answer: Any, _buffer: Buffer) -> None:
-        codes = [data.error_code for topic in answer.responses for data in topic.partition_responses]
-        code = codes[0] if codes else -1
+    def _answered(self, answer: ProduceAnswer, _buffer: Buffer) -> None:
+        code = answer.partitions[0].error_code if answer.partitions else -1
         if code == 0:
             self._confirm()
             return
@@ -201,7 +211,3 @@ class SyncWriter:
 
 def _record(tp: TopicPartition, upstream: int, downstream: int, runs: array[int]) -> OwnRecord:
     return OwnRecord(*encode_offset_sync(OffsetSync(tp, upstream, downstream)), (encode_runs(runs),))
-
-
-def _decode(view: memoryview, version: int) -> Any:
-    return ProduceResponse.decode(view, version=version)

@@ -69,8 +69,8 @@ def _try_once(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> tuple[int, s
         )
     except UnreachableError as error:
         return -1, str(error)
-    code = answer.responses[0].partition_responses[0].error_code
-    return code, describe(code)
+    codes = [data.error_code for topic in answer.responses for data in topic.partition_responses]
+    return (codes[0], describe(codes[0])) if codes else (-1, "its answer leaves our records out")
 
 
 def _request(version: int, tp: TopicPartition, batch: OwnBatch, timeout_ms: int) -> Any:
