@@ -24,7 +24,7 @@ def sizes(lanes: Iterable[object]) -> list[int]:
 
 @given(st.integers(1, 4), st.lists(st.integers(1, 3), max_size=40))
 def test_a_brokers_partitions_are_spread_evenly_whoever_leads_the_others(per_broker: int, leaders: list[int]) -> None:
-    lanes = FetchLanes(per_broker, MEMORY_BYTES)
+    lanes = FetchLanes(per_broker, lambda: MEMORY_BYTES)
     for partition, node_id in zip(partitions(len(leaders)), leaders, strict=True):
         lanes.put(partition, node_id)
     for node_id in set(leaders):
@@ -36,7 +36,7 @@ def test_a_brokers_partitions_are_spread_evenly_whoever_leads_the_others(per_bro
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=40))
 def test_partitions_of_far_brokers_get_a_second_lane_once(leaders: list[int]) -> None:
-    lanes = FetchLanes(1, MEMORY_BYTES)
+    lanes = FetchLanes(1, lambda: MEMORY_BYTES)
     all_of_them = partitions(len(leaders))
     for partition, node_id in zip(all_of_them, leaders, strict=True):
         lanes.put(partition, node_id)
@@ -49,7 +49,7 @@ def test_partitions_of_far_brokers_get_a_second_lane_once(leaders: list[int]) ->
 
 
 def test_who_wants_several_connections_has_enough_for_a_long_way() -> None:
-    lanes = FetchLanes(2, MEMORY_BYTES)
+    lanes = FetchLanes(2, lambda: MEMORY_BYTES)
     for partition in partitions(4):
         lanes.put(partition, 1)
     assert not lanes.spread(1)
@@ -57,7 +57,7 @@ def test_who_wants_several_connections_has_enough_for_a_long_way() -> None:
 
 
 def test_a_partition_stays_on_its_lane_until_another_broker_leads_it() -> None:
-    lanes = FetchLanes(2, MEMORY_BYTES)
+    lanes = FetchLanes(2, lambda: MEMORY_BYTES)
     one, other = partitions(2)
     lane = lanes.put(one, 1)
     lanes.put(other, 1)
@@ -67,7 +67,7 @@ def test_a_partition_stays_on_its_lane_until_another_broker_leads_it() -> None:
 
 
 def test_a_lane_that_has_asked_is_the_last_to_ask_again() -> None:
-    lanes = FetchLanes(3, MEMORY_BYTES)
+    lanes = FetchLanes(3, lambda: MEMORY_BYTES)
     lanes.put(partitions(1)[0], 1)
     first, second, third = lanes
     lanes.has_asked(first)
@@ -76,7 +76,7 @@ def test_a_lane_that_has_asked_is_the_last_to_ask_again() -> None:
 
 @given(st.integers(1, 200), st.integers(1 << 20, 1 << 30))
 def test_there_is_room_for_a_request_of_every_lane(brokers: int, memory_bytes: int) -> None:
-    lanes = FetchLanes(1, memory_bytes)
+    lanes = FetchLanes(1, lambda: memory_bytes)
     for node_id, partition in enumerate(partitions(brokers)):
         lanes.put(partition, node_id)
     assert lanes.share_bytes * brokers <= memory_bytes or lanes.share_bytes == 64 * 1024

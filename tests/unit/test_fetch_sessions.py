@@ -228,6 +228,18 @@ def test_a_partition_held_back_is_forgotten_and_named_again_when_it_is_wanted(ou
     assert asked_for(ours.until_request(asked_for)) == {0: 2}
 
 
+def test_the_longer_a_partition_is_held_back_the_longer_the_broker_may_wait_for_the_others(ours: Fetching) -> None:
+    ours.unwanted.add(tp(0))
+    ours.put(0)
+    ours.until_read(2)
+    held_back = ours.until_request(forgotten)
+    since = next(at for at, request in enumerate(ours.requests()) if request is held_back)
+    waits = [request.max_wait_ms for request in ours.until_asked(since + 5)[since:]]
+    assert waits == [10, 20, 40, 50, 50]
+    ours.put(1)
+    ours.until_request(lambda request: request.max_wait_ms == 10, len(ours.requests()))
+
+
 @pytest.mark.parametrize("code", [SESSION_NOT_FOUND, INVALID_SESSION_EPOCH])
 def test_a_session_the_broker_does_not_know_begins_again_with_all(
     brokers: ScriptedCluster, ours: Fetching, code: int

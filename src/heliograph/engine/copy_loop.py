@@ -50,6 +50,7 @@ _CONNECT_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 20.0
 _MOST_QUEUED_BATCHES = 32  # of a partition; behind them batches are better merged than queued
 _MOST_DAMAGED_ANSWERS = 3
+_LEAST_MOVING_PART = 4
 
 
 class CopyLoop:
@@ -65,7 +66,7 @@ class CopyLoop:
         self._target = self._cluster(spec.target)
         self._rate = ByteRate(spec.bytes_per_s, spec.limits.max_bytes, time.monotonic())
         self._limits = self._fetch_limits()
-        lanes, memory_bytes = spec.produce_limits.lanes, spec.buffer_bytes
+        lanes, memory_bytes = spec.produce_limits.lanes, self._moving_bytes
         self._fetcher = Fetcher(self._source, self._network, self._limits, self, lanes=lanes, memory_bytes=memory_bytes)
         self._session = ProducerSession(
             self._target,
@@ -211,10 +212,15 @@ class CopyLoop:
     def _room_bytes(self) -> int:
         """How much may be asked for now; something always, where nothing that moves fills the memory."""
         in_use = self._pool.held_bytes + self._fetcher.in_flight_bytes
-        room = self.spec.buffer_bytes - in_use - self._pool.parked_bytes
+        room = self._moving_bytes() - in_use
         if not in_use:
             room = max(room, self._limits.max_bytes)
         return self._rate.allowed_bytes(time.monotonic(), room)
+
+    def _moving_bytes(self) -> int:
+        """The memory for what moves: all but what is parked, and a part of it however much is parked."""
+        buffer_bytes = self.spec.buffer_bytes
+        return max(buffer_bytes - self._pool.parked_bytes, buffer_bytes // _LEAST_MOVING_PART)
 
     def _wants(self, fetched: FetchPartition) -> bool:
         target = self.partitions[fetched.tp].target

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_EPOCH = 2**31 - 1
 _MOST_HALVINGS = 6
 FINAL_EPOCH, FIRST_EPOCH = -1, 0
+FIRST_HELD_BACK_WAIT_MS = 10
 
 
 class Place(NamedTuple):
@@ -54,6 +55,7 @@ class FetchLane:
     session_epoch: int = FIRST_EPOCH
     is_busy: bool = False
     not_before: float = 0.0
+    held_back_wait_ms: int = FIRST_HELD_BACK_WAIT_MS
     halvings: int = 0  # of what is asked for at once, one for each answer that was lost
 
     def halved(self, size_bytes: int) -> int:
@@ -89,7 +91,8 @@ class FetchLane:
         return partition.is_placed and place is not None and place.position == partition.position
 
     def to_the_back(self, tp: TopicPartition) -> None:
-        """Others first next time, where the broker keeps no session that would see to it."""
+        """It brought records: others first next time, where the broker keeps no session that would see to it."""
+        self.held_back_wait_ms = FIRST_HELD_BACK_WAIT_MS
         if tp in self.members:
             self.members[tp] = self.members.pop(tp)
 
@@ -121,6 +124,16 @@ class FetchLane:
         if self.session_epoch == FIRST_EPOCH:
             return LaneRequest(self.session_id, FIRST_EPOCH, dict(self.known), [], is_whole)
         return LaneRequest(self.session_id, self.session_epoch, changed, forgotten, is_whole)
+
+    def wait_ms(self, request: LaneRequest, most_ms: int) -> int:
+        """How long the broker may wait for news. A partition that is held back may be wanted in a moment: then it must
+        not keep the lane for the idle ones; but the longer that lasts, the longer it is likely to last.
+        """
+        if request.is_whole:
+            self.held_back_wait_ms = FIRST_HELD_BACK_WAIT_MS
+            return most_ms
+        wait_ms, self.held_back_wait_ms = self.held_back_wait_ms, self.held_back_wait_ms * 2
+        return min(wait_ms, most_ms)
 
     def answered(self, session_id: int) -> None:
         """The broker keeps a session, goes on with it, or (0) keeps none."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from heliograph.kafka.fetch_lane import FetchLane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from heliograph.kafka.fetcher import FetchPartition
 
@@ -27,7 +27,7 @@ _LEAST_SHARE_BYTES = 64 * 1024
 class FetchLanes:
     """All lanes of one fetcher, the one whose turn it is first."""
 
-    def __init__(self, per_broker: int, memory_bytes: int) -> None:
+    def __init__(self, per_broker: int, memory_bytes: Callable[[], int]) -> None:
         self._per_broker = per_broker
         self._memory_bytes = memory_bytes
         self._far_brokers: set[int] = set()
@@ -40,7 +40,7 @@ class FetchLanes:
     def share_bytes(self) -> int:
         """What a request may ask for at most, so that there is room for one of every lane."""
         in_use = sum(bool(lane.members) for lane in self._lanes.values())
-        return max(_LEAST_SHARE_BYTES, self._memory_bytes // max(1, in_use))
+        return max(_LEAST_SHARE_BYTES, self._memory_bytes() // max(1, in_use))
 
     def put(self, partition: FetchPartition, node_id: int) -> FetchLane:
         """The lane of a partition that is read from this broker: where it is, or the one with the fewest."""

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from heliograph.kafka.network import Network
     from heliograph.wire.leader_epochs import Doubt
 
-_HELD_BACK_WAIT_MS = 10
 _LEAST_WORTH_ASKING = 4  # of a full request: less room than a fourth is not worth a request
 _SHORT_ROUND_TRIP_S = 0.005
 _MOST_GROWTH = 8
@@ -115,7 +114,7 @@ class Fetcher:
         listener: Listener,
         *,
         lanes: int = 1,
-        memory_bytes: int = 64 << 20,
+        memory_bytes: Callable[[], int] = lambda: 64 << 20,
     ) -> None:
         self.partitions: dict[TopicPartition, FetchPartition] = {}
         self.in_flight_bytes = 0
@@ -296,13 +295,10 @@ class Fetcher:
         forgotten: dict[str, list[int]] = {}
         for tp in asked.forgotten:
             forgotten.setdefault(tp.topic, []).append(tp.partition)
-        # A partition that is held back now may be wanted in a moment: the broker must not hold the lane for the idle
-        # ones meanwhile.
-        max_wait_ms = self.limits.max_wait_ms if asked.is_whole else _HELD_BACK_WAIT_MS
         request = FetchRequest(
             version=connection.version_of(FetchRequest, MAX_VERSION, MIN_VERSION),
             replica_id=-1,
-            max_wait_ms=min(max_wait_ms, self.limits.max_wait_ms),
+            max_wait_ms=lane.wait_ms(asked, self.limits.max_wait_ms),
             min_bytes=self.limits.min_bytes,
             max_bytes=max_bytes,
             isolation_level=self.limits.isolation_level,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from heliograph.model import Address
 
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+_MOST_OPENERS = 32
 
 
 class Network:
@@ -43,7 +44,9 @@ class Network:
         self._wakee.setblocking(False)
         self._selector.register(self._wakee, _READ, None)
         self._opened: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._openers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="connect")
+        # Many, since a broker that says nothing takes one for seconds, and the others must not wait for it.
+        self._openers = ThreadPoolExecutor(max_workers=_MOST_OPENERS, thread_name_prefix="connect")
+        self._logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
         self._lost_callbacks: dict[Connection, Callable[[HeliographError | str], None]] = {}
         self._writing: set[Connection] = set()
 
@@ -165,7 +168,7 @@ class Network:
             session = connection.session
             if session is not None and session.log_in_at <= moment and not session.is_renewing:
                 session.is_renewing = True
-                self._openers.submit(self._prepare_login, connection)
+                self._logins.submit(self._prepare_login, connection)
 
     def _prepare_login(self, connection: Connection) -> None:
         """On a helper thread, since a token may have to be fetched."""
@@ -209,6 +212,7 @@ class Network:
     def close(self) -> None:
         """Close everything, without callbacks."""
         self._openers.shutdown(wait=False, cancel_futures=True)
+        self._logins.shutdown(wait=False, cancel_futures=True)
         for connection in self._lost_callbacks:
             connection.sock.close()
         self._lost_callbacks.clear()

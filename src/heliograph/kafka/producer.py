@@ -26,6 +26,7 @@ from kafka.protocol.producer import ProduceRequest
 from heliograph.kafka.connection import Pending
 from heliograph.kafka.error_codes import Verdict, describe, may_be_appended, verdict_of
 from heliograph.kafka.outgoing import Outgoing, TargetPartition
+from heliograph.kafka.produce_lanes import ProduceLanes
 from heliograph.kafka.target_leaders import TargetLeaders
 from heliograph.wire import produce_request
 from heliograph.wire.batch import TRANSACTIONAL, compression_of, next_sequence, restamp
@@ -84,19 +85,22 @@ class BatchProducer:
     ) -> None:
         self.partitions: dict[TopicPartition, TargetPartition] = {}
         self.unsettled_batches = 0
-        self.throttled_ms = 0
         self._cluster = cluster
         self._network = network
         self._pool = pool
         self._session = session
         self._listener = listener
         self._limits = limits
-        self._requests_by_lane: dict[tuple[int, int], int] = {}
-        self._throttled_until: dict[tuple[int, int], float] = {}
+        self._lanes = ProduceLanes(cluster, limits.max_in_flight)
         self._ready: dict[TopicPartition, None] = {}
-        self._leaders = TargetLeaders(cluster, self._park)
+        self._leaders = TargetLeaders(cluster, self._park, self._lanes)
         self._parking: TopicPartition | None = None
         self._is_held = False
+
+    @property
+    def throttled_ms(self) -> int:
+        """How long brokers wanted us to be quiet, in all."""
+        return self._lanes.throttled_ms
 
     @property
     def is_idle(self) -> bool:
@@ -111,7 +115,7 @@ class BatchProducer:
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try, for a leader, or for the coordinator."""
-        if self._throttled_until or self._leaders.are_missing or self._session.is_busy:
+        if self._lanes.has_pauses or self._leaders.are_missing or self._session.is_busy:
             return True
         return any(not p.in_flight or p.is_draining for tp in self._ready if (p := self.partitions[tp]))
 
@@ -140,14 +144,16 @@ class BatchProducer:
         partition.queue.append(outgoing)
         partition.queued_bytes += len(outgoing.view)
         self._ready[partition.tp] = None
+        node_id = self._cluster.leaders.get(partition.tp)
+        if node_id is not None:
+            self._lanes.use((node_id, partition.lane))
 
     def pump(self, now: float) -> None:
         """Send what may be sent."""
         self._session.pump(now)
-        if self._throttled_until:
-            self._throttled_until = {lane: until for lane, until in self._throttled_until.items() if until > now}
+        self._lanes.end_pauses(now)
         self._leaders.pump()
-        if not self._ready or not self._session.is_ready or self._is_full():
+        if not self._ready or not self._session.is_ready or self._lanes.are_full:
             return
         by_lane: dict[tuple[int, int], list[TargetPartition]] = {}
         leaders, missing = self._cluster.leaders, self._cluster.missing_since
@@ -165,14 +171,11 @@ class BatchProducer:
         self._leaders.pump()
         self._session.pump(now)  # partitions just found not to be in the transaction are added at once
         for lane, partitions in by_lane.items():
-            connection = self._cluster.connection_to(*lane) if lane not in self._throttled_until else None
+            connection = self._cluster.connection_to(*lane) if not self._lanes.is_paused(lane) else None
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
-
-    def _is_full(self) -> bool:
-        """Whether every lane in use has all its requests under way; a thousand partitions are then not looked at."""
-        most = self._limits.max_in_flight
-        return bool(self._requests_by_lane) and all(count >= most for count in self._requests_by_lane.values())
+            else:
+                self._leaders.look_for_cut_off(lane, partitions)
 
     def _may_leave(self, partition: TargetPartition) -> bool:
         head = partition.queue[0]
@@ -182,7 +185,7 @@ class BatchProducer:
 
     def _fill_pipeline(self, lane: tuple[int, int], connection: Connection, partitions: list[TargetPartition]) -> None:
         sent_any = False
-        while partitions and self._requests_by_lane.get(lane, 0) < self._limits.max_in_flight:
+        while partitions and self._lanes.has_room(lane):
             self._send_one(lane, connection, partitions)
             sent_any = True
             partitions = [p for p in partitions if p.queue and p.is_known and self._may_leave(p)]
@@ -208,11 +211,10 @@ class BatchProducer:
             topics,
             session.transactional_id,
         )
-        self._requests_by_lane[lane] = self._requests_by_lane.get(lane, 0) + 1
+        self._lanes.sent(lane)
 
         def answered(answer: ProduceAnswer, _buffer: Buffer) -> None:
-            self._requests_by_lane[lane] -= 1
-            self._note_throttling(lane, answer.throttle_time_ms)
+            self._lanes.answered(lane, answer.throttle_time_ms)
             for tp, code, base_offset in answer.partitions:
                 outgoing = sent.pop(tp, None)
                 if outgoing is not None:
@@ -221,7 +223,7 @@ class BatchProducer:
                 self._failed(self.partitions[tp], outgoing, "the broker's answer leaves it out", Verdict.RETRY)
 
         def lost(why: str) -> None:
-            self._requests_by_lane[lane] -= 1
+            self._lanes.answered(lane)
             for tp, outgoing in sent.items():
                 self._failed(self.partitions[tp], outgoing, why, Verdict.RETRY_WITH_METADATA)
 
@@ -231,11 +233,6 @@ class BatchProducer:
         connection.send(
             parts, Pending(correlation_id, decode, version, is_flexible, answered, lost, deadline, pooled=False)
         )
-
-    def _note_throttling(self, lane: tuple[int, int], throttle_time_ms: int) -> None:
-        if throttle_time_ms > 0:
-            self.throttled_ms += throttle_time_ms
-            self._throttled_until[lane] = time.monotonic() + throttle_time_ms / 1000
 
     def _take_heads(self, partitions: list[TargetPartition], node_id: int) -> dict[TopicPartition, Outgoing]:
         """The oldest queued batch of each partition, stamped, as many as fit into one request."""

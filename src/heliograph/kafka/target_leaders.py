@@ -1,6 +1,7 @@
-"""Which target partitions wait for a leader, and which are followed at all.
+"""Which target partitions wait for a leader, which for the way to it, and which are followed at all.
 
-A partition that waits has trouble, which holds its reading back, until metadata names a leader. One that was given up,
+A partition that waits has trouble, which holds its reading back, until metadata names a leader and that can be reached:
+a few kilobytes for a broker behind a broken line would hold the memory of all the others. One that was given up,
 or taken from its task, is left once nothing of it is queued or under way: its topic may be deleted, and waiting for it
 would keep the loop awake for ever and metadata incomplete.
 
@@ -12,26 +13,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from heliograph.kafka.cluster import Cluster
     from heliograph.kafka.outgoing import TargetPartition
+    from heliograph.kafka.produce_lanes import Lane, ProduceLanes
     from heliograph.model import TopicPartition
 
 
 class TargetLeaders:
     """The leaders of one producer's partitions; `park` is told of each partition that has none."""
 
-    def __init__(self, cluster: Cluster, park: Callable[[TargetPartition], None]) -> None:
+    def __init__(self, cluster: Cluster, park: Callable[[TargetPartition], None], lanes: ProduceLanes) -> None:
         self._cluster = cluster
         self._park = park
+        self._lanes = lanes
         self._waiting: dict[TopicPartition, TargetPartition] = {}
+        self._cut_off: dict[TopicPartition, TargetPartition] = {}
         self._leaving: dict[TopicPartition, TargetPartition] = {}
 
     @property
     def are_missing(self) -> bool:
-        """Whether a partition waits for its leader."""
-        return bool(self._waiting)
+        """Whether a partition waits for its leader, or for the way to it."""
+        return bool(self._waiting or self._cut_off)
 
     def follow(self, partition: TargetPartition) -> None:
         """A partition may get batches."""
@@ -44,6 +48,20 @@ class TargetLeaders:
         """A partition has no leader."""
         self._waiting[partition.tp] = partition
 
+    def look_for_cut_off(self, lane: Lane, partitions: Iterable[TargetPartition]) -> None:
+        """Nothing can be sent on a lane just now: let its partitions wait where that will last."""
+        if self._lanes.is_paused_for_long(lane):
+            why = f"broker {lane[0]} wants a pause, since we are over its quota"
+        elif not self._lanes.is_paused(lane) and not self._cluster.is_connecting_to(*lane):
+            why = f"broker {lane[0]} cannot be reached"
+        else:
+            return
+        for partition in partitions:
+            if not partition.in_flight:
+                self._cut_off[partition.tp] = partition
+                partition.trouble = why
+                self._park(partition)
+
     def leave(self, partition: TargetPartition) -> None:
         """A partition gets no batches any more; those it has are seen through."""
         if partition.is_followed:
@@ -53,6 +71,10 @@ class TargetLeaders:
         """Wait for the leaders that are missing; what was not sent is read again when they are there."""
         if self._leaving:
             self._leave_idle()
+        for tp, partition in list(self._cut_off.items()):
+            if self._may_go_on(partition):
+                del self._cut_off[tp]
+                partition.trouble = None
         for tp, partition in list(self._waiting.items()):
             if tp in self._cluster.leaders and tp.topic not in self._cluster.missing_since:
                 del self._waiting[tp]
@@ -61,6 +83,13 @@ class TargetLeaders:
                 self._cluster.want_metadata()
                 partition.trouble = self._why_missing(tp.topic)
                 self._park(partition)
+
+    def _may_go_on(self, partition: TargetPartition) -> bool:
+        node_id = self._cluster.leaders.get(partition.tp)
+        if node_id is None:
+            return True  # which is another trouble, told with its next batch
+        lane = (node_id, partition.lane)
+        return not self._lanes.is_paused_for_long(lane) and self._cluster.connection_to(*lane) is not None
 
     def _why_missing(self, topic: str) -> str:
         if topic in self._cluster.hidden:
@@ -74,5 +103,6 @@ class TargetLeaders:
             if partition.is_idle:
                 del self._leaving[tp]
                 self._waiting.pop(tp, None)
+                self._cut_off.pop(tp, None)
                 partition.is_followed = False
                 self._cluster.unwatch(tp.topic)
