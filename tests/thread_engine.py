@@ -47,7 +47,7 @@ class ThreadEngine:
 
     def share(self, task: RunningTask, bytes_per_s: int) -> None:
         """No flow of these tests has a limit, so it is never another one."""
-        assert bytes_per_s == self._leases[task].bytes_per_s
+        assert bytes_per_s == task.spec.bytes_per_s
 
 
 def thread_engine(slots: int = 4) -> SparkEngine:

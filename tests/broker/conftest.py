@@ -15,7 +15,7 @@ LINES_OF_BUSINESS = ("payments-mirror", "lending-mirror", "mirror-worker")
 
 def _users(letter: str) -> tuple[str, ...]:
     of_flows = (f"{letter}{number}" for number in range(MOST_FLOWS))
-    return (*of_flows, *(f"{letter}-{role}" for role in ROLES), *LINES_OF_BUSINESS)
+    return (*of_flows, *(f"{letter}-{role}" for role in ROLES), *LINES_OF_BUSINESS, "reader-of-one-group")
 
 
 @pytest.fixture(scope="package")

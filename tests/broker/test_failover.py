@@ -254,7 +254,7 @@ def test_a_forbidden_group_is_named_and_the_others_move(
     for group in (ours, others):
         assert GroupAdmin(admin).commit(group, {TopicPartition(topic, 0): CommittedOffset(3)}) == {}
     admin.close()
-    user = "lending-mirror"
+    user = "reader-of-one-group"
     site.lines += [f"groups = {topic}-.*", *there.client_lines(site.flow.target, user)]
     may_read = {"operation": "READ", "pattern_type": "LITERAL"}
     topics = {"resource_type": "TOPIC", "resource_name": f"{alias}.", "operation": "READ", "pattern_type": "PREFIXED"}
