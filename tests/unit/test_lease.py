@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -41,12 +43,14 @@ class Driver:
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {"go": True}
         self.lost_answers = 0
+        self.wait: Callable[[], object] = lambda: None
         self.callers: list[Caller] = []
         self.reports: list[tuple[str, int, TaskReport]] = []
         self.server = LeaseServer(OWN_MACHINE, self)
 
     def __call__(self, caller: Caller, report: TaskReport) -> dict[str, Any]:
         self.callers.append(caller)
+        self.wait()
         if self.lost_answers:
             self.lost_answers -= 1
             raise ConnectionResetError
@@ -70,6 +74,41 @@ def test_a_report_arrives_whole(driver: Driver) -> None:
     client.report(report)
     assert eventually(lambda: driver.reports) == [("task-0", 2, report)]
     client.close()
+
+
+def test_of_the_reports_that_wait_only_the_newest_is_sent_with_the_events_of_all(driver: Driver) -> None:
+    may_answer = threading.Event()
+    driver.wait = lambda: may_answer.wait(60)
+    client = driver.client()
+    client.report(TaskReport(events=["first"]))
+    eventually(lambda: driver.callers)
+    for number in (1, 2, 3):
+        client.report(TaskReport([PartitionReport("t", 1, records=number)], [f"said {number}"], [f"trouble {number}"]))
+    may_answer.set()
+    eventually(lambda: len(driver.reports) == 2)
+    client.close()
+    newest = TaskReport([PartitionReport("t", 1, records=3)], ["said 1", "said 2", "said 3"], ["trouble 3"])
+    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=["first"]), newest]
+
+
+def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(driver: Driver) -> None:
+    may_answer = threading.Event()
+    driver.wait = lambda: may_answer.wait(60)
+    driver.lost_answers = 1
+    client = driver.client()
+    client.report(TaskReport(events=["one"]))
+    eventually(lambda: driver.callers)
+    client.report(TaskReport(events=["two"], throttled_ms=7))
+    may_answer.set()
+    eventually(lambda: driver.reports)
+    client.close()
+    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=["one", "two"], throttled_ms=7)]
+
+
+def test_a_report_is_plain_values_of_its_own_fields() -> None:
+    report = TaskReport([PartitionReport("t", 1, acked_offset=5, failure="why")], ["said"], ["trouble"], 3, 4)
+    assert report.to_json() == asdict(report)
+    assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 
 def test_a_task_that_connects_again_is_still_the_same_run_and_another_client_is_not(driver: Driver) -> None:
@@ -114,9 +153,9 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
 def test_a_task_tells_which_assignment_it_has_taken_and_takes_none_twice(driver: Driver) -> None:
     client = driver.client()
     driver.answer = {"go": True, "assignment": encode_assignment(Assignment(1, ()))}
-    client.report(TaskReport())
-    client.report(TaskReport())
-    eventually(lambda: len(driver.reports) == 2)
+    for count in (1, 2):
+        client.report(TaskReport())
+        eventually(lambda count=count: len(driver.reports) == count)
     assert eventually(lambda: client.take_assignment() == Assignment(1, ()))
     client.report(TaskReport())
     eventually(lambda: len(driver.reports) == 3)

@@ -9,11 +9,13 @@ import pytest
 from kafka.protocol.producer import ProduceRequest
 from kafka.record import MemoryRecords
 
+from heliograph.engine import sync_writer
 from heliograph.engine.sync_writer import SyncWriter
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.cluster import Cluster
 from heliograph.kafka.network import Network
 from heliograph.kafka.security import Security
+from heliograph.mirror.offset_syncs import PartitionSyncs
 from heliograph.model import OffsetRun, TopicPartition
 from heliograph.wire.mirror_records import decode_offset_sync
 from tests.scripted_broker import ScriptedCluster
@@ -119,6 +121,72 @@ def test_a_sync_that_was_refused_is_sent_again_and_told(writing: Writing) -> Non
     assert "the principal needs WRITE on it" in str(writing.writer.trouble)
     writing.until(lambda: writing.writer.is_idle)
     assert writing.writer.trouble is None
+    assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
+
+
+def many_busy(writing: Writing, count: int) -> list[TopicPartition]:
+    """Partitions that were copied far in one go: each is told with a sync and a dozen marks before it."""
+    tps = [TopicPartition("busy", number) for number in range(count)]
+    for tp in tps:
+        writing.partitions[tp] = writing.writer.add(tp)
+        writing.partitions[tp].note(OffsetRun(0, 0, 1_000_000))
+        writing.writer.wake(tp)
+    return tps
+
+
+def test_the_pause_grows_with_the_partitions_told_and_not_with_their_marks(writing: Writing) -> None:
+    sent_at = 0.0
+    tps = many_busy(writing, 100)
+    while not writing.writer._under_way:
+        writing.network.poll(0.005)
+        sent_at = time.monotonic()
+        writing.writer.pump(sent_at)
+    writing.until(lambda: writing.writer.is_idle)
+    assert [tp for tp, _upstream in writing.sent()[0]] == tps
+    writing.note(ONE, 0)
+    told_in_s = sync_writer._INTERVAL_S + 100 * sync_writer._PAUSE_PER_PARTITION_S
+    assert writing.writer.wait_s <= told_in_s
+    writing.writer.pump(sent_at + told_in_s - 0.001)
+    assert not writing.writer._under_way
+    writing.writer.pump(sent_at + told_in_s + 0.001)
+    assert writing.writer._under_way == [ONE]
+
+
+def test_of_many_busy_partitions_each_is_taken_once_and_none_is_cut_off(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    take = PartitionSyncs.take
+    monkeypatch.setattr(PartitionSyncs, "take", lambda syncs: taken.append(syncs) or take(syncs))
+    monkeypatch.setattr(sync_writer, "_PAUSE_PER_PARTITION_S", 0.0)
+    tps = many_busy(writing, 1000)
+    writing.until(lambda: writing.writer.is_idle)
+    assert [tp for request in writing.sent() for tp, _upstream in request] == tps
+    assert len(taken) == len(tps)
+
+
+def test_what_is_hurried_does_not_pause(writing: Writing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync_writer, "_PAUSE_PER_PARTITION_S", 3600.0)
+    writing.note(ONE, 0)
+    writing.until(lambda: writing.writer.is_idle)
+    writing.note(TWO, 0)
+    writing.step()
+    assert writing.sent() == [[(ONE, 0)]]
+    writing.writer.flush_now()
+    writing.until(lambda: writing.writer.is_idle)
+    assert writing.sent() == [[(ONE, 0)], [(TWO, 0)]]
+
+
+def test_hurry_does_not_press_a_cluster_that_refuses(writing: Writing) -> None:
+    writing.brokers.script(ProduceRequest, NOT_AUTHORIZED)
+    writing.note(ONE, 0)
+    writing.until(lambda: len(writing.sent()) == 1)
+    while not writing.writer.trouble:
+        writing.network.poll(0.005)
+    writing.writer.flush_now()
+    writing.writer.pump(writing.writer._next_at - 0.001)
+    assert not writing.writer._under_way
+    writing.until(lambda: writing.writer.is_idle)
     assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
 
 

@@ -424,11 +424,14 @@ class CopyLoop:
             for tp, partition in self.partitions.items():
                 self._fetcher.remove(tp)  # or an answer under way would be sent behind the gap of what is forgotten
                 self._discard(partition)
+        is_committed = False
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
-            is_idle = all(producer.is_idle for producer in self._producers)
-            is_committed = self._commits.has_all(self.partitions)
-            if is_idle and is_committed and (is_stopped or self._is_over()) and self._is_told():
+            is_done = all(producer.is_idle for producer in self._producers) and (is_stopped or self._is_over())
+            # With many partitions dear to ask: not while records are on their way, nor again once none can follow.
+            is_settled = all(p.target.is_idle or p.target.trouble for p in self.partitions.values())
+            is_committed = (is_committed and is_done) or (is_settled and self._commits.has_all(self.partitions))
+            if is_done and is_committed and self._is_told():
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S

@@ -218,11 +218,21 @@ class LeaseClient:
         """Report and listen until `close`; raises OSError where the connection breaks; keeps what was not answered."""
         channel = introduce(sock, self._spec.token, self._hello)
         while (report := self._unsent or self._reports.get()) is not None:
-            self._unsent = report
+            self._unsent = report = self._newest(report)
             channel.send(report.to_json())
             answer = channel.receive()
             self._unsent = None
             self._hear(answer)
+
+    def _newest(self, report: TaskReport) -> TaskReport:
+        """The last of the reports that wait, with the events of all: the others tell nothing that it does not."""
+        while not self._reports.empty():
+            newer = self._reports.get()
+            if newer is None:
+                self._reports.put(None)  # the end comes after what is still to be said
+                return report
+            report = replace(newer, events=report.events + newer.events)
+        return report
 
     def _hear(self, answer: dict[str, Any]) -> None:
         self._heard_at = time.monotonic()

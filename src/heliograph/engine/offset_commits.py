@@ -52,6 +52,7 @@ class OffsetCommits:
     ) -> None:
         self.committed: dict[TopicPartition, int] = {}
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
+        self._keys: dict[TopicPartition, tuple[bytes, int]] = {}
         self._spec = spec
         self._holder = (spec.progress or spec.target).alias
         self._producer = producer
@@ -116,9 +117,8 @@ class OffsetCommits:
         self._state = _State.WRITING if self._committing else _State.IDLE
         by_partition: dict[int, list[OwnRecord]] = defaultdict(list)
         for tp, progress in self._committing.items():
-            key = encode_key(self._spec.connector, self._spec.flow.source, tp)
-            record = OwnRecord(key, encode_value(progress.offset), encode_headers(progress))
-            by_partition[partition_for_key(key, self._spec.offsets_partition_count)].append(record)
+            key, number = self._key_of(tp)
+            by_partition[number].append(OwnRecord(key, encode_value(progress.offset), encode_headers(progress)))
         for number, records in by_partition.items():
             partition = self._producer.add(TopicPartition(self._spec.offsets_topic, number))
             for batch in build_batches(records, timestamp_ms):
@@ -126,6 +126,13 @@ class OffsetCommits:
                 outgoing = Outgoing(batch.view, batch.record_count, None, None, passes_hold=True)
                 self._producer.enqueue(partition, outgoing)
         return bool(self._committing)
+
+    def _key_of(self, tp: TopicPartition) -> tuple[bytes, int]:
+        """The key of a partition's progress, and the number of the partition it belongs to; both never change."""
+        if tp not in self._keys:
+            key = encode_key(self._spec.connector, self._spec.flow.source, tp)
+            self._keys[tp] = key, partition_for_key(key, self._spec.offsets_partition_count)
+        return self._keys[tp]
 
     def on_acked(self) -> None:
         """One batch of the commit under way is safe; after the last, the transaction can end."""

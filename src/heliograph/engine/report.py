@@ -5,7 +5,7 @@ Counters only grow, so a lost report loses nothing.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.model import TopicPartition
@@ -63,8 +63,9 @@ class TaskReport:
     assignment: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
+        """Plain values. Not by `asdict`: its copy of ten thousand partitions takes a third of a second."""
+        own = {name: getattr(self, name) for name in _REPORT_FIELDS}
+        return own | {"partitions": [{name: getattr(p, name) for name in _PARTITION_FIELDS} for p in self.partitions]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TaskReport:
@@ -76,6 +77,10 @@ class TaskReport:
             int(data["throttled_ms"]),
             int(data["assignment"]),
         )
+
+
+_PARTITION_FIELDS = tuple(each.name for each in fields(PartitionReport))
+_REPORT_FIELDS = tuple(each.name for each in fields(TaskReport) if each.name != "partitions")
 
 
 class Lease(Protocol):

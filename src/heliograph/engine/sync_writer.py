@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from heliograph.wire.produce_response import ProduceAnswer
 
 _INTERVAL_S = 0.25
-_PAUSE_PER_SYNC_S = 0.005  # so that a thousand busy partitions cost little here, and little to read at a start
+_PAUSE_PER_PARTITION_S = 0.005  # so that a thousand busy ones cost little here, and little to read at a start
 _FLUSH_INTERVAL_S = 5.0  # of what is not due
 _PATIENCE_S = 2.0
 _MOST_REQUEST_BYTES = 256 * 1024
+_RECORD_BYTES = 64  # of a record's value, the name of its header and its lengths; the key and the runs aside
 _REQUEST_TIMEOUT_MS = 30_000
 _TOPIC_AUTHORIZATION_FAILED = 29
 _NO_RUNS: array[int] = array("q")
@@ -56,6 +57,7 @@ class SyncWriter:
         self._due: dict[TopicPartition, None] = {}
         self._is_flushing = False
         self._next_at = 0.0
+        self._paused_until = 0.0  # out of thrift alone: `flush_now` lifts it, while `_next_at` spares a broken cluster
         self._next_flush_at = 0.0
         self._waits_since = math.inf
         self._backoff = Backoff(first_s=0.1, most_s=30.0)
@@ -72,8 +74,8 @@ class SyncWriter:
             self._due[tp] = None
 
     def flush_now(self) -> None:
-        """Tell all that is new: the end is near."""
-        self._next_flush_at = 0.0
+        """Tell all that is new without a pause: the end is near. To be called again until all is told."""
+        self._next_flush_at = self._paused_until = 0.0
         self.flush()
 
     @property
@@ -90,7 +92,7 @@ class SyncWriter:
         """How long until something can be done; for ever where nothing is to be done."""
         if self._under_way or not self._wanted:
             return math.inf
-        return max(0.0, self._next_at - time.monotonic())
+        return max(0.0, self._next_at - time.monotonic(), self._paused_until - time.monotonic())
 
     def flush(self) -> None:
         """Tell all that is new, due or not, as a commit does in MM2; commits come more often here."""
@@ -101,16 +103,17 @@ class SyncWriter:
     def pump(self, now: float) -> None:
         """Send what is wanted, if nothing is under way."""
         self._cluster.maintain(now)
-        if self._under_way or not self._wanted or now < self._next_at:
+        if self._under_way or not self._wanted or now < max(self._next_at, self._paused_until):
             return
-        self._next_at = now + _INTERVAL_S
         leader = self._cluster.leaders.get(self._tp)
         connection = self._cluster.connection_to(leader) if leader is not None else None
         if connection is None:
+            self._next_at = now + _INTERVAL_S
             self._wait_for_leader(now, is_known=leader is not None)
             return
         self._waits_since = math.inf
         self._send(connection, self._take_records())
+        self._paused_until = now + _INTERVAL_S + len(self._under_way) * _PAUSE_PER_PARTITION_S
 
     def _wait_for_leader(self, now: float, *, is_known: bool) -> None:
         self._waits_since = min(self._waits_since, now)
@@ -134,12 +137,12 @@ class SyncWriter:
             if sync is None:
                 continue
             records += [(tp, _record(tp, upstream, downstream, _NO_RUNS)) for upstream, downstream in sync.marks]
-            records.append((tp, _record(tp, sync.upstream, sync.downstream, sync.runs)))
-            size += len(sync.runs) * 8 + 100
+            last = _record(tp, sync.upstream, sync.downstream, sync.runs)
+            records.append((tp, last))
+            size += len(sync.runs) * sync.runs.itemsize + (len(last.key) + _RECORD_BYTES) * (len(sync.marks) + 1)
             if size > _MOST_REQUEST_BYTES:
                 break
         self._is_flushing = self._is_flushing and bool(self._fresh)
-        self._next_at += len(records) * _PAUSE_PER_SYNC_S
         return records
 
     def _send(self, connection: Connection, records: list[tuple[TopicPartition, OwnRecord]]) -> None:
@@ -201,6 +204,7 @@ class SyncWriter:
         for tp in self._under_way:
             self._give_back(tp)
         self._under_way.clear()
+        self._paused_until = 0.0  # nobody was told
         self._next_at = time.monotonic() + self._backoff.next_pause_s()
         self.trouble = f"offset syncs cannot be written to {self._tp.topic} on '{self._cluster.alias}': {why}"
 

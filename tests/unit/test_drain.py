@@ -1,0 +1,81 @@
+"""The end of a task against scripted brokers: what is still told, and what is not asked over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kafka.protocol.producer import ProduceRequest
+
+from heliograph.engine import copy_loop, sync_writer
+from heliograph.engine.offset_commits import OffsetCommits
+from heliograph.engine.spec import ClusterSpec, SyncsSpec
+from heliograph.kafka.security import Security
+from heliograph.model import TopicPartition
+from heliograph.wire.mirror_records import decode_offset_sync
+from tests.batches import decode
+from tests.copying import wait_for
+from tests.scripted_broker import ScriptedCluster
+from tests.unit.test_cut_sources import Mirror
+
+if TYPE_CHECKING:
+    import pytest
+
+SYNCS = "mm2-offset-syncs.B.internal"
+
+
+def last_told(holder: ScriptedCluster) -> int | None:
+    """The upstream offset of the last sync that was sent."""
+    requests = holder.requests(ProduceRequest)
+    if not requests:
+        return None
+    _offset, record = decode(bytes(requests[-1].topic_data[0].partition_data[0].records))[-1]
+    sync = decode_offset_sync(record.key, record.value)
+    assert sync is not None
+    return sync.upstream
+
+
+def test_a_task_that_is_stopped_tells_its_last_syncs_without_the_pause_of_the_ones_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sync_writer, "_PAUSE_PER_PARTITION_S", 3600.0)
+    mirror = Mirror()
+    with mirror.source, mirror.target, ScriptedCluster(topics={SYNCS: 1}) as holder:
+        mirror.led(5, "abc")
+        syncs = SyncsSpec(ClusterSpec("A", holder.bootstrap, Security(), 5000), SYNCS)
+        join = mirror.run(mirror.spec(syncs=syncs))
+        wait_for(lambda: last_told(holder) is not None)
+        mirror.led(5, "def")
+        mirror.until_copied("abcdef")
+        report = mirror.stop(join)
+        acked_offset = report.partitions[0].acked_offset
+        assert acked_offset is not None
+        assert acked_offset > 2
+        assert last_told(holder) == acked_offset
+
+
+def test_a_task_does_not_look_at_all_progress_while_records_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
+    mirror = Mirror()
+    has_all = OffsetCommits.has_all
+    idle_when_asked: list[bool] = []
+
+    def asked(commits: OffsetCommits, tps: Iterable[TopicPartition]) -> bool:
+        idle_when_asked.append(all(p.target.is_idle for p in mirror.loop.partitions.values()))
+        return has_all(commits, tps)
+
+    monkeypatch.setattr(OffsetCommits, "has_all", asked)
+    with mirror.source, mirror.target:
+        mirror.led(5, "abc")
+        mirror.target.hold(ProduceRequest)
+        join = mirror.run(mirror.spec())
+        wait_for(lambda: mirror.target.seen_of(ProduceRequest))
+        mirror.lease.stop_reason = "test"
+        before = len(mirror.lease.reports)
+        wait_for(lambda: len(mirror.lease.reports) > before + 3)
+        mirror.target.release(ProduceRequest)
+        (row,) = join().partitions
+    assert row.acked_offset is not None
+    assert row.committed_offset == row.acked_offset
+    assert idle_when_asked
+    assert all(idle_when_asked)
