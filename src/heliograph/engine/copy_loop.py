@@ -219,8 +219,7 @@ class CopyLoop:
 
     def _moving_bytes(self) -> int:
         """The memory for what moves: all but what is parked, and a part of it however much is parked."""
-        buffer_bytes = self.spec.buffer_bytes
-        return max(buffer_bytes - self._pool.parked_bytes, buffer_bytes // _LEAST_MOVING_PART)
+        return max(self.spec.buffer_bytes - self._pool.parked_bytes, self.spec.buffer_bytes // _LEAST_MOVING_PART)
 
     def _wants(self, fetched: FetchPartition) -> bool:
         target = self.partitions[fetched.tp].target
@@ -419,12 +418,11 @@ class CopyLoop:
     def _drain(self) -> None:
         """Wait for what is under way, forget what was not sent, commit; what takes too long is copied again later."""
         deadline = time.monotonic() + _DRAIN_TIMEOUT_S
-        is_stopped = self._lease.stop_reason is not None
+        is_stopped, is_committed = self._lease.stop_reason is not None, False
         if is_stopped:
             for tp, partition in self.partitions.items():
                 self._fetcher.remove(tp)  # or an answer under way would be sent behind the gap of what is forgotten
                 self._discard(partition)
-        is_committed = False
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
             is_done = all(producer.is_idle for producer in self._producers) and (is_stopped or self._is_over())
