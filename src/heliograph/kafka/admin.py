@@ -31,6 +31,7 @@ from heliograph.errors import (
     HeliographError,
     UnreachableError,
 )
+from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED, Refusal, refusal_of
 from heliograph.model import Address, ConfigEntry, TopicPartition
@@ -45,7 +46,7 @@ _TOPIC_RESOURCE = 2
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _TOPICS_PER_REQUEST = 200
 _WEIGHT_PER_REQUEST = 5_000  # half of what KRaft takes, in topics, partitions and configs together
-_NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 41, 36, 37
+_LEADER_NOT_AVAILABLE, _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 5, 41, 36, 37
 _RETRY_PAUSE_S = 0.2
 _RETRIABLE_TRIES = 50
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -314,35 +315,21 @@ class Admin:
             }
         return failures
 
-    def wait_for_leaders(self, partition_counts: dict[str, int]) -> None:
-        """Wait until every partition of the topics has a leader, as new topics do within moments."""
-        deadline = time.monotonic() + self.timeout_s
+    def wait_for_leaders(self, partition_counts: dict[str, int]) -> dict[str, Refusal]:
+        """Wait until all partitions of new topics have leaders; returns the reason for each topic that lacks one."""
+        deadline, backoff = time.monotonic() + self.timeout_s, Backoff(first_s=0.02, most_s=1.0)
+        waiting, hidden = partition_counts, dict[str, Refusal]()
         while True:
-            view = self.view(partition_counts)
-            self._refuse_hidden(view)
-            lacking = [
-                TopicPartition(topic, number)
-                for topic, count in partition_counts.items()
-                for number in range(count)
-                if view.leaders.get(TopicPartition(topic, number), -1) < 0
-            ]
-            if not lacking:
-                return
-            if time.monotonic() > deadline:
-                raise ClusterError(f"The cluster '{self.alias}' has no leader for {lacking[0]}.")
-            time.sleep(0.02)
+            lacking = _lacking(self.view(waiting), waiting)
+            hidden |= {topic: why for topic, why in lacking.items() if why.code == TOPIC_AUTHORIZATION_FAILED}
+            waiting = {topic: waiting[topic] for topic in lacking if topic not in hidden}
+            if not waiting or time.monotonic() > deadline:
+                return hidden | lacking
+            time.sleep(backoff.next_pause_s())
 
     # --- transport ----------------------------------------------------------------------------------------------------
 
-    def ask_controller(
-        self,
-        request_class: Any,
-        response_class: Any,
-        build: Any,
-        *,
-        newest: int,
-        codes: Any,
-    ) -> Any:
+    def ask_controller(self, request_class: Any, response_class: Any, build: Any, *, newest: int, codes: Any) -> Any:
         """Ask the controller, and again where it has moved; `codes` gives the error codes of an answer."""
         for _try in range(_RETRIABLE_TRIES):
             view = self.view([])
@@ -414,6 +401,17 @@ class Admin:
             raise AuthenticationError(f"{self._title} cannot be used: {error}") from None
         self._connections[address] = connection
         return connection
+
+
+def _lacking(view: ClusterView, partition_counts: dict[str, int]) -> dict[str, Refusal]:
+    lacking: dict[str, Refusal] = {}
+    for topic, count in partition_counts.items():
+        leaderless = next((n for n in range(count) if view.leaders.get(TopicPartition(topic, n), -1) < 0), None)
+        if view.error_codes.get(topic) == TOPIC_AUTHORIZATION_FAILED:
+            lacking[topic] = Refusal(TOPIC_AUTHORIZATION_FAILED, "the principal needs DESCRIBE on the topic")
+        elif leaderless is not None:
+            lacking[topic] = Refusal(_LEADER_NOT_AVAILABLE, f"partition {leaderless} has no leader")
+    return lacking
 
 
 def _config_entry(config: Any) -> ConfigEntry:
