@@ -40,7 +40,7 @@ def make_topic(cluster: EmbeddedCluster, topic: str, partitions: int = 2, factor
         is_early = refused[topic].code == INVALID_REPLICATION_FACTOR and factor <= len(cluster.brokers)
         assert is_early and time.monotonic() < deadline, str(refused[topic])
         time.sleep(0.2)
-    admin.wait_for_leaders({topic: partitions})
+    assert admin.wait_for_leaders({topic: partitions}) == {}
     admin.close()
 
 

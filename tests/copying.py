@@ -62,7 +62,7 @@ class Copy:
         if self.offsets_topic not in existing:
             admin = admin_of(target)
             admin.create_topics([CreateTopic(self.offsets_topic, 25, factor, (("cleanup.policy", "compact"),))])
-            admin.wait_for_leaders({self.offsets_topic: 25})
+            assert admin.wait_for_leaders({self.offsets_topic: 25}) == {}
             admin.close()
 
     def committed(self) -> dict[TopicPartition, int]:

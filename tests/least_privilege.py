@@ -132,7 +132,7 @@ class GuardedFlow:
         """Between two passes: more partitions, records and configs; and records of others among the copies."""
         admin = self.here.admin()
         assert admin.add_partitions([AddPartitions(self.topic, 3)]) == {}
-        admin.wait_for_leaders({self.topic: 3})
+        assert admin.wait_for_leaders({self.topic: 3}) == {}
         alter = AlterConfigs(self.topic, (ConfigChange("retention.ms", None, "123456789"),))
         assert alter_topic_configs(admin, [alter]) == {}
         admin.close()

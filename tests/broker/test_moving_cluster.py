@@ -196,7 +196,7 @@ def test_partitions_added_to_a_topic_are_copied_by_the_running_loop(
         grow(three_brokers, name, 3)
     write(three_brokers, topic, numbered(0, 300))
     copy.partitions = 3
-    admin.wait_for_leaders({topic: 3, copy.remote: 3})
+    assert admin.wait_for_leaders({topic: 3, copy.remote: 3}) == {}
     lease.assignment = copy.spec(once=False).partitions
     copied = finish(copy, lease, join, 400)
     assert len(copied[2]) == 100

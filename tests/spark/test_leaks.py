@@ -57,7 +57,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     try:
         admin = Admin("A", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=30)
         assert admin.create_topics([CreateTopic("orders", 2, 1, ())]) == {}
-        admin.wait_for_leaders({"orders": 2})
+        assert admin.wait_for_leaders({"orders": 2}) == {}
         admin.close()
         records = ({"value": b"order %d" % n, "partition": n % 2} for n in range(500))
         write(cluster, "orders", records, **{"bootstrap.servers": f"127.0.0.1:{world.plain_port}"})

@@ -126,7 +126,7 @@ def test_new_topics_partitions_and_configs_are_noticed_while_running(
         write(source, second, [{"value": b"2", "partition": 1}])
         wait_for(lambda: count(target, f"{alias}.{second}") == 1)
         admin_of(source).add_partitions([AddPartitions(first, 4)])
-        admin_of(source).wait_for_leaders({first: 4})
+        assert admin_of(source).wait_for_leaders({first: 4}) == {}
         write(source, first, [{"value": b"3", "partition": 3}])
         wait_for(lambda: count(target, f"{alias}.{first}", 4) == 2)
         alter_topic_configs(admin_of(source), [AlterConfigs(first, (ConfigChange("retention.bytes", None, "12345"),))])

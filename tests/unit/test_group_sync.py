@@ -13,7 +13,7 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from heliograph.config.dedicated import load
-from heliograph.errors import BrokerError
+from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.log_ends import EARLIEST
 from heliograph.mirror.checkpoints import WrittenCheckpoints
@@ -24,22 +24,23 @@ from tests.unit.test_dedicated_file import FakeLookup, minimal
 REMOTE = TopicPartition("A.t", 0)
 NAMES = [f"group-{n}" for n in range(250)]
 BROKERS = [Address("b", n) for n in range(3)]
-FORBIDDEN, UNKNOWN_MEMBER = 30, 25
+FORBIDDEN, UNKNOWN_MEMBER, NO_COORDINATOR = 30, 25, 15
 LOG_END = 100
 
 
 class Target:
     """Stands for the admin client of a cluster of three brokers whose groups have offsets in one partition."""
 
-    timeout_s = 1.0
-
     def __init__(self, alias: str = "B", tp: TopicPartition = REMOTE, names: Sequence[str] = NAMES) -> None:
-        self.alias, self.tp = alias, tp
+        self.alias, self.tp, self.timeout_s = alias, tp, 1.0
         self.committed = dict.fromkeys(names, 10)
         self.lists_forbidden = False  # as a cluster does for those who may describe it
         self.forbidden: set[str] = set()
+        self.lost: set[str] = set()  # no broker coordinates them now, so that none lists them
+        self.silent: set[Address] = set()
         self.active: set[str] = set()
         self.asked: Counter[Any] = Counter()
+        self.searches = 0  # for coordinators
         self.before: dict[Any, Callable[[], None]] = {}
 
     def view(self, _topics: object) -> Any:
@@ -51,18 +52,26 @@ class Target:
 
     def ask_any(self, _request: Any, _response: Any, build: Any, *, newest: int) -> Any:
         found = [
-            SimpleNamespace(key=group, error_code=0, host="b", port=self.broker_of(group).port)
+            SimpleNamespace(
+                key=group, error_code=NO_COORDINATOR if group in self.lost else 0, host="b", port=self.port_of(group)
+            )
             for group in build(newest).coordinator_keys
         ]
+        self.searches += 1
         return SimpleNamespace(API_VERSION=newest, coordinators=found)
 
     @staticmethod
     def broker_of(group: str) -> Address:
         return BROKERS[int(group.rpartition("-")[2]) % len(BROKERS)]
 
+    def port_of(self, group: str) -> int:
+        return self.broker_of(group).port
+
     def ask_at(self, broker: Address, kind: Any, _response: Any, build: Any, *, newest: int, oldest: int = 0) -> Any:
         assert oldest <= newest
         self.asked[kind] += 1
+        if broker in self.silent:
+            raise UnreachableError(f"{broker} stopped answering")
         self.before.pop(kind, lambda: None)()
         request = build(newest)
         if kind is ListGroupsRequest:
@@ -91,13 +100,14 @@ class Target:
                 group_id=group, group_state=self._state(group), protocol_type="consumer", group_type="classic"
             )
             for group in self.committed
-            if self.broker_of(group) == broker and (self.lists_forbidden or group not in self.forbidden)
+            if self.broker_of(group) == broker and group not in self.lost
+            if self.lists_forbidden or group not in self.forbidden
         ]
         return SimpleNamespace(error_code=0, groups=shown)
 
     def _offsets(self, group: str) -> Any:
         partition = SimpleNamespace(
-            partition_index=0, error_code=0, committed_offset=self.committed[group], metadata=""
+            partition_index=0, error_code=0, committed_offset=self.committed.get(group, -1), metadata=""
         )
         topics = [] if group in self.forbidden else [SimpleNamespace(name=self.tp.topic, partitions=[partition])]
         return SimpleNamespace(group_id=group, error_code=self._code(group), topics=topics)

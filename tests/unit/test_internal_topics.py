@@ -82,3 +82,16 @@ def test_a_default_factor_bends_and_one_that_was_written_does_not(cluster: Scrip
     with pytest.raises(BrokerError, match=r"x\.replication\.factor is 3, but the cluster 'A' has 1 broker\(s\)"):
         ensure(admin, three)
     assert ensure(admin, three, explicit=False).replication_factor == 1
+
+
+def test_a_topic_that_is_made_and_gets_no_leader_is_an_error(cluster: ScriptedCluster, admin: Admin) -> None:
+    def made_without_leader(seen: object) -> object:
+        answer = cluster.ordinary(seen)  # type: ignore[arg-type]
+        cluster.leaders[TOPIC.name, 0] = -1
+        return answer
+
+    assert admin.view([]).brokers  # connected, while there is time
+    admin.timeout_s = 0.5
+    cluster.script(CreateTopicsRequest, made_without_leader)
+    with pytest.raises(BrokerError, match=f"The topic {TOPIC.name} on 'A' cannot be used: partition 0 has no leader"):
+        ensure(admin)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka.protocol.admin import (
     CreatePartitionsRequest,
@@ -31,12 +31,13 @@ from heliograph.errors import (
     HeliographError,
     UnreachableError,
 )
+from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED, Refusal, refusal_of
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from heliograph.kafka.security import Security
     from heliograph.mirror.topics import AddPartitions, CreateTopic
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
 _TOPIC_RESOURCE = 2
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _TOPICS_PER_REQUEST = 200
-_NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 41, 36, 37
+_WEIGHT_PER_REQUEST = 5_000  # half of what KRaft takes, in topics, partitions and configs together
+_LEADER_NOT_AVAILABLE, _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 5, 41, 36, 37
 _RETRY_PAUSE_S = 0.2
 _RETRIABLE_TRIES = 50
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+_Change = TypeVar("_Change", "CreateTopic", "AddPartitions")
 
 
 class ClusterView(NamedTuple):
@@ -246,10 +249,8 @@ class Admin:
 
     def create_topics(self, topics: Iterable[CreateTopic]) -> dict[str, Refusal]:
         """Create topics; returns the reason for each that could not be. One that exists already is no failure."""
-        wanted = list(topics)
         failures: dict[str, Refusal] = {}
-        for at in range(0, len(wanted), _TOPICS_PER_REQUEST):
-            chunk = wanted[at : at + _TOPICS_PER_REQUEST]
+        for chunk in _portions(topics, lambda topic: 1 + topic.partition_count + len(topic.configs)):
 
             def build(version: int, chunk: list[CreateTopic] = chunk) -> Any:
                 topic_class = CreateTopicsRequest.CreatableTopic
@@ -286,63 +287,49 @@ class Admin:
 
     def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, Refusal]:
         """Grow topics; returns the reason for each that could not be."""
-        wanted = list(topics)
-        if not wanted:
-            return {}
+        failures: dict[str, Refusal] = {}
+        for chunk in _portions(topics, lambda topic: topic.partition_count):  # at most so many are added
 
-        def build(version: int) -> Any:
-            topic_class = CreatePartitionsRequest.CreatePartitionsTopic
-            return CreatePartitionsRequest(
-                version=version,
-                topics=[
-                    topic_class(name=topic.name, count=topic.partition_count, assignments=None) for topic in wanted
-                ],
-                timeout_ms=int(self.timeout_s * 1000),
-                validate_only=False,
+            def build(version: int, chunk: list[AddPartitions] = chunk) -> Any:
+                topic_class = CreatePartitionsRequest.CreatePartitionsTopic
+                return CreatePartitionsRequest(
+                    version=version,
+                    topics=[
+                        topic_class(name=each.name, count=each.partition_count, assignments=None) for each in chunk
+                    ],
+                    timeout_ms=int(self.timeout_s * 1000),
+                    validate_only=False,
+                )
+
+            answer = self.ask_controller(
+                CreatePartitionsRequest,
+                CreatePartitionsResponse,
+                build,
+                newest=1,
+                codes=lambda a: [result.error_code for result in a.results],
             )
+            failures |= {
+                result.name: refusal_of(result, "ALTER on the topic")
+                for result in answer.results
+                if result.error_code not in (0, _INVALID_PARTITIONS)
+            }
+        return failures
 
-        answer = self.ask_controller(
-            CreatePartitionsRequest,
-            CreatePartitionsResponse,
-            build,
-            newest=1,
-            codes=lambda a: [result.error_code for result in a.results],
-        )
-        return {
-            result.name: refusal_of(result, "ALTER on the topic")
-            for result in answer.results
-            if result.error_code not in (0, _INVALID_PARTITIONS)
-        }
-
-    def wait_for_leaders(self, partition_counts: dict[str, int]) -> None:
-        """Wait until every partition of the topics has a leader, as new topics do within moments."""
-        deadline = time.monotonic() + self.timeout_s
+    def wait_for_leaders(self, partition_counts: dict[str, int]) -> dict[str, Refusal]:
+        """Wait until all partitions of new topics have leaders; returns the reason for each topic that lacks one."""
+        deadline, backoff = time.monotonic() + self.timeout_s, Backoff(first_s=0.02, most_s=1.0)
+        waiting, hidden = partition_counts, dict[str, Refusal]()
         while True:
-            view = self.view(partition_counts)
-            self._refuse_hidden(view)
-            lacking = [
-                TopicPartition(topic, number)
-                for topic, count in partition_counts.items()
-                for number in range(count)
-                if view.leaders.get(TopicPartition(topic, number), -1) < 0
-            ]
-            if not lacking:
-                return
-            if time.monotonic() > deadline:
-                raise ClusterError(f"The cluster '{self.alias}' has no leader for {lacking[0]}.")
-            time.sleep(0.02)
+            lacking = _lacking(self.view(waiting), waiting)
+            hidden |= {topic: why for topic, why in lacking.items() if why.code == TOPIC_AUTHORIZATION_FAILED}
+            waiting = {topic: waiting[topic] for topic in lacking if topic not in hidden}
+            if not waiting or time.monotonic() > deadline:
+                return hidden | lacking
+            time.sleep(backoff.next_pause_s())
 
     # --- transport ----------------------------------------------------------------------------------------------------
 
-    def ask_controller(
-        self,
-        request_class: Any,
-        response_class: Any,
-        build: Any,
-        *,
-        newest: int,
-        codes: Any,
-    ) -> Any:
+    def ask_controller(self, request_class: Any, response_class: Any, build: Any, *, newest: int, codes: Any) -> Any:
         """Ask the controller, and again where it has moved; `codes` gives the error codes of an answer."""
         for _try in range(_RETRIABLE_TRIES):
             view = self.view([])
@@ -416,6 +403,17 @@ class Admin:
         return connection
 
 
+def _lacking(view: ClusterView, partition_counts: dict[str, int]) -> dict[str, Refusal]:
+    lacking: dict[str, Refusal] = {}
+    for topic, count in partition_counts.items():
+        leaderless = next((n for n in range(count) if view.leaders.get(TopicPartition(topic, n), -1) < 0), None)
+        if view.error_codes.get(topic) == TOPIC_AUTHORIZATION_FAILED:
+            lacking[topic] = Refusal(TOPIC_AUTHORIZATION_FAILED, "the principal needs DESCRIBE on the topic")
+        elif leaderless is not None:
+            lacking[topic] = Refusal(_LEADER_NOT_AVAILABLE, f"partition {leaderless} has no leader")
+    return lacking
+
+
 def _config_entry(config: Any) -> ConfigEntry:
     return ConfigEntry(
         name=config.name,
@@ -426,3 +424,17 @@ def _config_entry(config: Any) -> ConfigEntry:
         is_static_broker_config=config.config_source == _SOURCE_STATIC_BROKER,
         is_topic_config=config.config_source == _SOURCE_TOPIC,
     )
+
+
+def _portions(topics: Iterable[_Change], weight_of: Callable[[_Change], int]) -> Iterator[list[_Change]]:
+    """Cut changes into requests a controller takes: of one too large it refuses all. A huge topic goes alone."""
+    portion: list[_Change] = []
+    weight = 0
+    for topic in topics:
+        weight += weight_of(topic)
+        if portion and (len(portion) == _TOPICS_PER_REQUEST or weight > _WEIGHT_PER_REQUEST):
+            yield portion
+            portion, weight = [], weight_of(topic)
+        portion.append(topic)
+    if portion:
+        yield portion

@@ -4,7 +4,9 @@ Questions about many groups go out in few requests: one to find all coordinators
 there are coordinators. What was found is remembered until a coordinator says that it is not the one.
 
 Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about;
-`ask_each` answers for every group or has a refusal that names it, so that one forbidden group harms no other.
+`ask_each` answers for every group or has a refusal that names it, so that one group that is forbidden, or that has no
+coordinator, harms no other. A group that was waited for in vain is asked about once per call until it answers, so that
+the others do not wait for it again and again.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from heliograph.errors import BrokerError, ClusterError, UnreachableError
+from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.error_codes import describe
 from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED
@@ -24,6 +26,7 @@ from heliograph.model import Address
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from heliograph.errors import ClusterError
     from heliograph.kafka.admin import Admin
 
 T = TypeVar("T")
@@ -49,7 +52,7 @@ class Told(NamedTuple, Generic[T]):
     """
 
     of: dict[str, T]
-    refusals: tuple[BrokerError, ...] = ()
+    refusals: tuple[ClusterError, ...] = ()
     refused: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -70,6 +73,7 @@ class Coordinators:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._known: dict[str, Address] = {}
+        self._late: set[str] = set()
 
     def ask_about(
         self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, Word]], *, needs: str
@@ -90,10 +94,11 @@ class Coordinators:
             found |= {group: word.value for group, word in words.items() if not word.code}
             refused |= {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
             waiting = [group for group in waiting if group not in found and group not in refused]
-            if waiting and time.monotonic() > deadline:
-                raise ClusterError(self._late(waiting, words))
-            if waiting:
-                time.sleep(backoff.next_pause_s())
+            if time.monotonic() > deadline or self._late.issuperset(waiting):
+                refused |= {group: words.get(group, Word(NOT_AVAILABLE)).code for group in waiting}
+                break
+            time.sleep(backoff.next_pause_s())
+        self._late = self._late.difference(groups).union(waiting)
         refusals = tuple(self._refusals(refused, needs))
         return Told(found, refusals, {group: self._sentence([group], code, needs) for group, code in refused.items()})
 
@@ -150,14 +155,12 @@ class Coordinators:
         names = some_of(groups)
         if code == GROUP_AUTHORIZATION_FAILED:
             return f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
+        if code in _PASSING:
+            return (
+                f"The cluster '{self._admin.alias}' has had no coordinator for the group {names} for"
+                f" {self._admin.timeout_s:.0f} s or more: {describe(code)}."
+            )
         return f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
-
-    def _late(self, waiting: list[str], words: dict[str, Word]) -> str:
-        word = words.get(waiting[0], Word(NOT_AVAILABLE))
-        return (
-            f"The cluster '{self._admin.alias}' has had no coordinator for the group {some_of(waiting)} for"
-            f" {self._admin.timeout_s:.0f} s: {describe(word.code)}."
-        )
 
 
 def some_of(groups: Iterable[str], most: int = 3) -> str:

@@ -10,7 +10,7 @@ between our look at the group and our commit makes the commit fail.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka.protocol.admin import (
     DescribeGroupsRequest,
@@ -56,6 +56,13 @@ _GROUP_NOT_FOUND = 69
 _HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
 
 
+class ListedGroups(NamedTuple):
+    """The consumer groups that brokers list, each with its state, and why the list is not whole, if so."""
+
+    groups: dict[str, str]
+    trouble: ClusterError | None = None
+
+
 class GroupAdmin:
     """Asks about, and moves, the consumer groups of one cluster."""
 
@@ -64,6 +71,7 @@ class GroupAdmin:
         self._admin = admin
         self._needs = needs
         self._coordinators = Coordinators(admin)
+        self._silent: set[Address] = set()
 
     def list_groups(self) -> dict[str, str]:
         """Every consumer group we may see, with its state; "" where the broker is too old to tell (before 2.6).
@@ -71,23 +79,35 @@ class GroupAdmin:
         Groups without members that only have committed offsets are among them; Connect's, share and streams groups
         are not.
         """
+        listed = self.told_groups()
+        if listed.trouble is not None:
+            raise listed.trouble
+        return listed.groups
+
+    def told_groups(self) -> ListedGroups:
+        """The same, of those brokers that list their groups in time; one that did not the last time is asked once."""
         found: dict[str, str] = {}
         asked: set[Address] = set()
         deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
         while True:
             brokers = set(self._admin.view([]).brokers.values())
-            failures: list[ClusterError] = []
+            failures: dict[Address, ClusterError] = {}
             for broker in brokers - asked:
                 try:
                     found |= self._groups_at(broker)
                     asked.add(broker)
                 except (UnreachableError, _NotReadyError) as error:
-                    failures.append(error)
-            if not failures:
-                return found
-            if time.monotonic() > deadline:
-                raise failures[0]
+                    failures[broker] = error
+            if time.monotonic() > deadline or self._silent.issuperset(failures):
+                self._silent = set(failures)
+                return ListedGroups(found, self._not_whole(failures.values()))
             time.sleep(backoff.next_pause_s())
+
+    def _not_whole(self, failures: Iterable[ClusterError]) -> ClusterError | None:
+        for failure in failures:
+            reason = str(failure).rstrip(".")
+            return ClusterError(f"The cluster '{self._admin.alias}' does not list all its consumer groups: {reason}.")
+        return None
 
     def _groups_at(self, broker: Address) -> dict[str, str]:
         answer = self._admin.ask_at(
@@ -120,11 +140,14 @@ class GroupAdmin:
         """The same, of those groups we may look at. All groups of the cluster are listed for it, so ask but once."""
         if not groups:
             return Told({})
-        listed = self.list_groups()
+        listed, trouble = self.told_groups()
         known = {group: listed[group] for group in groups if listed.get(group)}
-        others = [group for group in groups if group not in known]
+        # A group of KIP-848 that a silent broker would have listed would be described as dead by another.
+        unsure = {group: str(trouble) for group in groups if group not in listed} if trouble is not None else {}
+        others = [group for group in groups if group not in known and group not in unsure]
         described = self._coordinators.ask_each(others, self._describe_at, needs=self._needs)
-        return Told(known | described.of, described.refusals, described.refused)
+        why = (trouble,) if trouble is not None and unsure else ()
+        return Told(known | described.of, (*why, *described.refusals), {**unsure, **described.refused})
 
     def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         answer = self._admin.ask_at(

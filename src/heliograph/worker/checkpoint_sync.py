@@ -6,7 +6,8 @@ are read once at the beginning, offset syncs are followed.
 Invariants:
 A. A checkpoint never points behind an unread record, and for a group that goes forward it never goes back.
 B. A group on the target is moved only forward, and only while nobody uses it.
-C. A group that is gone from the source is neither checkpointed nor moved any more.
+C. A group that is gone from the source is neither checkpointed nor moved any more; one that is followed and cannot be
+   asked about now is not gone.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
+    from heliograph.kafka.coordinators import Told
     from heliograph.model import Checkpoint, CommittedOffset, Flow
     from heliograph.worker.schedule import Schedule
 
 log = logging.getLogger(__name__)
 
-_Committed = dict[str, dict[TopicPartition, "CommittedOffset"]]
 _MOVED_AT_ONCE = 100  # groups: the fewer, the less time between our look at a group's offsets and setting them
 
 
@@ -111,41 +112,45 @@ class CheckpointSync:
 
     def refresh_groups(self) -> Iterable[str]:
         """Which groups to follow: those the filter takes that have read a topic the filter takes."""
-        listed = [group for group in self._source_groups.list_groups() if self._names.accepts(group)]
-        hidden = hidden_groups(self._source, wanted_groups(self._settings), listed)
-        committed, troubles = self._committed(listed)
-        found = tuple(sorted(group for group, offsets in committed.items() if offsets))
+        listed, trouble = self._source_groups.told_groups()
+        # Nobody lists the groups of a coordinator that is away, so those followed before are asked about by name.
+        named = [group for group in sorted({*listed, *self.groups}) if self._names.accepts(group)]
+        told = self._committed(named)
+        hidden = hidden_groups(self._source, wanted_groups(self._settings), named) if trouble is None else ()
+        unknown = told.refused.keys() & self.groups
+        found = tuple(sorted({group for group, offsets in told.of.items() if offsets} | unknown))
         new = sorted(set(found) - set(self.groups))
         if new:
             log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
         self.groups = found
-        return (*hidden, *troubles)
+        return (*hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
 
-    def _committed(self, groups: list[str]) -> tuple[_Committed, tuple[str, ...]]:
+    def _committed(self, groups: list[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
         """Committed offsets of topics that count, and why those of a group are not known."""
         told = self._source_groups.told_committed(groups)
-        committed = {
+        counting = {
             group: {tp: offset for tp, offset in offsets.items() if self._rules.names.accepts(tp.topic)}
             for group, offsets in told.of.items()
         }
-        return committed, told.troubles
+        return told._replace(of=counting)
 
     def emit(self) -> Iterable[str]:
         """Translate every group's offsets and write what is new."""
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
-        committed, troubles = self._committed(list(self.groups))
+        told = self._committed(list(self.groups))
         self._learn_syncs()
-        self._read = {
-            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in committed.items()
+        unknown = {group: self._read[group] for group in told.refused if group in self._read}
+        self._read = unknown | {
+            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in told.of.items()
         }
-        fresh = [checkpoint for group, offsets in committed.items() for checkpoint in self._translated(group, offsets)]
+        fresh = [checkpoint for group, offsets in told.of.items() for checkpoint in self._translated(group, offsets)]
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
         write_records(self._written.records, self._topic, records)
         for checkpoint in fresh:
             self._known.add(checkpoint)
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
-        return troubles
+        return told.troubles
 
     def _learn_syncs(self) -> None:
         for record in self._tail.read_new():

@@ -121,5 +121,7 @@ def create_internal_topic(
         if refusal.code == INVALID_REPLICATION_FACTOR:
             why = too_large_sentence(admin.alias, factor_key, factor, brokers)
         raise BrokerError(f"The topic {topic.name} cannot be created on '{admin.alias}': {why}.", refusal.code)
-    admin.wait_for_leaders({topic.name: topic.partition_count})
+    lack = admin.wait_for_leaders({topic.name: topic.partition_count}).get(topic.name)
+    if lack is not None:
+        raise BrokerError(f"The topic {topic.name} on '{admin.alias}' cannot be used: {lack}.", lack.code)
     return possible

@@ -1,4 +1,7 @@
-"""Gather, plan, apply for topics: what the source has, what the target lacks, and making it so."""
+"""Gather, plan, apply for topics: what the source has, what the target lacks, and making it so.
+
+Invariant: a topic that cannot be made, seen or led is told, and keeps no other from being copied.
+"""
 
 from __future__ import annotations
 
@@ -125,15 +128,18 @@ class TopicSync:
         creates = [action for action in actions if isinstance(action, CreateTopic)]
         grows = [action for action in actions if isinstance(action, AddPartitions)]
         refused = self._create(creates) | self._target.add_partitions(grows)
-        made = {action.name: action.partition_count for action in actions if action.name not in refused}
+        changed = {action.name: action.partition_count for action in actions if action.name not in refused}
+        lacking = self._target.wait_for_leaders(changed) if changed else {}
+        made = {name: count for name, count in changed.items() if name not in lacking}
         for action in actions:
             if action.name in made:
                 verb = "created" if isinstance(action, CreateTopic) else "grew"
                 log.info("%s: %s %s with %d partitions", self._target.alias, verb, action.name, action.partition_count)
-        if made:
-            self._target.wait_for_leaders(made)
         reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
-        return made, by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons)
+        return made, (
+            *by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons),
+            *by_reason(f"The topics {{names}} on '{self._target.alias}' cannot be used yet", lacking),
+        )
 
     def _create(self, topics: list[CreateTopic]) -> dict[str, Refusal]:
         """Create topics; where one's configs are refused, again without those the target has never heard of."""
