@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -107,6 +107,38 @@ def test_once_is_every_step_once_and_the_end(troubles: Troubles) -> None:
     assert work.done == ["begin", "first", "second"]
     assert work.closed.is_set()
     assert len(troubles.ever) == 1
+
+
+class SlowWork(FakeWork):
+    """Its second step takes until the test lets it go on, and writes then if it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_under_way, self.may_go_on = threading.Event(), threading.Event()
+
+    def ask_with(self, check: Callable[[], None]) -> None:
+        self._check = check
+
+    def _second(self) -> Iterable[str]:
+        self._check()
+        self.is_under_way.set()
+        assert self.may_go_on.wait(60)
+        self._check()
+        self.done.append("written")
+        return ()
+
+
+def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(troubles: Troubles) -> None:
+    work = SlowWork()
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    assert work.is_under_way.wait(60)
+    loop.stop()
+    work.may_go_on.set()
+    assert loop.join(60)
+    assert work.closed.is_set()
+    assert work.done == ["begin", "first"]
+    assert troubles.ever == []
 
 
 def test_a_loop_that_never_began_can_be_stopped(troubles: Troubles) -> None:

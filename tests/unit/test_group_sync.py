@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +14,14 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from heliograph.config.dedicated import load
 from heliograph.errors import BrokerError, UnreachableError
+from heliograph.kafka.coordinators import Told
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.log_ends import EARLIEST
 from heliograph.mirror.checkpoints import WrittenCheckpoints
-from heliograph.model import Address, Checkpoint, Flow, TopicPartition
+from heliograph.model import Address, Checkpoint, CommittedOffset, Flow, OffsetSync, TopicPartition
+from heliograph.wire.mirror_records import encode_offset_sync
+from heliograph.wire.records import LogRecord
+from heliograph.worker import checkpoint_sync
 from heliograph.worker.checkpoint_sync import CheckpointSync
 from tests.unit.test_dedicated_file import FakeLookup, minimal
 
@@ -193,6 +197,69 @@ def test_a_group_that_went_on_while_others_were_moved_is_not_set_back(target: Ta
     target.before[OffsetCommitRequest] = lambda: target.committed.update({"group-249": 70})
     assert list(sync.sync_groups()) == []
     assert target.committed == dict.fromkeys(NAMES, 50) | {"group-249": 70}
+
+
+class StoppedError(Exception):
+    """The loop was stopped."""
+
+
+class Stop:
+    """Lets a work go on until the test stops it."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def check(self) -> None:
+        if self.is_set:
+            raise StoppedError
+
+
+def test_a_loop_that_is_stopped_moves_no_further_group(target: Target, sync: CheckpointSync) -> None:
+    stop = Stop()
+    sync.ask_with(stop.check)
+    target.before[OffsetCommitRequest] = lambda: setattr(stop, "is_set", True)
+    with pytest.raises(StoppedError):
+        list(sync.sync_groups())
+    assert target.asked[OffsetCommitRequest] == 1, "the one that was under way"
+
+
+@pytest.mark.parametrize("stopped_in", ["reading offsets", "reading syncs", "writing"])
+def test_a_loop_that_is_stopped_writes_no_checkpoint(
+    sync: CheckpointSync, monkeypatch: pytest.MonkeyPatch, stopped_in: str
+) -> None:
+    stop, done = Stop(), list[str]()
+    tp = TopicPartition("t", 0)
+    syncs = [LogRecord(n, *encode_offset_sync(OffsetSync(tp, n, n)), []) for n in (50, 60)]
+
+    def reach(what: str) -> None:
+        done.append(what)
+        stop.is_set = stop.is_set or what == stopped_in
+
+    def told_committed(groups: list[str]) -> Told[Any]:
+        reach("reading offsets")
+        return Told({group: {tp: CommittedOffset(55, "")} for group in groups})
+
+    def read_new() -> Iterator[LogRecord]:
+        for record in syncs:
+            reach("reading syncs")
+            yield record
+
+    def write(_admin: Any, _tp: Any, records: list[Any], before_try: Callable[[], None]) -> None:
+        before_try()
+        done.append(f"{len(records)} written")
+        reach("writing")
+
+    sync.groups = ("new",)
+    sync.ask_with(stop.check)
+    sync._source_groups = SimpleNamespace(told_committed=told_committed)  # type: ignore[assignment]
+    sync._tail = SimpleNamespace(read_new=read_new, restarts=0)  # type: ignore[assignment]
+    sync._noted = SimpleNamespace(note=lambda _partitions: reach("noting"))  # type: ignore[assignment]
+    monkeypatch.setattr(checkpoint_sync, "write_records", write)
+    with pytest.raises(StoppedError):
+        sync.emit()
+    in_order = ["reading offsets", "reading syncs", "reading syncs", "1 written", "writing", "noting"]
+    ends_at = {"reading offsets": 2, "reading syncs": 2, "writing": 5}  # after the chunk that was being read
+    assert done == in_order[: ends_at[stopped_in]]
 
 
 def test_a_round_in_which_no_group_goes_on_sets_nothing(target: Target, sync: CheckpointSync) -> None:

@@ -11,7 +11,7 @@ from heliograph.errors import ClusterError, ConnectError, FencedError
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.model import TopicPartition
 from heliograph.worker import leader_writes
-from heliograph.worker.leader_writes import LeaderWrites
+from heliograph.worker.leader_writes import LeaderWrites, refusal_behind
 
 CONFIGS = TopicPartition("configs", 0)
 RECORD = OwnRecord(b"k", b"v")
@@ -151,6 +151,22 @@ def test_a_transaction_that_failed_is_told_once_and_claimed_again(caplog: pytest
     fenced.fails = None
     leader.write()
     assert (leader.resigned, fenced.claims, fenced.written) == (0, 3, [RECORD])
+
+
+@pytest.mark.parametrize(
+    ("why", "is_refusal"), [(ClusterError("the records are too large"), True), (FencedError("taken over"), False)]
+)
+def test_a_refused_write_is_told_from_a_lost_lead(why: Exception, is_refusal: bool) -> None:
+    fenced = FakeFenced()
+    leader = Leader(fenced)
+    fenced.fails = why
+    with pytest.raises(ConnectError) as caught:
+        leader.write()
+    assert refusal_behind(caught.value) is (why if is_refusal else None)
+    leader.since = None
+    with pytest.raises(ConnectError) as caught:
+        leader.write()
+    assert refusal_behind(caught.value) is None
 
 
 def test_an_id_that_was_refused_is_not_asked_for_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -404,6 +404,64 @@ def test_forgotten_runs_are_translated_to_the_run_before(monkeypatch: pytest.Mon
         assert all(upstream >= back[0] for upstream in unread)
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=200), st.integers(0, 40))
+def test_the_runs_of_all_partitions_together_are_bounded(copied: list[tuple[int, int]], most: int) -> None:
+    """Whatever is forgotten for that, no translation passes an unread record, and the newest run stays exact."""
+    known = OffsetMap()
+    pairs: dict[TopicPartition, list[tuple[int, int]]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heliograph.mirror.offset_map._MOST_RUNS_IN_ALL", most)
+        for partition, count in copied:
+            tp = TopicPartition("t", partition)
+            records = pairs.setdefault(tp, [])
+            first, place = (records[-1][0] + 3, records[-1][1] + 2) if records else (0, 0)
+            records += [(first + n, place + n) for n in range(count)]
+            known.take(OffsetSync(tp, *records[-1], (OffsetRun(first, place, count),)))
+            sizes = [len(runs) for runs in known._runs.values()]
+            assert known._run_count == sum(sizes)
+            assert sum(sizes) <= most or max(sizes) < 4, "too few in each to spare any"
+    for tp, records in pairs.items():
+        assert known.translate(tp, records[-1][0]) == records[-1][1]
+        for position in range(records[-1][0] + 3):
+            translated, back = known.translate(tp, position), known.upstream_of(tp, position)
+            assert all(downstream >= (translated or 0) for upstream, downstream in records if upstream >= position)
+            assert all(upstream >= (back or 0) for upstream, downstream in records if downstream >= position)
+
+
+def test_where_there_is_no_room_the_partitions_with_the_most_runs_are_thinned_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("heliograph.mirror.offset_map._MOST_RUNS_IN_ALL", 1000)
+    known = OffsetMap()
+    large, small = TopicPartition("large", 0), TopicPartition("small", 0)
+
+    def copy(tp: TopicPartition, first: int, count: int) -> None:
+        for n in range(first, first + count):
+            known.take(OffsetSync(tp, 2 * n, n, (OffsetRun(2 * n, n, 1),)))
+
+    copy(small, 0, 100)
+    copy(large, 0, 900)
+    assert known._run_count == 1000
+    copy(small, 100, 1)
+    assert (len(known._runs[large]), len(known._runs[small])) == (675, 101)
+    copy(small, 101, 224)
+    assert known._run_count == 1000, "nothing more is forgotten until it is full again"
+
+
+@pytest.mark.parametrize(
+    "sync",
+    [
+        pytest.param(OffsetSync(TP, 5, 3, (OffsetRun(5, 3, 1),)), id="another log"),
+        pytest.param(OffsetSync(TP, 40, 200), id="Java copies again"),
+    ],
+)
+def test_runs_that_are_forgotten_with_their_log_are_counted_no_more(sync: OffsetSync) -> None:
+    known = OffsetMap()
+    known.take(OffsetSync(TP, 99, 98, (OffsetRun(0, 0, 30), OffsetRun(31, 30, 69))))
+    known.take(sync)
+    assert known._run_count == sum(len(runs) for runs in known._runs.values()) < 2
+
+
 def test_a_run_goes_on_after_a_restart() -> None:
     syncs = PartitionSyncs(100)
     syncs.resume(OffsetRun(0, 0, 500))

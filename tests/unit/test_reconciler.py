@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.config.live_keys import is_live_change
 from heliograph.config.worker_file import load_worker
-from heliograph.errors import BrokerError, ConfigError
+from heliograph.errors import BrokerError, ClusterError, ConfigError, ConnectError, FencedError
 from heliograph.wire.connect_configs import (
     CommitRecord,
     ConnectorConfigRecord,
@@ -18,8 +18,9 @@ from heliograph.wire.connect_configs import (
     TargetStateRecord,
     TaskConfigRecord,
 )
-from heliograph.worker import herder
+from heliograph.worker import connector_news, herder
 from heliograph.worker.config_state import ConfigChanges, ConfigState
+from heliograph.worker.connect_errors import NOT_WRITTEN, REBALANCE
 from heliograph.worker.connector_run import RunState
 from heliograph.worker.herder import Reconciler
 from heliograph.worker.log_levels import LogLevels
@@ -42,6 +43,8 @@ class FakeConfigs:
     def __init__(self) -> None:
         self._state = ConfigState()
         self._changes = ConfigChanges()
+        self.refuses: Callable[[str], None] = lambda _name: None
+        self.tried: list[str] = []
 
     @property
     def connectors(self) -> Any:
@@ -69,6 +72,8 @@ class FakeConfigs:
             self._state.take(record, self._changes)
 
     def put_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
+        self.tried.append(name)
+        self.refuses(name)
         tasks = [TaskConfigRecord(name, number, config) for number, config in enumerate(configs)]
         self.take(*tasks, CommitRecord(name, len(configs)))
 
@@ -238,6 +243,79 @@ def test_a_status_that_is_refused_keeps_no_other_connector_from_being_told_of(wo
     world.put("later")
     world.wait("later", "RUNNING", "RUNNING")
     wait_for(lambda: "connector huge: the status topic refused" in str(world.reconciler.trouble))
+
+
+def not_written(why: Exception) -> ConnectError:
+    """As the leader's transactions end."""
+    error = NOT_WRITTEN.error()
+    error.__cause__ = why
+    return error
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(BrokerError("the configs are too large.", 10), id="plain"),
+        pytest.param(not_written(ClusterError("the configs are too large.")), id="in a transaction"),
+    ],
+)
+def test_task_configs_that_are_refused_silence_nobody_and_are_not_tried_at_each_tick(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refusal: Exception
+) -> None:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(connector_news, "time", clock)
+
+    def refuse(name: str) -> None:
+        if name == "big":
+            raise refusal
+
+    world.configs.refuses = refuse
+    world.put("big")
+    world.put("later")
+    world.wait("big", "RUNNING", "RUNNING")
+    world.wait("later", "RUNNING", "RUNNING")
+    wait_for(lambda: world.reconciler.trouble == "connector big: the configs are too large.")
+    looks = world.runs("big")[0].looks
+    wait_for(lambda: world.runs("big")[0].looks > looks + 2)
+    assert world.configs.tried.count("big") == 1
+    assert "The worker's topics: connector big: the configs are too large" in caplog.text
+    clock.now += 2
+    wait_for(lambda: world.configs.tried.count("big") == 2)
+    world.put("big", topics="fewer")  # what is changed was not refused yet
+    wait_for(lambda: world.configs.tried.count("big") == 3)
+    world.configs.refuses = lambda _name: None
+    clock.now += 60
+    wait_for(lambda: world.configs.connectors["big"].task_configs)
+    wait_for(lambda: world.reconciler.trouble is None)
+
+
+@pytest.mark.parametrize("lost", [REBALANCE.error(), not_written(FencedError("taken over"))], ids=["lost", "fenced"])
+def test_who_has_lost_the_lead_tells_of_no_further_connector(world: World, lost: ConnectError) -> None:
+    def refuse(_name: str) -> None:
+        raise lost
+
+    world.configs.refuses = refuse
+    world.put("first")
+    world.put("later")
+    wait_for(lambda: world.configs.tried.count("first") > 2)
+    assert (world.statuses.states("later"), world.reconciler.trouble) == ((), None)
+
+
+def test_any_write_that_is_refused_is_told_as_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise not_written(ClusterError("the config topic takes nothing."))
+
+    monkeypatch.setattr(world.reconciler._session_keys, "keep_fresh", refuse)
+    wait_for(lambda: world.reconciler.trouble == "the config topic takes nothing.")
+
+
+def test_a_deleted_connector_is_forgotten_while_another_is_refused(world: World) -> None:
+    world.put("gone")
+    world.wait("gone", "RUNNING", "RUNNING")
+    world.put("huge")
+    wait_for(lambda: world.reconciler.trouble is not None)
+    world.configs.take(ConnectorConfigRecord("gone", None))
+    wait_for(lambda: "gone" not in world.statuses.told)
 
 
 def test_a_connector_that_fails_is_started_again_and_again(world: World) -> None:

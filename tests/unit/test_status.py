@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
+from heliograph.worker import status as status_module
 from heliograph.worker import task_troubles
 from heliograph.worker.status import FlowStatus
 
@@ -70,3 +71,19 @@ def test_counts_survive_the_restart_of_a_task() -> None:
         status.take("A->B-0", TaskReport([PartitionReport("t", 0, records=5, bytes=50)]))
         status.task_ended("A->B-0", (TopicPartition("t", 0),))
     assert status.totals == (10, 100)
+
+
+def test_rates_are_sampled_once_a_second_however_many_tasks_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(status_module, "time", clock)
+    status = FlowStatus(Flow("A", "B"))
+    for second in range(11):
+        for task in range(20):
+            clock.now = 100.0 + second + task / 20
+            copied = 100 * (second + 1)
+            row = PartitionReport("t", task, records=copied, bytes=10 * copied, latency_sum_ms=70 * second)
+            row.latency_count = 10 * second
+            status.take(f"A->B-{task}", TaskReport([row]))
+    assert [at for at, *_counts in status._rates["t"].samples] == [105.0, 106.0, 107.0, 108.0, 109.0, 110.0]
+    (shown,) = status.rows()
+    assert (shown.records_per_s, shown.bytes_per_s, shown.latency_ms) == (2000.0, 20_000.0, 7.0)

@@ -7,12 +7,15 @@ C. Forgetting runs keeps A: what was in a forgotten run is translated to the end
 `upstream_of(d)` is the way back, for a group that has read the copy up to `d`; A to C hold with the sides changed.
 D. What is known is of one log on the target. A sync that says a record stands before the place where A allows it is of
    another log, and everything known before is forgotten.
+E. Runs of a partition, and of all partitions together, are bounded: where there are too many, old ones of the
+   partitions with the most are forgotten.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
 from heliograph.mirror.sync_store import Pair, PartitionSyncStore
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from heliograph.model import OffsetRun, OffsetSync, TopicPartition
 
 _MOST_RUNS = 1_000_000
+_MOST_RUNS_IN_ALL = 20_000_000  # 480 MB
+_KEPT_PERCENT = 90  # so that it is long until the next time
 
 
 class RunMap:
@@ -55,7 +60,7 @@ class RunMap:
             self._downstream.append(run.downstream)
             self._count.append(run.count)
         if len(self) > _MOST_RUNS:
-            self._thin()
+            self.thin()
         return is_new_log
 
     def _continues(self, run: OffsetRun) -> bool:
@@ -72,8 +77,8 @@ class RunMap:
     def _clear(self) -> None:
         del self._upstream[:], self._downstream[:], self._count[:]
 
-    def _thin(self) -> None:
-        """Of the older half, every other run."""
+    def thin(self) -> None:
+        """Forget every other run of the older half."""
         older = len(self) // 2
         for column in (self._upstream, self._downstream, self._count):
             del column[1:older:2]
@@ -108,6 +113,7 @@ class OffsetMap:
     def __init__(self) -> None:
         self._latest: dict[TopicPartition, Pair] = {}
         self._runs: dict[TopicPartition, RunMap] = {}
+        self._run_count = 0  # over all partitions
         self._stores: dict[TopicPartition, PartitionSyncStore] = {}  # of syncs without runs, which Java wrote
         self._begun_anew: set[TopicPartition] = set()
 
@@ -136,15 +142,35 @@ class OffsetMap:
         if runs is None:
             self._take_of_java(sync)
             return
+        known = self._runs.setdefault(tp, RunMap())
+        count_before = len(known)
         for run in runs:
-            if self._runs.setdefault(tp, RunMap()).add(run):
+            if known.add(run):
                 self._begin_anew(tp)
+        self._run_count += len(known) - count_before
+        if self._run_count > _MOST_RUNS_IN_ALL:
+            self._thin_largest()
+
+    def _thin_largest(self) -> None:
+        """Forget old runs, first where the most are known, until there is room again."""
+        by_size = [(-len(runs), at, runs) for at, runs in enumerate(self._runs.values())]
+        heapify(by_size)
+        while self._run_count * 100 > _MOST_RUNS_IN_ALL * _KEPT_PERCENT:
+            minus_size, at, largest = by_size[0]
+            largest.thin()
+            if len(largest) == -minus_size:
+                return  # so few in each that none can be spared
+            self._run_count += minus_size + len(largest)
+            heapreplace(by_size, (-len(largest), at, largest))
+
+    def _forget_runs(self, tp: TopicPartition) -> None:
+        self._run_count -= len(self._runs.pop(tp, ()))
 
     def _look_back(self, sync: OffsetSync, latest: Pair) -> None:
         """A sync may be of another log, or go back at the source: by Java's rule its history is forgotten then."""
         told = [sync[1:3], *(run[:2] for run in (sync.runs or ())[:1])]
         if any((self.translate(sync.tp, upstream) or -1) > downstream for upstream, downstream in told):
-            self._runs.pop(sync.tp, None)
+            self._forget_runs(sync.tp)
             self._begin_anew(sync.tp)
         elif sync.upstream < latest.upstream:
             self._stores.pop(sync.tp, None)
@@ -166,7 +192,7 @@ class OffsetMap:
         """Java has taken over: where it copies again what we had copied, its syncs are the truth."""
         known = self._runs[sync.tp].translate(sync.upstream)
         if known is not None and known[1] and known[0] != sync.downstream:
-            del self._runs[sync.tp]
+            self._forget_runs(sync.tp)
 
     def translate(self, tp: TopicPartition, upstream: int) -> int | None:
         """The downstream offset; None where nothing is known of the partition, -1 where nothing reaches back so far."""

@@ -8,6 +8,7 @@ A. A checkpoint never points behind an unread record, and for a group that goes 
 B. A group on the target is moved only forward, and only while nobody uses it.
 C. A group that is gone from the source is neither checkpointed nor moved any more; one that is followed and cannot be
    asked about now is not gone.
+D. Once the loop is stopped nothing more is written: another may lead already, with newer checkpoints.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.kafka.coordinators import Told
@@ -74,11 +75,16 @@ class CheckpointSync:
         self._map = OffsetMap()
         self._known = WrittenCheckpoints()
         self._read: dict[str, set[TopicPartition]] = {}
+        self._check: Callable[[], None] = lambda: None
 
     @property
     def written(self) -> dict[str, int]:
         """Checkpoints written since the start, by topic."""
         return {self._topic.topic: self.checkpoints_written}
+
+    def ask_with(self, check: Callable[[], None]) -> None:
+        """Call `check` before each write; it raises where nothing more is to be written."""
+        self._check = check
 
     def close(self) -> None:
         """Leave the clusters."""
@@ -145,9 +151,10 @@ class CheckpointSync:
         }
         fresh = [checkpoint for group, offsets in told.of.items() for checkpoint in self._translated(group, offsets)]
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
-        write_records(self._written.records, self._topic, records)
+        write_records(self._written.records, self._topic, records, self._check)
         for checkpoint in fresh:
             self._known.add(checkpoint)
+        self._check()
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
         return told.troubles
@@ -159,6 +166,7 @@ class CheckpointSync:
                 self._restarts, self._map = self._tail.restarts, OffsetMap()
             if sync is not None:
                 self._map.take(sync)
+            self._check()  # a first read may take minutes
         for tp in self._map.take_begun_anew():
             self._known.log_begun_anew(remote_partition(self._rules, tp))
 
@@ -185,6 +193,7 @@ class CheckpointSync:
         troubles = list(committed.troubles)
         for group, moves in wanted.items():
             there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
+            self._check()
             troubles += self._set(group, there)
         return troubles
 

@@ -295,7 +295,9 @@ class StatusStore:
 
     def put_topic(self, name: str, topic: str, task: int = 0) -> None:
         """Note that a connector uses a topic, unless that is known."""
-        if topic not in self.topics(name):
+        with self._lock:
+            is_known = topic in self._topics.get(name, ())
+        if not is_known:
             self._write([TopicStatusRecord(name, topic, task, int(time.time() * 1000))])
 
     def delete_topics(self, name: str) -> None:

@@ -2,6 +2,9 @@
 
 A step that fails is told as trouble until it succeeds, and comes again; the others go on. Steps of one loop never run
 at the same time, so they may share clients and state.
+
+Who stops a loop may have lost the lead, and another writes already. So a step that takes long asks before each write
+whether it may (`Interruptible`); a step that is ended so is no trouble.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.errors import HeliographError
@@ -41,6 +44,18 @@ class Work(Protocol):
         """The end, whatever it came by."""
 
 
+@runtime_checkable
+class Interruptible(Protocol):
+    """A work whose steps can be ended on their way."""
+
+    def ask_with(self, check: Callable[[], None]) -> None:
+        """From now on call `check` before each write: it raises where the loop was stopped, and nothing may follow."""
+
+
+class LoopStoppedError(HeliographError):
+    """The loop was stopped while a step was under way."""
+
+
 class ControlLoop:
     """Does the steps of a work, each in its turn, until stopped."""
 
@@ -58,13 +73,15 @@ class ControlLoop:
         self._backoffs: defaultdict[str, Backoff] = defaultdict(lambda: Backoff(first_s=0.5, most_s=most_s))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        if isinstance(work, Interruptible):
+            work.ask_with(self._check)
 
     def start(self) -> None:
         """Begin, in the background."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the loop to end after the step it is in."""
+        """Ask the loop to end after the step it is in, or before that step's next write."""
         self._stopping.set()
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -104,10 +121,16 @@ class ControlLoop:
             else:
                 self._schedule.hasten(name, self._backoffs[name].next_pause_s())
 
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise LoopStoppedError(f"{self.name} was stopped.")
+
     def _do(self, name: str, step: Step) -> bool:
         """Whether a step did what it should."""
         try:
             troubles = tuple(step())
+        except LoopStoppedError:
+            return False
         except HeliographError as error:
             troubles = (str(error),)
         except Exception as error:  # noqa: BLE001  (the boundary of a step: it must not end the loop in silence)

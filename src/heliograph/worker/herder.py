@@ -1,10 +1,8 @@
 """Owns the connectors of a Connect worker: what the config topic wants is what runs, on the worker that leads.
 
-One thread reconciles: it follows the config topic, starts and stops runs, and tells states to the status topic. REST
-threads only write to the stores and wake it. A follower runs nothing; it answers from the stores or is forwarded.
-
-What is told is compared with what the status topic says, not with what was told before: whatever an earlier leader left
-there, or wrote late, is put right.
+One thread reconciles: it follows the config topic, starts and stops runs, and has their states told
+(`connector_news`). REST threads only write to the stores and wake it. A follower runs nothing; it answers from the
+stores or is forwarded.
 
 Invariants:
 A. A connector has at most one run, and a successor starts only after its predecessor has ended.
@@ -22,15 +20,15 @@ import math
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING
 
 from heliograph.config import keys, worker_keys
 from heliograph.config.connector import kind_of
 from heliograph.engine.crash_report import trace_of, unexpected
-from heliograph.errors import BrokerError, ClusterError, ConfigError, ConnectError, HeliographError
-from heliograph.wire.connect_status import Status
-from heliograph.worker.connect_types import CONNECT_VERSION
-from heliograph.worker.connector_run import ConnectorRun, RunState, states_in_words
+from heliograph.errors import ClusterError, ConfigError, ConnectError, HeliographError
+from heliograph.worker.connector_news import News, Teller
+from heliograph.worker.connector_run import ConnectorRun, RunState
+from heliograph.worker.leader_writes import refusal_behind
 from heliograph.worker.restarts import RestartLimits, Restarts
 from heliograph.worker.session_keys import SessionKeys
 
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from heliograph.engine.engine import SparkEngine
     from heliograph.worker.config_state import StoredConnector
     from heliograph.worker.connect_stores import ConfigStore, StatusStore
-    from heliograph.worker.connect_types import State
     from heliograph.worker.log_levels import LogLevels
 
 log = logging.getLogger(__name__)
@@ -52,7 +49,6 @@ _STOP_TIMEOUT_S = 45.0
 _STOP_PAUSE_S = 0.05
 _JOIN_TIMEOUT_S = 5.0
 _FIRST_PAUSE_S = 1.0
-_NOTHING_TOLD = RunState("UNASSIGNED", None, ())
 
 
 @dataclass(slots=True)
@@ -71,14 +67,6 @@ class _Slot:
     restarts: Restarts | None = None
 
 
-class _News(NamedTuple):
-    """What is to be told of a connector; `task_configs` is None where its tasks are not known."""
-
-    state: RunState
-    task_configs: list[dict[str, str]] | None = None
-    topics: tuple[str, ...] = ()
-
-
 class Reconciler:
     """Makes what runs equal to what is wanted, again and again."""
 
@@ -95,6 +83,7 @@ class Reconciler:
         self._engine = engine
         self._configs, self._statuses = stores
         self.worker_id = worker_id
+        self._teller = Teller(stores, worker_id, self._generation)
         self._slots: dict[str, _Slot] = {}
         self._leads_since: int | None = None
         self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
@@ -132,6 +121,10 @@ class Reconciler:
             self._leads_since = leads_since
         self._wake.set()
 
+    def _generation(self) -> int | None:
+        with self._lock:
+            return self._leads_since
+
     def wake(self) -> None:
         """Something was written to the stores."""
         self._wake.set()
@@ -160,12 +153,12 @@ class Reconciler:
         """
         state = self._begin_restart(name, include_tasks=include_tasks, only_failed=only_failed)
         if state is not None:
-            self._tell(name, state)
+            self._teller.tell(name, state)
             self._wake.set()
         return state
 
     def _begin_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> RunState | None:
-        told = self._told(name)
+        told = self._teller.told(name)
         with self._lock:
             if self._leads_since is None:
                 return None
@@ -181,10 +174,10 @@ class Reconciler:
 
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
-        told = self._told(name)
+        told = self._teller.told(name)
         with self._lock:
             state = _restart_tasks(self._slots.setdefault(name, _Slot()), told, [task])
-        self._tell(name, state)
+        self._teller.tell(name, state)
         self._wake.set()
 
     # --- the loop -----------------------------------------------------------------------------------------------------
@@ -198,8 +191,12 @@ class Reconciler:
                 if self.trouble is not None:
                     log.info("The worker's topics: it goes on as before.")
                 self.trouble = None
-            except ConnectError as error:  # the lead was lost on the way; who has it tells what it was about
-                log.debug("The worker's topics: %s", error)
+            except ConnectError as error:
+                refusal = refusal_behind(error)
+                if refusal is not None:
+                    self._note_trouble(str(refusal))
+                else:  # the lead was lost on the way; who has it tells what it was about
+                    log.debug("The worker's topics: %s", error)
             except ClusterError as error:
                 self._note_trouble(str(error))
             except Exception as error:  # noqa: BLE001  (the worker must not go on as if it had a herder)
@@ -236,22 +233,11 @@ class Reconciler:
         with self._lock:
             gone = [name for name in told_of if name not in stored and name not in self._slots]
         for name, state in restarting.items():
-            self._tell(name, state)
-        self._publish_all(news, stored)
+            self._teller.tell(name, state)
         for name in gone:
             self._statuses.delete_connector(name)
             log.info("Connector %s is deleted.", name)
-
-    def _publish_all(self, news: Mapping[str, _News], stored: Mapping[str, StoredConnector]) -> None:
-        """Tell of each connector; one whose record is refused keeps no other from being told of."""
-        refusals = []
-        for name, told in news.items():
-            try:
-                self._publish(name, told, stored[name])
-            except BrokerError as error:
-                refusals.append(BrokerError(f"connector {name}: {error}", error.code))
-        if refusals:
-            raise refusals[0]
+        self._teller.tell_all(news, stored)
 
     def _restart_as_asked(self, stored: Mapping[str, StoredConnector]) -> dict[str, RunState]:
         """Do what records of the config topic ask for, each once; what there is to tell.
@@ -269,7 +255,7 @@ class Reconciler:
                     restarting[asked.name] = state
         return restarting
 
-    def _advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, _News]:
+    def _advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, News]:
         """Bring every connector a step nearer to what is wanted of it; what there is to tell."""
         news = {}
         for name in [*stored, *(name for name in self._slots if name not in stored)]:
@@ -285,10 +271,10 @@ class Reconciler:
                 del self._slots[name]
         return news
 
-    def _pursue(self, name: str, slot: _Slot, stored: StoredConnector) -> _News | None:
+    def _pursue(self, name: str, slot: _Slot, stored: StoredConnector) -> News | None:
         if kind_of(stored.config.get("connector.class")) is None:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
-            return _News(RunState("UNASSIGNED", words, ()))
+            return News(RunState("UNASSIGNED", words, ()))
         if slot.config is not None and slot.config != stored.config:
             self._change(name, slot, stored.config)
         if stored.target_state != "STARTED":
@@ -354,56 +340,18 @@ class Reconciler:
         log.log(logging.ERROR if is_news else logging.DEBUG, "Connector %s failed: %s %s", name, reason, next_words)
         slot.failure = reason
 
-    def _describe(self, slot: _Slot, stored: StoredConnector) -> _News | None:
+    def _describe(self, slot: _Slot, stored: StoredConnector) -> News | None:
         if slot.run is not None and slot.run.has_begun:
             slot.failure = None
             slot.begun_at = slot.begun_at or time.monotonic()
             slot.run.tell_progress()
             topics = slot.run.take_topics() if self._is_tracking_topics else ()
-            return _News(slot.run.state, [dict(config) for config in slot.run.task_configs], tuple(topics))
+            return News(slot.run.state, [dict(config) for config in slot.run.task_configs], tuple(topics))
         if slot.failure is not None:  # also while it is tried again: it has not come further yet
-            return _News(RunState("FAILED", slot.failure, ()))
+            return News(RunState("FAILED", slot.failure, ()))
         if slot.run is None:
             return None
-        return _News(RunState("UNASSIGNED", None, tuple(("UNASSIGNED", None) for _config in stored.task_configs)))
-
-    # --- telling ------------------------------------------------------------------------------------------------------
-
-    def _publish(self, name: str, news: _News, stored: StoredConnector) -> None:
-        # Configs before states: whoever sees a task running finds its config.
-        if news.task_configs is not None and [dict(config) for config in stored.task_configs] != news.task_configs:
-            self._configs.put_tasks(name, news.task_configs)
-        self._tell(name, news.state)
-        for topic in news.topics:
-            self._statuses.put_topic(name, topic)
-
-    def _tell(self, name: str, state: RunState) -> None:
-        """Write a state to the status topic unless it is there."""
-        with self._lock:
-            generation = self._leads_since
-        if generation is None:
-            return
-        own, *tasks = (
-            Status(word, self.worker_id, generation, trace, CONNECT_VERSION)
-            for word, trace in ((state.state, state.trace), *state.tasks)
-        )
-        numbered = dict(enumerate(tasks))
-        before, tasks_before = self._statuses.connector(name), self._statuses.tasks(name)
-        if (before, tasks_before) == (own, numbered):
-            return
-        words = states_in_words(own.state, (task.state for task in tasks))
-        if before is None or words != states_in_words(before.state, (task.state for task in tasks_before.values())):
-            log.info("Connector %s: %s", name, words)
-        self._statuses.put_all(name, own, numbered)
-
-    def _told(self, name: str) -> RunState:
-        """What the status topic says of a connector."""
-        own = self._statuses.connector(name)
-        if own is None:
-            return _NOTHING_TOLD
-        tasks = [task for _number, task in sorted(self._statuses.tasks(name).items())]
-        states = tuple((cast("State", task.state), task.trace) for task in tasks)
-        return RunState(cast("State", own.state), own.trace, states)
+        return News(RunState("UNASSIGNED", None, tuple(("UNASSIGNED", None) for _config in stored.task_configs)))
 
 
 def _restart_all(slot: _Slot, told: RunState) -> RunState:
@@ -440,8 +388,8 @@ def _forgive(slot: _Slot) -> None:
     slot.retry_at = 0.0
 
 
-def _resting(stored: StoredConnector) -> _News:
+def _resting(stored: StoredConnector) -> News:
     """A paused connector keeps its tasks, a stopped one has none."""
     if stored.target_state == "STOPPED":
-        return _News(RunState("STOPPED", None, ()), task_configs=[])
-    return _News(RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))
+        return News(RunState("STOPPED", None, ()), task_configs=[])
+    return News(RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))

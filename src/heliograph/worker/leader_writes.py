@@ -26,6 +26,7 @@ from heliograph.worker.connect_errors import NOT_WRITTEN, REBALANCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from heliograph.errors import ConnectError
     from heliograph.kafka.admin import Admin
     from heliograph.kafka.fenced_writer import FencedWriter
     from heliograph.kafka.own_records import OwnRecord
@@ -97,14 +98,14 @@ class LeaderWrites:
         claimed, self._claimed = self._claimed, None  # whatever ends the write otherwise: the id must be taken anew
         try:
             self._fenced.write(tp, records)
-        except FencedError:
+        except FencedError as error:
             log.warning("Another worker leads this group and has fenced this one: %s was not written", tp.topic)
             self._resign()
-            raise NOT_WRITTEN.error() from None
+            raise NOT_WRITTEN.error() from error
         except ClusterError as error:
             log.log(logging.DEBUG if str(error) == self._trouble else logging.WARNING, "Not written: %s", error)
             self._trouble = str(error)
-            raise NOT_WRITTEN.error() from None
+            raise NOT_WRITTEN.error() from error
         self._trouble, self._claimed = None, claimed
 
     def close(self) -> None:
@@ -112,3 +113,8 @@ class LeaderWrites:
         self._claimed = None
         if self._fenced is not None:
             self._fenced.close()
+
+
+def refusal_behind(error: ConnectError) -> ClusterError | None:
+    """What the cluster said where it did not take a write; None where the lead was lost, which ends all writing."""
+    return error.__cause__ if isinstance(error.__cause__, ClusterError) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from heliograph.model import Flow, TopicPartition
 
 _RATE_WINDOW_S = 5.0
+_SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class FlowStatus:
         self._departed: frozenset[TopicPartition] = frozenset()
         self._finished: dict[TopicPartition, Counts] = {}
         self._rates: dict[str, _TopicRate] = {}
+        self._sampled_at = -math.inf
 
     @property
     def trouble(self) -> str | None:
@@ -116,7 +119,10 @@ class FlowStatus:
             for row in report.partitions:
                 self._reports[row.tp] = row
             is_over = self._troubles.note(task_id, _words_of(report))
-            self._sample()
+            now = time.monotonic()
+            if now - self._sampled_at >= _SAMPLE_INTERVAL_S:
+                self._sampled_at = now
+                self._sample(now)
         return is_over
 
     def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
@@ -228,8 +234,7 @@ class FlowStatus:
             before.skipped_records + row.skipped_records,
         )
 
-    def _sample(self) -> None:
-        now = time.monotonic()
+    def _sample(self, now: float) -> None:
         sums: dict[str, list[int]] = {}
         for tp, row in self._reports.items():
             records, size, *_rest = self._counts(tp)
