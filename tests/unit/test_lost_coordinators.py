@@ -52,7 +52,8 @@ def sync(source: Target, groups: GroupAdmin, written: list[Any], monkeypatch: py
     made._noted = SimpleNamespace(note=list)  # type: ignore[assignment]
     made._map.take(OffsetSync(SOURCE, 10, 10))
     monkeypatch.setattr(
-        "heliograph.worker.checkpoint_sync.write_records", lambda _writer, _tp, records: written.extend(records)
+        "heliograph.worker.checkpoint_sync.write_records",
+        lambda _writer, _tp, records, *_check: written.extend(records),
     )
     return made
 

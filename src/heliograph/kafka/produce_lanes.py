@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from heliograph.kafka.cluster import Cluster
+    from heliograph.kafka.connection import Connection
 
 Lane = tuple[int, int]
 
-_LONG_PAUSE_S = 1.0
+_LONG_S = 1.0  # a connection that was idle is made again in less
 
 
 class ProduceLanes:
@@ -26,6 +27,7 @@ class ProduceLanes:
         self._most_in_flight = most_in_flight
         self._under_way: dict[Lane, int] = {}
         self._paused_until: dict[Lane, float] = {}
+        self._closed_since: dict[Lane, float] = {}
 
     def use(self, lane: Lane) -> None:
         """Something is to be sent on it."""
@@ -66,6 +68,16 @@ class ProduceLanes:
         """Whether this broker wants us to be quiet."""
         return lane in self._paused_until
 
-    def is_paused_for_long(self, lane: Lane) -> bool:
+    def connection(self, lane: Lane) -> Connection | None:
+        """The connection to send on now; None where there is none yet, or the broker wants us to be quiet."""
+        connection = self._cluster.connection_to(*lane) if not self.is_paused(lane) else None
+        if connection is None:
+            self._closed_since.setdefault(lane, time.monotonic())
+        else:
+            self._closed_since.pop(lane, None)
+        return connection
+
+    def is_closed_for_long(self, lane: Lane) -> bool:
         """Whether what is to be sent there should not stay in memory meanwhile."""
-        return self._paused_until.get(lane, 0.0) - time.monotonic() > _LONG_PAUSE_S
+        since = self._closed_since.get(lane)
+        return since is not None and time.monotonic() - since > _LONG_S

@@ -171,7 +171,7 @@ class BatchProducer:
         self._leaders.pump()
         self._session.pump(now)  # partitions just found not to be in the transaction are added at once
         for lane, partitions in by_lane.items():
-            connection = self._cluster.connection_to(*lane) if not self._lanes.is_paused(lane) else None
+            connection = self._lanes.connection(lane)
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
             else:

@@ -50,16 +50,13 @@ class TargetLeaders:
 
     def look_for_cut_off(self, lane: Lane, partitions: Iterable[TargetPartition]) -> None:
         """Nothing can be sent on a lane just now: let its partitions wait where that will last."""
-        if self._lanes.is_paused_for_long(lane):
-            why = f"broker {lane[0]} wants a pause, since we are over its quota"
-        elif not self._lanes.is_paused(lane) and not self._cluster.is_connecting_to(*lane):
-            why = f"broker {lane[0]} cannot be reached"
-        else:
+        if not self._lanes.is_closed_for_long(lane):
             return
+        why = "wants a pause, since we are over its quota" if self._lanes.is_paused(lane) else "cannot be reached"
         for partition in partitions:
             if not partition.in_flight:
                 self._cut_off[partition.tp] = partition
-                partition.trouble = why
+                partition.trouble = f"broker {lane[0]} {why}"
                 self._park(partition)
 
     def leave(self, partition: TargetPartition) -> None:
@@ -88,8 +85,7 @@ class TargetLeaders:
         node_id = self._cluster.leaders.get(partition.tp)
         if node_id is None:
             return True  # which is another trouble, told with its next batch
-        lane = (node_id, partition.lane)
-        return not self._lanes.is_paused_for_long(lane) and self._cluster.connection_to(*lane) is not None
+        return self._lanes.connection((node_id, partition.lane)) is not None
 
     def _why_missing(self, topic: str) -> str:
         if topic in self._cluster.hidden:
