@@ -271,18 +271,8 @@ class Admin:
                     validate_only=False,
                 )
 
-            answer = self.ask_controller(
-                CreateTopicsRequest,
-                CreateTopicsResponse,
-                build,
-                newest=5,
-                codes=lambda a: [t.error_code for t in a.topics],
-            )
-            failures |= {
-                t.name: refusal_of(t, "CREATE on the topic or on the cluster")
-                for t in answer.topics
-                if t.error_code not in (0, _TOPIC_EXISTS)
-            }
+            classes, needs = (CreateTopicsRequest, CreateTopicsResponse), "CREATE on the topic or on the cluster"
+            failures |= self._change(classes, build, newest=5, results="topics", harmless=_TOPIC_EXISTS, needs=needs)
         return failures
 
     def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, Refusal]:
@@ -301,19 +291,21 @@ class Admin:
                     validate_only=False,
                 )
 
-            answer = self.ask_controller(
-                CreatePartitionsRequest,
-                CreatePartitionsResponse,
-                build,
-                newest=1,
-                codes=lambda a: [result.error_code for result in a.results],
+            classes, needs = (CreatePartitionsRequest, CreatePartitionsResponse), "ALTER on the topic"
+            failures |= self._change(
+                classes, build, newest=1, results="results", harmless=_INVALID_PARTITIONS, needs=needs
             )
-            failures |= {
-                result.name: refusal_of(result, "ALTER on the topic")
-                for result in answer.results
-                if result.error_code not in (0, _INVALID_PARTITIONS)
-            }
         return failures
+
+    def _change(
+        self, classes: tuple[Any, Any], build: Any, *, newest: int, results: str, harmless: int, needs: str
+    ) -> dict[str, Refusal]:
+        """Have the controller change topics; of the answer's `results`, the reason for each that was refused."""
+        answer = self.ask_controller(
+            *classes, build, newest=newest, codes=lambda a: [one.error_code for one in getattr(a, results)]
+        )
+        refused = [one for one in getattr(answer, results) if one.error_code not in (0, harmless)]
+        return {one.name: refusal_of(one, needs) for one in refused}
 
     def wait_for_leaders(self, partition_counts: dict[str, int]) -> dict[str, Refusal]:
         """Wait until all partitions of new topics have leaders; returns the reason for each topic that lacks one."""
