@@ -99,6 +99,29 @@ def test_a_broker_that_wants_a_long_pause_stops_only_its_own_partitions(mirror: 
     mirror.stop(join)
 
 
+def test_what_waits_for_the_end_of_a_pause_is_not_read_again(mirror: Spread) -> None:
+    pauses_ms = [2500]
+
+    def throttled(seen: Seen) -> object:
+        answer = mirror.target.ordinary(seen)
+        answer.throttle_time_ms = pauses_ms.pop() if seen.node_id == 2 and pauses_ms else 0
+        return answer
+
+    mirror.target.script(ProduceRequest, *[throttled] * 1000)
+    mirror.write(10)
+    join = mirror.run(mirror.whole())
+    wait_for(lambda: "broker 2 wants a pause, since we are over its quota" in mirror.troubles())
+    target = mirror.loop._producer.partitions[TopicPartition("A.t", 0)]
+    assert all(outgoing.buffer is not None and outgoing.buffer.is_parked for outgoing in target.queue)
+    assert len(target.queue) > 0
+    mirror.target.brokers[2].stop()
+    wait_for(lambda: "broker 2 cannot be reached" in mirror.troubles())
+    with mirror.target.lock:
+        mirror.target.leaders["A.t", 0] = 1
+    wait_for(lambda: mirror.is_copied(10, first=0))
+    mirror.stop(join)
+
+
 def test_a_lane_that_was_never_used_is_not_taken_for_full() -> None:
     with ScriptedCluster(2, topics={"t": 2}) as brokers, Producing(brokers) as ours:
         brokers.leaders["t", 1] = 2

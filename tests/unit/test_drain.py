@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka.protocol.producer import ProduceRequest
@@ -16,12 +17,13 @@ from heliograph.wire.mirror_records import decode_offset_sync
 from tests.batches import decode
 from tests.copying import wait_for
 from tests.scripted_broker import ScriptedCluster
-from tests.unit.test_cut_sources import Mirror
+from tests.unit.test_cut_sources import TP, Mirror
 
 if TYPE_CHECKING:
     import pytest
 
 SYNCS = "mm2-offset-syncs.B.internal"
+NOT_ENOUGH_REPLICAS = 19
 
 
 def last_told(holder: ScriptedCluster) -> int | None:
@@ -79,3 +81,17 @@ def test_a_task_does_not_look_at_all_progress_while_records_are_under_way(monkey
     assert row.committed_offset == row.acked_offset
     assert idle_when_asked
     assert all(idle_when_asked)
+
+
+def test_what_is_acknowledged_only_while_a_task_stops_is_committed() -> None:
+    mirror = Mirror()
+    with mirror.source, mirror.target:
+        mirror.led(1, "ab")
+        join = mirror.run(replace(mirror.spec(), commit_interval_ms=2000))
+        wait_for(lambda: mirror.loop._commits.committed.get(TP) == 1)
+        mirror.target.script(ProduceRequest, *[NOT_ENOUGH_REPLICAS] * 4)
+        mirror.led(1, "c")
+        wait_for(lambda: mirror.loop.partitions[TP].target.trouble)
+        (row,) = mirror.stop(join).partitions
+        assert mirror.copied() == "abc"
+        assert row.committed_offset == 2

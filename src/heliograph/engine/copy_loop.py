@@ -98,10 +98,9 @@ class CopyLoop:
         self._next_report_at = 0.0
 
     def _fetch_limits(self) -> FetchLimits:
-        limits = self.spec.limits
         if not self._rate.bytes_per_s:
-            return limits
-        return replace(limits, max_bytes=self._rate.answer_bytes, grows_to_bytes=0)
+            return self.spec.limits
+        return replace(self.spec.limits, max_bytes=self._rate.answer_bytes, grows_to_bytes=0)
 
     def _cluster(self, spec: ClusterSpec) -> Cluster:
         return Cluster(spec.alias, spec.bootstrap, spec.security, self._network, spec.request_timeout_ms / 1000)
@@ -418,17 +417,18 @@ class CopyLoop:
     def _drain(self) -> None:
         """Wait for what is under way, forget what was not sent, commit; what takes too long is copied again later."""
         deadline = time.monotonic() + _DRAIN_TIMEOUT_S
-        is_stopped, is_committed = self._lease.stop_reason is not None, False
+        is_stopped, is_done, is_committed = self._lease.stop_reason is not None, False, False
         if is_stopped:
             for tp, partition in self.partitions.items():
                 self._fetcher.remove(tp)  # or an answer under way would be sent behind the gap of what is forgotten
                 self._discard(partition)
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
-            is_done = all(producer.is_idle for producer in self._producers) and (is_stopped or self._is_over())
-            # With many partitions dear to ask: not while records are on their way, nor again once none can follow.
+            was_done, is_done = is_done, all(p.is_idle for p in self._producers) and (is_stopped or self._is_over())
             is_settled = all(p.target.is_idle or p.target.trouble for p in self.partitions.values())
-            is_committed = (is_committed and is_done) or (is_settled and self._commits.has_all(self.partitions))
+            # With many partitions dear to ask: not while records are on their way, nor again once none can follow.
+            was_committed = is_committed and was_done and is_done
+            is_committed = was_committed or (is_settled and self._commits.has_all(self.partitions))
             if is_done and is_committed and self._is_told():
                 return
             if self._lease.stop_reason is not None and not is_stopped:

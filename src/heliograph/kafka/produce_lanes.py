@@ -27,7 +27,7 @@ class ProduceLanes:
         self._most_in_flight = most_in_flight
         self._under_way: dict[Lane, int] = {}
         self._paused_until: dict[Lane, float] = {}
-        self._closed_since: dict[Lane, float] = {}
+        self._closed: dict[Lane, tuple[float, float]] = {}  # when it was first and last found so
 
     def use(self, lane: Lane) -> None:
         """Something is to be sent on it."""
@@ -72,12 +72,14 @@ class ProduceLanes:
         """The connection to send on now; None where there is none yet, or the broker wants us to be quiet."""
         connection = self._cluster.connection_to(*lane) if not self.is_paused(lane) else None
         if connection is None:
-            self._closed_since.setdefault(lane, time.monotonic())
+            now = time.monotonic()
+            first, last = self._closed.get(lane, (now, now))
+            self._closed[lane] = (first if now - last < _LONG_S else now, now)
         else:
-            self._closed_since.pop(lane, None)
+            self._closed.pop(lane, None)
         return connection
 
     def is_closed_for_long(self, lane: Lane) -> bool:
-        """Whether what is to be sent there should not stay in memory meanwhile."""
-        since = self._closed_since.get(lane)
-        return since is not None and time.monotonic() - since > _LONG_S
+        """Whether what is to be sent there should not stay in shared memory meanwhile."""
+        first, last = self._closed.get(lane, (0.0, 0.0))
+        return last - first > _LONG_S

@@ -93,7 +93,7 @@ class BatchProducer:
         self._limits = limits
         self._lanes = ProduceLanes(cluster, limits.max_in_flight)
         self._ready: dict[TopicPartition, None] = {}
-        self._leaders = TargetLeaders(cluster, self._park, self._lanes)
+        self._leaders = TargetLeaders(cluster, self._lanes, park=self._park, set_aside=self._set_aside)
         self._parking: TopicPartition | None = None
         self._is_held = False
 
@@ -175,7 +175,7 @@ class BatchProducer:
             if connection is not None:
                 self._fill_pipeline(lane, connection, partitions)
             else:
-                self._leaders.look_for_cut_off(lane, partitions)
+                self._leaders.cut_off(lane, partitions)
 
     def _may_leave(self, partition: TargetPartition) -> bool:
         head = partition.queue[0]
@@ -419,6 +419,10 @@ class BatchProducer:
         self._parking = partition.tp
         self._listener.on_stuck(partition.tp)
         self._parking = None
+        self._set_aside(partition)
+
+    def _set_aside(self, partition: TargetPartition) -> None:
+        """Free the shared memory of what waits in a partition's queue."""
         for outgoing in partition.queue:
             if outgoing.buffer is not None and not outgoing.buffer.is_parked:
                 parked = self._pool.park(outgoing.view)

@@ -22,11 +22,22 @@ if TYPE_CHECKING:
 
 
 class TargetLeaders:
-    """The leaders of one producer's partitions; `park` is told of each partition that has none."""
+    """The leaders of one producer's partitions.
 
-    def __init__(self, cluster: Cluster, park: Callable[[TargetPartition], None], lanes: ProduceLanes) -> None:
+    `park` frees the memory of one that waits for an end nobody knows, `set_aside` of one that will soon go on.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        lanes: ProduceLanes,
+        *,
+        park: Callable[[TargetPartition], None],
+        set_aside: Callable[[TargetPartition], None],
+    ) -> None:
         self._cluster = cluster
         self._park = park
+        self._set_aside = set_aside
         self._lanes = lanes
         self._waiting: dict[TopicPartition, TargetPartition] = {}
         self._cut_off: dict[TopicPartition, TargetPartition] = {}
@@ -48,16 +59,17 @@ class TargetLeaders:
         """A partition has no leader."""
         self._waiting[partition.tp] = partition
 
-    def look_for_cut_off(self, lane: Lane, partitions: Iterable[TargetPartition]) -> None:
-        """Nothing can be sent on a lane just now: let its partitions wait where that will last."""
+    def cut_off(self, lane: Lane, partitions: Iterable[TargetPartition]) -> None:
+        """Nothing can be sent on a lane just now: let its partitions wait, if that has lasted."""
         if not self._lanes.is_closed_for_long(lane):
             return
-        why = "wants a pause, since we are over its quota" if self._lanes.is_paused(lane) else "cannot be reached"
+        # A pause ends by itself: what is queued is kept for it, or a quota here would be paid for by the source.
+        free = self._set_aside if self._lanes.is_paused(lane) else self._park
         for partition in partitions:
             if not partition.in_flight:
                 self._cut_off[partition.tp] = partition
-                partition.trouble = f"broker {lane[0]} {why}"
-                self._park(partition)
+                partition.trouble = self._why_closed(lane)
+                free(partition)
 
     def leave(self, partition: TargetPartition) -> None:
         """A partition gets no batches any more; those it has are seen through."""
@@ -69,9 +81,9 @@ class TargetLeaders:
         if self._leaving:
             self._leave_idle()
         for tp, partition in list(self._cut_off.items()):
-            if self._may_go_on(partition):
+            partition.trouble = self._why_cut_off(partition)
+            if partition.trouble is None:
                 del self._cut_off[tp]
-                partition.trouble = None
         for tp, partition in list(self._waiting.items()):
             if tp in self._cluster.leaders and tp.topic not in self._cluster.missing_since:
                 del self._waiting[tp]
@@ -81,11 +93,16 @@ class TargetLeaders:
                 partition.trouble = self._why_missing(tp.topic)
                 self._park(partition)
 
-    def _may_go_on(self, partition: TargetPartition) -> bool:
+    def _why_cut_off(self, partition: TargetPartition) -> str | None:
         node_id = self._cluster.leaders.get(partition.tp)
-        if node_id is None:
-            return True  # which is another trouble, told with its next batch
-        return self._lanes.connection((node_id, partition.lane)) is not None
+        if node_id is None or partition.tp.topic in self._cluster.missing_since:
+            return None  # which is another trouble, told with its next batch
+        lane = (node_id, partition.lane)
+        return self._why_closed(lane) if self._lanes.connection(lane) is None else None
+
+    def _why_closed(self, lane: Lane) -> str:
+        why = "wants a pause, since we are over its quota" if self._lanes.is_paused(lane) else "cannot be reached"
+        return f"broker {lane[0]} {why}"
 
     def _why_missing(self, topic: str) -> str:
         if topic in self._cluster.hidden:

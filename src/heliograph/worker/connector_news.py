@@ -4,7 +4,8 @@ What is told is compared with what the topics say, not with what was told before
 there, or wrote late, is put right.
 
 Invariants:
-A. A record of one connector that is refused keeps nothing else from being told; only a lead that was lost ends it.
+A. A record of one connector that is refused keeps nothing else from being told; only a lead
+   that was lost, or a cluster that cannot be reached, ends it.
 B. Task configs that were refused are not written again at once: with transactions each try takes the id anew.
 """
 
@@ -15,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from heliograph.errors import BrokerError, ClusterError, ConnectError
+from heliograph.errors import BrokerError, ClusterError, ConnectError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.wire.connect_status import Status
 from heliograph.worker.connect_types import CONNECT_VERSION
@@ -108,7 +109,9 @@ class Teller:
     def _put_tasks(self, name: str, configs: list[dict[str, str]]) -> ClusterError | None:
         try:
             self._configs.put_tasks(name, configs)
-        except BrokerError as error:
+        except UnreachableError:
+            raise
+        except ClusterError as error:  # the id could not be taken anew after a refusal, or the record is refused
             return error
         except ConnectError as error:
             why = refusal_behind(error)
