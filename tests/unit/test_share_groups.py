@@ -1,4 +1,4 @@
-"""Groups of other types than consumer groups: share groups are followed, and a name that another type has is not free."""
+"""Groups of all types: share groups are followed, and a name that a group of another type has is not free."""
 
 from __future__ import annotations
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kafka.protocol.api_message import ApiMessage
 
-_FILES = "heliograph.kafka.schemas"
+_make_class: Any = type(ApiMessage)
 
 
-class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=_FILES):  # type: ignore[misc]
-    """Where share groups begin in each partition."""
+def _message(name: str) -> Any:
+    return _make_class(name, (ApiMessage,), {}, load_json="heliograph.kafka.schemas")
 
 
-class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=_FILES):  # type: ignore[misc]
-    """The answer."""
-
-
-class AlterShareGroupOffsetsRequest(ApiMessage, load_json=_FILES):  # type: ignore[misc]
-    """Set where a share group without members begins."""
-
-
-class AlterShareGroupOffsetsResponse(ApiMessage, load_json=_FILES):  # type: ignore[misc]
-    """The answer."""
+DescribeShareGroupOffsetsRequest = _message("DescribeShareGroupOffsetsRequest")
+DescribeShareGroupOffsetsResponse = _message("DescribeShareGroupOffsetsResponse")
+AlterShareGroupOffsetsRequest = _message("AlterShareGroupOffsetsRequest")
+AlterShareGroupOffsetsResponse = _message("AlterShareGroupOffsetsResponse")
