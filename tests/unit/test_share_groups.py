@@ -53,6 +53,7 @@ class Cluster(Target):
         self.starts: dict[str, tuple[int, int]] = {}
         self.streams: set[str] = set()
         self.has_share_groups = True
+        self.share_version = 1
         self.refuses = 0  # the code with which it answers a request to set a start offset
         self.end = LOG_END
         self.grows = False
@@ -98,7 +99,8 @@ class Cluster(Target):
             partition_index=self.tp.partition, start_offset=start, lag=lag, error_code=0, error_message=None
         )
         topics = [SimpleNamespace(topic_name=self.tp.topic, partitions=[partition])]
-        return SimpleNamespace(group_id=group, error_code=self._code(group), topics=topics)
+        code = self._code(group) if self.share_version else UNSUPPORTED_VERSION
+        return SimpleNamespace(group_id=group, error_code=code, topics=[] if code else topics)
 
     def _alter(self, request: Any) -> Any:
         group = request.group_id
@@ -312,12 +314,14 @@ def test_a_share_group_whose_name_a_consumer_group_has_is_reported(source: Clust
 
 
 @pytest.mark.parametrize("old", ["A", "B"])
+@pytest.mark.parametrize("lacks", ["has_share_groups", "share_version"])
 def test_a_cluster_without_share_groups_is_reported_once_and_is_no_failure(
-    source: Cluster, target: Cluster, caplog: pytest.LogCaptureFixture, old: str
+    source: Cluster, target: Cluster, caplog: pytest.LogCaptureFixture, old: str, lacks: str
 ) -> None:
+    """Its brokers do not know the requests, or know them and have the feature switched off."""
     flows = Flows(source, target)
     source.starts = {"s-0": (40, 3)}
-    (source if old == "A" else target).has_share_groups = False
+    setattr(source if old == "A" else target, lacks, 0)
     for _round in range(3):
         assert flows.round() == []
     (warning,) = (record.message for record in caplog.records if record.levelno == logging.WARNING)
