@@ -275,9 +275,9 @@ def test_share_groups_need_the_permissions_of_consumer_groups(there: Guarded, to
         return mirror.set_offsets(topic, GroupType.SHARE, {tp: CommittedOffset(offset)})
 
     with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'.*needs DESCRIBE on it"):
-        mirror.told_offsets([topic], share).of_all()
+        mirror.offsets_of([topic], share).of_all()
     grant("DESCRIBE", "GROUP", "TOPIC")
-    eventually(lambda: mirror.told_offsets([topic], share).of == {topic: {tp: CommittedOffset(0)}})
+    eventually(lambda: mirror.offsets_of([topic], share).of == {topic: {tp: CommittedOffset(0)}})
     assert mirror.told_groups().types == {topic: GroupType.SHARE}
     with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'; the principal needs READ on"):
         set_to(1)
@@ -286,7 +286,7 @@ def test_share_groups_need_the_permissions_of_consumer_groups(there: Guarded, to
     eventually(lambda: _refused_or(set_to, 1) == refused)
     grant("READ", "TOPIC")
     eventually(lambda: set_to(1) == {})
-    assert mirror.told_offsets([topic], share).of == {topic: {tp: CommittedOffset(1)}}
+    assert mirror.offsets_of([topic], share).of == {topic: {tp: CommittedOffset(1)}}
     admin.close()
 
 

@@ -230,9 +230,9 @@ def test_an_old_cluster_says_that_it_has_no_share_groups(old: EmbeddedCluster, t
     make_topic(old, topic)
     admin = admin_of(old)
     groups = GroupAdmin(admin)
-    told = groups.told_offsets([topic], {topic: GroupType.SHARE})
+    told = groups.offsets_of([topic], {topic: GroupType.SHARE})
     assert (told.of, told.unsupported) == ({}, {topic})
-    with pytest.raises(BrokerError, match="does not support offsets of share groups.*Kafka 4.1 or newer does"):
+    with pytest.raises(BrokerError, match=r"does not support offsets of share groups.*Kafka 4[.]1 or newer does"):
         groups.set_offsets(topic, GroupType.SHARE, {TopicPartition(topic, 0): CommittedOffset(1)})
     admin.close()
 

@@ -142,13 +142,13 @@ def test_groups_of_each_type_are_listed_by_their_type(source: Cluster) -> None:
 
 def test_a_partition_in_which_a_share_group_did_nothing_has_no_offset(source: Cluster) -> None:
     source.starts = {"s-0": (-1, -1), "s-1": (7, 3)}
-    told = admin_of(source).told_offsets(["s-0", "s-1", "s-2"], dict.fromkeys(("s-0", "s-1", "s-2"), GroupType.SHARE))
+    told = admin_of(source).offsets_of(["s-0", "s-1", "s-2"], dict.fromkeys(("s-0", "s-1", "s-2"), GroupType.SHARE))
     assert told.of == {"s-0": {}, "s-1": {SOURCE: CommittedOffset(7)}, "s-2": {}}
     assert source.asked["ends"] == 0
 
 
 def start_of(cluster: Cluster, group: str) -> int:
-    return admin_of(cluster).told_offsets([group], {group: GroupType.SHARE}).of[group][SOURCE].offset
+    return admin_of(cluster).offsets_of([group], {group: GroupType.SHARE}).of[group][SOURCE].offset
 
 
 def test_a_share_group_that_has_done_all_is_at_the_end_of_the_log(source: Cluster) -> None:
@@ -182,9 +182,15 @@ def test_offsets_of_a_share_group_with_members_are_not_set(target: Cluster) -> N
     assert target.starts == {"s-0": (5, 1)}
 
 
+def test_a_cluster_that_creates_no_share_group_is_named_with_the_remedy(target: Cluster) -> None:
+    target.refuses = NOT_FOUND
+    refused = admin_of(target).set_offsets("s-0", GroupType.SHARE, {REMOTE: CommittedOffset(9)})
+    assert refused[REMOTE].startswith("the cluster has no share group of this name and does not create one; start")
+
+
 def test_a_share_group_that_is_forbidden_is_named_with_the_permission(target: Cluster) -> None:
     target.starts, target.forbidden = {"s-0": (5, 1), "s-1": (6, 1)}, {"s-0"}
-    told = admin_of(target).told_offsets(["s-0", "s-1"], dict.fromkeys(target.starts, GroupType.SHARE))
+    told = admin_of(target).offsets_of(["s-0", "s-1"], dict.fromkeys(target.starts, GroupType.SHARE))
     assert told.troubles == ("'B' does not let us use the group 's-0'; the principal needs READ on it.",)
     assert told.of == {"s-1": {REMOTE: CommittedOffset(6)}}
     target.refuses = NO_PERMISSION

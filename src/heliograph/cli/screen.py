@@ -120,7 +120,7 @@ class LiveTable:
 
 
 class LogLines:
-    """A line per active topic every ten seconds. What troubles a flow is logged where it begins and ends, not here."""
+    """A line per active topic every ten seconds. An issue of a flow is logged when it begins and ends, not here."""
 
     def __init__(self) -> None:
         self._next_at = time.monotonic() + _LOG_INTERVAL_S

@@ -205,13 +205,13 @@ class GroupAdmin:
         """The same, of those groups we may look at."""
         return self._coordinators.ask_each(groups, self._committed_at, needs=self._needs)
 
-    def told_offsets(
+    def offsets_of(
         self, groups: Collection[str], types: Mapping[str, GroupType]
     ) -> Told[dict[TopicPartition, CommittedOffset]]:
         """Where each group continues, by the request for its type; a group without a type is a consumer group."""
         shares = [group for group in groups if types.get(group) is GroupType.SHARE]
         others = [group for group in groups if types.get(group) is not GroupType.SHARE]
-        return self.told_committed(others).joined(self._shares.told_offsets(shares))
+        return self.told_committed(others).joined(self._shares.start_offsets(shares))
 
     def set_offsets(
         self, group: str, type_: GroupType, offsets: Mapping[TopicPartition, CommittedOffset]

@@ -36,6 +36,10 @@ _GROUP_ID_NOT_FOUND, _NON_EMPTY_GROUP = 69, 68
 _FOR_COORDINATORS = frozenset(
     {LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}
 )
+_NOT_CREATED = (
+    "the cluster has no share group of this name and does not create one; start a share consumer of the group there"
+    " once, and stop it"
+)
 _Starts = dict[TopicPartition, tuple[int, int]]  # start offset and lag, which is -1 where it is not known
 
 
@@ -47,21 +51,21 @@ class ShareGroups:
         self._coordinators = coordinators
         self._needs = needs
 
-    def told_offsets(self, groups: Collection[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
+    def start_offsets(self, groups: Collection[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
         """Where each group continues; partitions in which a group has done nothing yet are left out."""
-        told = self._starts(groups)
-        idle = {tp for starts in told.of.values() for tp, (_start, lag) in starts.items() if lag == 0}
+        found = self._starts(groups)
+        idle = {tp for starts in found.of.values() for tp, (_start, lag) in starts.items() if lag == 0}
         ends = self._admin.known_offsets(list(idle), LATEST) if idle else {}
-        drained = [group for group, starts in told.of.items() if _begins_before(starts, ends)]
+        drained = [group for group, starts in found.of.items() if _begins_before(starts, ends)]
         # Between two equal ends nothing was written, so a lag of 0 in between is one of the whole log.
         again = self._starts(drained).of if drained else {}
         later = self._admin.known_offsets(list(idle), LATEST) if again else {}
         stable = {tp: end for tp, end in ends.items() if later.get(tp) == end}
         offsets = {
             group: _offsets(again.get(group, starts), stable if group in again else {})
-            for group, starts in told.of.items()
+            for group, starts in found.of.items()
         }
-        return Told(offsets, told.refusals, told.refused, told.unsupported)
+        return Told(offsets, found.refusals, found.refused, found.unsupported)
 
     def _starts(self, groups: Collection[str]) -> Told[_Starts]:
         return self._coordinators.ask_each(groups, self._starts_at, needs=self._needs)
@@ -94,7 +98,11 @@ class ShareGroups:
             return {group: self._set_at(broker, group, offsets)}
 
         codes: dict[TopicPartition, int] = self._coordinators.ask_about([group], ask, needs="READ")[group]
-        return {tp: reason_of(tp, code) for tp, code in codes.items() if code}
+        return {
+            tp: _NOT_CREATED if code == _GROUP_ID_NOT_FOUND else reason_of(tp, code)
+            for tp, code in codes.items()
+            if code
+        }
 
     def _set_at(self, broker: Address, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Word:
         topic_class = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic

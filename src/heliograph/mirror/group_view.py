@@ -73,7 +73,7 @@ class GroupView:
     target: ClusterGroups
 
     def type_of(self, group: str) -> GroupType:
-        """The type of a group on the source, or what else tells it: only consumer groups have checkpoints."""
+        """The type of a group on the source; of one that is not seen there, only a consumer group has checkpoints."""
         at_source = None if self.source is None else self.source.types.get(group)
         if at_source is not None:
             return at_source
@@ -189,11 +189,11 @@ def _places_there(view: GroupView, group: str) -> dict[TopicPartition, Place | N
 def _why_nothing(left: ClusterGroups | None, alias: str, group: str, type_: GroupType) -> str:
     """Why a group has no place to go to, where it has none."""
     is_share = type_ is GroupType.SHARE
-    untold = "share groups have no checkpoints" if is_share else "no checkpoint tells of it"
+    unknown = "share groups have no checkpoints" if is_share else "no checkpoint tells of it"
     if left is None:
-        return f"{untold}, and '{alias}' cannot be asked"
+        return f"{unknown}, and '{alias}' cannot be asked"
     if why := left.why_closed(group):
-        return f"{untold}, and {why}"
+        return f"{unknown}, and {why}"
     if left.offsets(group):
         return "it has read nothing that this flow copies"
     return f"it has {'acknowledged' if is_share else 'committed'} nothing on '{alias}'"

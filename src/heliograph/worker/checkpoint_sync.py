@@ -224,25 +224,25 @@ class CheckpointSync:
         """Move share groups that had no members a moment ago."""
         types = dict.fromkeys(groups, GroupType.SHARE)
         # Offsets first, as in `emit`.
-        read = self._source_groups.told_offsets(groups, types)
+        read = self._source_groups.offsets_of(groups, types)
         self._learn_syncs()
-        committed = self._target_groups.told_offsets(list(read.of), types)
+        committed = self._target_groups.offsets_of(list(read.of), types)
         wanted = {
             group: plan_group_sync(share_places(self._map, self._rules, group, read.of[group]), offsets, None)
             for group, offsets in committed.of.items()
         }
         return [
-            *self._share_troubles(read),
-            *self._share_troubles(committed),
+            *self._share_refusals(read),
+            *self._share_refusals(committed),
             *self._set_all(GroupType.SHARE, wanted),
         ]
 
-    def _share_troubles(self, told: Told[dict[TopicPartition, CommittedOffset]]) -> list[str]:
+    def _share_refusals(self, answer: Told[dict[TopicPartition, CommittedOffset]]) -> list[str]:
         """The refusals; a cluster that cannot have share groups is reported once, as nothing can be tried again."""
-        unsupported = [refusal for refusal in told.refusals if _is_unsupported(refusal)]
+        unsupported = [refusal for refusal in answer.refusals if _is_unsupported(refusal)]
         for refusal in unsupported:
             self._once.tell(logging.WARNING, f"{self.flow}: {refusal}")
-        return [str(refusal) for refusal in told.refusals if refusal not in unsupported]
+        return [str(refusal) for refusal in answer.refusals if refusal not in unsupported]
 
     def _move(self, groups: list[str]) -> list[str]:
         """Move groups that had no members a moment ago, by what they have committed now; why some were not moved."""

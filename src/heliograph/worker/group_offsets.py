@@ -120,9 +120,9 @@ class FlowGroups:
         types = listed.types
         followed = {GroupType.CONSUMER}.union({GroupType.SHARE} if self.settings[keys.SHARE_GROUPS_ENABLED] else ())
         taken = [group for group, type_ in types.items() if type_ in followed and self.names.accepts(group)]
-        told = admin.told_offsets(taken, types)
-        readers = (group for group, offsets in told.of.items() if any(counts(tp.topic) for tp in offsets))
-        return tuple(sorted({*readers, *told.refused}))
+        found = admin.offsets_of(taken, types)
+        readers = (group for group, offsets in found.of.items() if any(counts(tp.topic) for tp in offsets))
+        return tuple(sorted({*readers, *found.refused}))
 
     # --- what is known of them ----------------------------------------------------------------------------------------
 
@@ -134,8 +134,8 @@ class FlowGroups:
         source_types = {} if source_list is None else source_list.types
         # A share group is looked for as such also where there is none of its name: that says if there could be one.
         types = {**target_list.types, **source_types}
-        on_source = self._asked_of_source(lambda: self.source_groups.told_offsets(names, types | source_types))
-        on_target = self.target_groups.told_offsets(names, types | target_list.types)
+        on_source = self._asked_of_source(lambda: self.source_groups.offsets_of(names, types | source_types))
+        on_target = self.target_groups.offsets_of(names, types | target_list.types)
         all_checkpoints = self._checkpoints()
         consumers = [group for group in names if source_types.get(group, GroupType.CONSUMER) is GroupType.CONSUMER]
         checkpoints = {group: all_checkpoints[group] for group in consumers if group in all_checkpoints}
