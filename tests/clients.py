@@ -93,16 +93,14 @@ def read_with_offsets(
     return dict(seen)
 
 
-def enable_second_protocol(cluster: EmbeddedCluster) -> None:
-    """Let a cluster use the transaction protocol of Kafka 4 (KIP-890), as newly formatted ones do by themselves."""
-    enable_feature(cluster, "transaction.version", 2)
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
-def enable_feature(cluster: EmbeddedCluster, feature: str, level: int) -> None:
-    """Raise a feature of a cluster; `group.version` 1 is the consumer group protocol of KIP-848."""
+def set_feature(cluster: EmbeddedCluster, feature: str, level: int, upgrade_type: int = UPGRADE) -> None:
+    """Set the level of a feature, such as `transaction.version`, on a running cluster."""
     admin = admin_of(cluster)
     update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature=feature, max_version_level=level, allow_downgrade=False, upgrade_type=1
+        feature=feature, max_version_level=level, allow_downgrade=False, upgrade_type=upgrade_type
     )
     view = admin.view([])
     answer = admin.ask_at(

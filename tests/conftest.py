@@ -40,7 +40,7 @@ from heliograph.embedded import ports  # noqa: E402
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
 from heliograph.kafka import producer_session  # noqa: E402
 from heliograph.wire.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
-from tests.clients import enable_second_protocol  # noqa: E402
+from tests.clients import SAFE_DOWNGRADE, set_feature  # noqa: E402
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
 # Compaction, and the end of a quota's window, shall come within a test's patience.
@@ -134,10 +134,12 @@ def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
 
 
 @pytest.fixture(scope="module", params=["first protocol", "second protocol"])
-def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> None:
-    """The target's transactions as before 4.0, then as since."""
-    if request.param == "second protocol":
-        enable_second_protocol(target)
+def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> Iterator[None]:
+    """The target's transactions as before 4.0, then as since (KIP-890)."""
+    if request.param == "first protocol":
+        set_feature(target, "transaction.version", 0, SAFE_DOWNGRADE)
+    yield
+    set_feature(target, "transaction.version", 2)
 
 
 @pytest.fixture

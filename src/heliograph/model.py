@@ -7,6 +7,7 @@ ordered pair of clusters, written `A->B`; a *remote topic* is the copy on the ta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -137,6 +138,17 @@ class CommittedOffset(NamedTuple):
 
     offset: int
     metadata: str = ""
+
+
+class GroupType(StrEnum):
+    """The types of groups with offsets; on one cluster a name belongs to one type.
+
+    Classic consumer groups and those of KIP-848 are one type here: their offsets are read and set by the same requests.
+    """
+
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 class Heartbeat(NamedTuple):

@@ -25,7 +25,7 @@ from heliograph.kafka.security import Security
 from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
-from heliograph.model import AclBinding, Address, Checkpoint, CommittedOffset, Flow, TopicPartition
+from heliograph.model import AclBinding, Address, Checkpoint, CommittedOffset, Flow, GroupType, TopicPartition
 from heliograph.wire.mirror_records import encode_checkpoint
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.checkpoint_sync import CheckpointSync
@@ -49,7 +49,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    with guarded_cluster("there", tmp_path_factory.mktemp("there"), ("mirror",)) as guarded:
+    with guarded_cluster("there", tmp_path_factory.mktemp("there"), ("mirror", "sharing")) as guarded:
         yield guarded
 
 
@@ -257,6 +257,44 @@ def test_missing_permissions_for_groups_are_named(there: Guarded, topic: str) ->
             look([topic])
     with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'; the principal needs READ on"):
         mirror.commit(topic, place)
+
+
+def test_share_groups_need_the_permissions_of_consumer_groups(there: Guarded, topic: str) -> None:
+    """DESCRIBE on the group and the topic to look, READ on both to move: `heliograph acls` prints no others."""
+    make_topic(there.cluster, topic, 1)
+    tp, user, share = TopicPartition(topic, 0), "sharing", {topic: GroupType.SHARE}
+    assert GroupAdmin(there.admin()).set_offsets(topic, GroupType.SHARE, {tp: CommittedOffset(0)}) == {}
+    admin = there.admin_as(user, "B")
+    mirror = GroupAdmin(admin)
+
+    def grant(operation: str, *kinds: str) -> None:
+        each = {"resource_name": topic, "operation": operation, "pattern_type": "LITERAL"}
+        there.grant_printed(f"User:{user}", [{**each, "resource_type": kind} for kind in kinds])
+
+    def set_to(offset: int) -> dict[TopicPartition, str]:
+        return mirror.set_offsets(topic, GroupType.SHARE, {tp: CommittedOffset(offset)})
+
+    with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'.*needs DESCRIBE on it"):
+        mirror.offsets_of([topic], share).of_all()
+    grant("DESCRIBE", "GROUP", "TOPIC")
+    eventually(lambda: mirror.offsets_of([topic], share).of == {topic: {tp: CommittedOffset(0)}})
+    assert mirror.told_groups().types == {topic: GroupType.SHARE}
+    with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'; the principal needs READ on"):
+        set_to(1)
+    grant("READ", "GROUP")
+    refused = {tp: f"the principal needs READ on the topic {topic}"}
+    eventually(lambda: _refused_or(set_to, 1) == refused)
+    grant("READ", "TOPIC")
+    eventually(lambda: set_to(1) == {})
+    assert mirror.offsets_of([topic], share).of == {topic: {tp: CommittedOffset(1)}}
+    admin.close()
+
+
+def _refused_or(set_to: Callable[[int], dict[TopicPartition, str]], offset: int) -> object:
+    try:
+        return set_to(offset)
+    except BrokerError as error:
+        return str(error)
 
 
 def test_a_topic_of_ours_that_is_hidden_does_not_look_missing(there: Guarded, topic: str) -> None:

@@ -13,7 +13,7 @@ from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.errors import GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.model import CommittedOffset, TopicPartition
-from tests.clients import admin_of, enable_feature, make_topic, write
+from tests.clients import admin_of, make_topic, write
 from tests.copying import wait_for
 
 pytestmark = pytest.mark.broker
@@ -46,8 +46,6 @@ def test_a_group_is_seen_active_then_empty_and_only_then_moved(
     source: EmbeddedCluster, topic: str, protocol: str
 ) -> None:
     group = f"{topic}-{protocol}"
-    if protocol == "consumer":
-        enable_feature(source, "group.version", 1)
     make_topic(source, topic)
     write(source, topic, [{"value": b"v", "partition": 0} for _ in range(10)])
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)

@@ -11,10 +11,10 @@ import pytest
 
 from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-from heliograph.errors import GroupActiveError
+from heliograph.errors import BrokerError, GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.mirror.topics import TopicRules
-from heliograph.model import CommittedOffset, TopicPartition
+from heliograph.model import CommittedOffset, GroupType, TopicPartition
 from heliograph.worker.acl_sync import AclSync
 from heliograph.worker.config_sync import ConfigSync
 from heliograph.worker.internal_topics import create_offsets_topic
@@ -223,6 +223,17 @@ def test_groups_of_an_old_cluster_are_seen_and_moved(old: EmbeddedCluster, topic
         idle: {tp: CommittedOffset(3, "note")},
         "nobody": {},
     }
+    admin.close()
+
+
+def test_an_old_cluster_says_that_it_has_no_share_groups(old: EmbeddedCluster, topic: str) -> None:
+    make_topic(old, topic)
+    admin = admin_of(old)
+    groups = GroupAdmin(admin)
+    told = groups.offsets_of([topic], {topic: GroupType.SHARE})
+    assert (told.of, told.unsupported) == ({}, {topic})
+    with pytest.raises(BrokerError, match=r"does not support offsets of share groups.*Kafka 4[.]1 or newer does"):
+        groups.set_offsets(topic, GroupType.SHARE, {TopicPartition(topic, 0): CommittedOffset(1)})
     admin.close()
 
 

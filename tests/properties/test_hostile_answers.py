@@ -38,6 +38,7 @@ from kafka.protocol.producer import (
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from heliograph.kafka.answers import decode_answer
+from heliograph.kafka.share_messages import AlterShareGroupOffsetsResponse, DescribeShareGroupOffsetsResponse
 from heliograph.wire import answer_guard, fetch_response
 from heliograph.wire.answer_guard import AnswerGuard
 from heliograph.wire.fetch_response import MalformedResponseError, decode_fetch_response
@@ -50,7 +51,7 @@ ANSWERS: list[Any] = [
     SaslAuthenticateResponse, CreateTopicsResponse, CreatePartitionsResponse, DescribeConfigsResponse,
     IncrementalAlterConfigsResponse, CreateAclsResponse, DescribeAclsResponse, ListGroupsResponse,
     DescribeGroupsResponse, OffsetFetchResponse, OffsetCommitResponse, JoinGroupResponse, SyncGroupResponse,
-    HeartbeatResponse,
+    HeartbeatResponse, DescribeShareGroupOffsetsResponse, AlterShareGroupOffsetsResponse,
 ]  # fmt: skip
 MESSAGES = [(response, version) for response in ANSWERS for version in range(response.max_version + 1)]
 messages = st.sampled_from(MESSAGES)

@@ -71,7 +71,15 @@ def test_groups_of_the_flow_that_is_needed_now_are_shown(file: Path) -> None:
 
 def test_a_group_that_is_not_on_the_target_yet_is_not_called_dead(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offsets = dict.fromkeys(("source_offset", "source_lag", "translated_offset", "target_offset", "target_lag"), 5)
-    row = {"group": "g", "topic": "t", "partition": 0, "target_state": "Dead", "in_sync": True, **offsets}
+    row = {
+        "group": "g",
+        "type": "consumer",
+        "topic": "t",
+        "partition": 0,
+        "target_state": "Dead",
+        "in_sync": True,
+        **offsets,
+    }
     monkeypatch.setattr(groups, "_report", lambda *_: {**ROW, "groups": [row]})
     text = invoke("groups", file, "--flow", "A->B").stdout
     assert "none" in text

@@ -15,7 +15,7 @@ from heliograph.cli.main import cli
 from heliograph.errors import ClusterError, GroupActiveError
 from heliograph.mirror.group_view import GroupView
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.model import CommittedOffset, Flow, OffsetRun, OffsetSync, TopicPartition
+from heliograph.model import CommittedOffset, Flow, GroupType, OffsetRun, OffsetSync, TopicPartition
 from tests.unit.test_dedicated_file import minimal
 from tests.unit.test_group_view import cluster, view_of
 
@@ -53,7 +53,9 @@ class FakeGroups:
         self.source_trouble = self.source_trouble or self.trouble_when_viewed
         return self._view
 
-    def commit(self, _group: str, _offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, str]:
+    def set_offsets(
+        self, _group: str, _type: GroupType, _offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, str]:
         if isinstance(self._answer, ClusterError):
             raise self._answer
         return self._answer

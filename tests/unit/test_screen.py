@@ -16,7 +16,7 @@ from rich.console import Console
 
 from heliograph.cli import run as run_module
 from heliograph.cli.main import cli
-from heliograph.cli.screen import LiveTable
+from heliograph.cli.screen import LiveTable, LogLines
 from heliograph.engine.report import PartitionReport, TaskReport
 from heliograph.model import Flow
 from heliograph.worker.status import FlowStatus
@@ -46,6 +46,22 @@ def test_flows_and_topics_are_shown_as_they_are() -> None:
     copying.take("task", TaskReport([PartitionReport("[/topic]", 0, trouble="[/why]")]))
     for words in ("[/a]->B", "starting", "[red]->B", "[/topic]", "[/topic]-0 waits: [/why]"):
         assert words in shown(waiting, copying)
+
+
+def test_a_trouble_that_lasts_is_not_logged_every_ten_seconds(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who notes it has logged it, and logs its end."""
+    monkeypatch.setattr("heliograph.cli.screen._LOG_INTERVAL_S", 0.0)
+    caplog.set_level(logging.INFO)
+    status = FlowStatus(Flow("A", "B"))
+    status.note_control("group offsets", ["the consumer group 'g' is not moved"])
+    status.take("task", TaskReport([PartitionReport("t", 0, records=1)]))
+    lines = LogLines()
+    for _time in range(3):
+        lines.show([status])
+    (line,) = caplog.messages
+    assert line.startswith("A->B t: 1 partition")
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""`heliograph failover` and `failback`: move consumer groups to the other cluster of a flow, or home again.
+"""`heliograph failover` and `failback`: move consumer and share groups to the other cluster of a flow, or home again.
 
 Both say what they do partition by partition, set only offsets of groups without members, only forward, and end with 1
 where a group could not be moved. A group is said to continue only where all its offsets are there: consumers that start
-without them begin by `auto.offset.reset`, and may pass over records.
+without them begin by `auto.offset.reset` (a share group: by `share.auto.offset.reset`), and may pass over records.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from heliograph.errors import ClusterError
 from heliograph.mirror.checkpoints import is_movable
 from heliograph.mirror.failover import GroupPlan, Outcome
 from heliograph.mirror.group_view import is_unknown, left_behind, plan_failback, plan_failover
-from heliograph.model import Flow
+from heliograph.model import Flow, GroupType
 from heliograph.worker.group_offsets import FlowGroups
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def failover(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Set the offsets of consumer groups on the target of a flow, so that they go on there.
+    """Set the offsets of consumer and share groups on the target of a flow, so that they go on there.
 
     The source may be gone; its checkpoints on the target are enough. Groups that have members on the target are
     refused. Ends with 1 where a group could not be moved, or where the source is gone and no checkpoint tells of one.
@@ -128,7 +128,7 @@ def failback(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Set the offsets of consumer groups on the SOURCE of a flow, so that they go home to it.
+    """Set the offsets of consumer and share groups on the SOURCE of a flow, so that they go home to it.
 
     Offsets in the flow's copies (A.t on B) are translated back to the topics they came from (t on A). Where FILE also
     enables the flow B->A, offsets in B's own topics are translated to its copies (B.t on A). Groups that have members
@@ -198,7 +198,7 @@ def _carry_out(plan: GroupPlan, admin: GroupAdmin, *, dry_run: bool) -> Result:
     if dry_run or not plan.offsets:
         return Result(plan)
     try:
-        refused: Mapping[TopicPartition, str] = admin.commit(plan.group, plan.offsets)
+        refused: Mapping[TopicPartition, str] = admin.set_offsets(plan.group, plan.type, plan.offsets)
     except ClusterError as error:
         return Result(plan.without(dict.fromkeys(plan.offsets, "its offsets could not be committed")), str(error))
     return Result(plan.without(refused))
@@ -261,7 +261,7 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
         lines.append(f"  REFUSED: {result.trouble}")
     if not (result.is_moved or dry_run):
         lines.append(
-            f"  do not start its consumers on '{cluster}' yet: without an offset they begin by auto.offset.reset"
+            f"  do not start its consumers on '{cluster}' yet: without an offset they begin by {_reset_key(plan)}"
         )
     if result.reads_still_on is not None:
         lines.append(f"  it still has members on '{result.reads_still_on}': what they read from now on is read again")
@@ -278,6 +278,10 @@ def _headline(result: Result, cluster: str, *, dry_run: bool) -> str:
     return f"{plan.group}: {verb} on '{cluster}', {count_of(count, 'offset')} {done}"
 
 
+def _reset_key(plan: GroupPlan) -> str:
+    return "share.auto.offset.reset" if plan.type is GroupType.SHARE else "auto.offset.reset"
+
+
 def _again(count: int | None) -> str:
     if count is None:
         return "not known"
@@ -288,6 +292,7 @@ def _as_data(result: Result) -> dict[str, Any]:
     plan = result.plan
     return {
         "group": plan.group,
+        "type": plan.type.value,
         "state": plan.state,
         "moved": result.is_moved,
         "refused": plan.refused,

@@ -1,4 +1,4 @@
-"""`heliograph groups FILE`: how far each consumer group is on both sides of a flow, in sync or why not.
+"""`heliograph groups FILE`: how far each consumer group and share group is on both sides of a flow, in sync or why not.
 
 It is asked in a disaster: a flow whose target is gone keeps no other flow from being shown, nor does a group that we
 may not look at keep the others.
@@ -16,7 +16,8 @@ from heliograph.cli.machine import secrets_option
 from heliograph.config import keys
 from heliograph.errors import ClusterError
 from heliograph.mirror.checkpoints import DEAD
-from heliograph.mirror.group_report import GroupRow, report_groups
+from heliograph.mirror.group_report import GroupRow, report_groups, unfollowed
+from heliograph.model import GroupType
 from heliograph.worker.group_offsets import FlowGroups
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 @secrets_option
 @click.pass_context
 def groups(context: click.Context, file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
-    """Show where each consumer group is on the source and on the target, and whether it could move now.
+    """Show where each consumer group and share group is on the source and on the target, and whether it could move now.
 
     Offsets and lags are those of the source first, then of the target. Changes nothing. Ends with 3 where the target
     of a flow cannot be asked, with 1 where a group may not be looked at; the others are shown.
@@ -69,9 +70,13 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
     with FlowGroups(config, flow) as flow_groups:
         wanted = names or flow_groups.followed()
         left_out = {group: why for group in names if (why := flow_groups.why_not(group)) is not None}
+        others = flow_groups.of_other_types()
+        left_out |= {group: why for group, why in others.items() if not names or group in names}
         view = flow_groups.view([group for group in wanted if group not in left_out])
         rows = report_groups(view, follows_groups=flow_groups.settings[keys.SYNC_GROUP_OFFSETS_ENABLED])
-        unread = {group for group in view.groups if group not in {row.group for row in rows} | view.hidden.keys()}
+        left_out |= unfollowed(view)
+        shown = {row.group for row in rows} | view.hidden.keys() | left_out.keys()
+        unread = {group for group in view.groups if group not in shown}
         left_out |= dict.fromkeys(sorted(unread), f"it has committed nothing on '{flow.source}'")
         return {
             "flow": str(flow),
@@ -86,6 +91,7 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
 def _as_data(row: GroupRow) -> dict[str, Any]:
     return {
         "group": row.group,
+        "type": row.type.value,
         "topic": row.tp.topic,
         "partition": row.tp.partition,
         "remote_topic": row.remote_tp.topic,
@@ -109,7 +115,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
         lines.append(f"  the source cannot be asked, so checkpoints tell: {report['source_trouble']}")
     rows = [
         (
-            *(row["group"], f"{row['topic']}-{row['partition']}"),
+            *(_name(row), f"{row['topic']}-{row['partition']}"),
             *(row["source_offset"], row["source_lag"], row["translated_offset"]),
             *(row["target_offset"], row["target_lag"], _state(row["target_state"])),
             "yes" if row["in_sync"] else f"no: {row['why_not']}",
@@ -120,6 +126,10 @@ def _lines(report: dict[str, Any]) -> list[str]:
         lines += [f"  {line}" for line in table(_HEADER, rows)] if rows else ["  no group is followed"]
     lines += [f"  forbidden: {each['group']}: {each['why']}" for each in report["forbidden"]]
     return lines + [f"  left out: {each['group']}: {each['why']}" for each in report["left_out"]]
+
+
+def _name(row: dict[str, Any]) -> str:
+    return row["group"] if row["type"] == GroupType.CONSUMER else f"{row['group']} ({row['type']})"
 
 
 def _state(state: str) -> str:

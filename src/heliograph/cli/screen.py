@@ -120,7 +120,7 @@ class LiveTable:
 
 
 class LogLines:
-    """A line per active topic every ten seconds."""
+    """A line per active topic every ten seconds. An issue of a flow is logged when it begins and ends, not here."""
 
     def __init__(self) -> None:
         self._next_at = time.monotonic() + _LOG_INTERVAL_S
@@ -136,8 +136,6 @@ class LogLines:
                 if self._shown.get((row.flow, row.topic)) != (row.records, row.lag):
                     self._shown[row.flow, row.topic] = (row.records, row.lag)
                     log.info("%s", describe_row(row))
-            if status.trouble:
-                log.warning("%s: %s", status.flow, status.trouble)
 
     def close(self) -> None:
         """Nothing to leave."""

@@ -79,6 +79,15 @@ SYNC_GROUP_OFFSETS_INTERVAL_SECONDS = define(
     at_least(1),
     since="2.7",
 )
+SHARE_GROUPS_ENABLED = define(
+    "heliograph.share.groups.enabled",
+    BOOLEAN,
+    True,
+    CHECKPOINT,
+    "Whether share groups (KIP-932) that `groups` takes are followed: with `sync.group.offsets.enabled`, idle ones on"
+    " the target get the translated start offsets. No checkpoints are written for them.",
+    ours=True,
+)
 CHECKPOINTS_REPLICATION_FACTOR = define(
     "checkpoints.topic.replication.factor",
     SHORT,

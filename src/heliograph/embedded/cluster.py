@@ -25,6 +25,7 @@ from heliograph.embedded.layouts import layout_of
 from heliograph.embedded.places import cache_folder
 from heliograph.embedded.ports import free_ports
 from heliograph.embedded.process import HOST, is_ours, last_words, launch, mark_of, stop_all
+from heliograph.embedded.storage import format_storage
 from heliograph.embedded.zookeeper import (
     SESSION_TIMEOUT_MS,
     ZOOKEEPER_FOLDER,
@@ -233,10 +234,8 @@ def _launch(cluster: EmbeddedCluster, broker: Broker, libs: Path) -> Broker:
     folder = _node_folder(cluster, broker)
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
-    meta = data / "meta.properties"
-    if cluster.zookeeper is None and not meta.exists():
-        # What `kafka-storage.sh format` would write; saves a JVM start per broker.
-        meta.write_text(f"version=1\ncluster.id={cluster.cluster_id}\nnode.id={broker.node_id}\n")
+    if cluster.zookeeper is None:
+        format_storage(data, cluster.cluster_id, broker.node_id, libs)
     properties = folder / "server.properties"
     properties.write_text("".join(f"{k}={v}\n" for k, v in _server_properties(cluster, broker, data).items()))
     heap = os.environ.get("KAFKA_HEAP_OPTS", "-Xms256m -Xmx1g").split()

@@ -20,7 +20,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.error_codes import describe
-from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED
+from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
 from heliograph.model import Address
 
 if TYPE_CHECKING:
@@ -48,17 +48,28 @@ class Word(NamedTuple):
 class Told(NamedTuple, Generic[T]):
     """What coordinators tell of groups, and their refusals: one for each reason, naming the groups.
 
-    `refused` has the same by group, for those who tell of each by itself.
+    `refused` has the same by group, for those who tell of each by itself. `unsupported` are those that are refused
+    because the cluster does not know the request.
     """
 
     of: dict[str, T]
     refusals: tuple[ClusterError, ...] = ()
     refused: Mapping[str, str] = MappingProxyType({})
+    unsupported: frozenset[str] = frozenset()
 
     @property
     def troubles(self) -> tuple[str, ...]:
         """The refusals as sentences."""
         return tuple(str(refusal) for refusal in self.refusals)
+
+    def joined(self, other: Told[T]) -> Told[T]:
+        """This and what is known of other groups."""
+        return Told(
+            self.of | other.of,
+            (*self.refusals, *other.refusals),
+            {**self.refused, **other.refused},
+            self.unsupported | other.unsupported,
+        )
 
     def of_all(self) -> dict[str, T]:
         """What is told, where it is told of every group; else the first refusal is raised."""
@@ -100,7 +111,9 @@ class Coordinators:
             time.sleep(backoff.next_pause_s())
         self._late = self._late.difference(groups).union(waiting)
         refusals = tuple(self._refusals(refused, needs))
-        return Told(found, refusals, {group: self._sentence([group], code, needs) for group, code in refused.items()})
+        sentences = {group: self._sentence([group], code, needs) for group, code in refused.items()}
+        unsupported = frozenset(group for group, code in refused.items() if code == UNSUPPORTED_VERSION)
+        return Told(found, refusals, sentences, unsupported)
 
     def _round(self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, Word]]) -> dict[str, Word]:
         words = self._find([group for group in groups if group not in self._known])
@@ -155,6 +168,11 @@ class Coordinators:
         names = some_of(groups)
         if code == GROUP_AUTHORIZATION_FAILED:
             return f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
+        if code == UNSUPPORTED_VERSION:  # only requests about share groups are newer than the brokers we support
+            return (
+                f"'{self._admin.alias}' does not support offsets of share groups, so those of {names} are not synced;"
+                " Kafka 4.1 or newer does, with the feature share.version at 1 or higher."
+            )
         if code in _PASSING:
             return (
                 f"The cluster '{self._admin.alias}' has had no coordinator for the group {names} for"

@@ -1,7 +1,8 @@
-"""Consumer groups of a cluster: which there are, in which state, and what they have committed.
+"""Groups of a cluster: which there are, of which type, in which state, and what consumer groups have committed.
 
 Works from Kafka 1.1 to 4.x, with classic groups and those of KIP-848: only requests that treat both alike are used
-(a new broker describes a KIP-848 group as dead to those who ask in the old way). Blocking; not thread-safe.
+(a new broker describes a KIP-848 group as dead to those who ask in the old way). Offsets of share groups have requests
+of their own (`share_groups`). Blocking; not thread-safe.
 
 Invariant: `commit` moves offsets only of a group without members. The broker holds this, not we: a member that joins
 between our look at the group and our commit makes the commit fail.
@@ -25,7 +26,7 @@ from kafka.protocol.consumer import (
     OffsetFetchResponse,
 )
 
-from heliograph.errors import BrokerError, ClusterError, GroupActiveError, UnreachableError
+from heliograph.errors import BrokerError, ClusterError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.coordinators import (
     LOADING,
@@ -36,8 +37,9 @@ from heliograph.kafka.coordinators import (
     Word,
 )
 from heliograph.kafka.error_codes import describe
-from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
-from heliograph.model import Address, CommittedOffset, TopicPartition
+from heliograph.kafka.refusals import GROUP_AUTHORIZATION_FAILED
+from heliograph.kafka.share_groups import ShareGroups, active_error, by_topic, reason_of
+from heliograph.model import Address, CommittedOffset, GroupType, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -48,7 +50,10 @@ DEAD = "Dead"
 EMPTY = "Empty"
 
 _CONSUMER_PROTOCOLS = frozenset({"", "consumer"})  # none at all: someone commits offsets without being a member
-_CONSUMER_TYPES = frozenset({"", "classic", "consumer"})
+_TYPES = {  # brokers before 3.8 do not name a type, and have no other
+    **dict.fromkeys(("", "classic", "consumer"), GroupType.CONSUMER),
+    **{type_.value: type_ for type_ in GroupType},
+}
 _MANY_GROUPS_VERSION = 8
 _OF_THE_GROUP = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
 _GROUP_NOT_FOUND = 69
@@ -56,11 +61,28 @@ _GROUP_NOT_FOUND = 69
 _HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
 
 
+class ListedGroup(NamedTuple):
+    """A group as a broker lists it."""
+
+    type: GroupType
+    state: str
+
+
 class ListedGroups(NamedTuple):
-    """The consumer groups that brokers list, each with its state, and why the list is not whole, if so."""
+    """The consumer groups that brokers list, each with its state, and why the list is not whole, if so.
+
+    `others` are share and streams groups.
+    """
 
     groups: dict[str, str]
     trouble: ClusterError | None = None
+    others: dict[str, ListedGroup] = {}  # noqa: RUF012  (nobody changes it)
+
+    @property
+    def types(self) -> dict[str, GroupType]:
+        """The type of each group."""
+        consumers = dict.fromkeys(self.groups, GroupType.CONSUMER)
+        return consumers | {group: other.type for group, other in self.others.items()}
 
 
 class GroupAdmin:
@@ -71,6 +93,7 @@ class GroupAdmin:
         self._admin = admin
         self._needs = needs
         self._coordinators = Coordinators(admin)
+        self._shares = ShareGroups(admin, self._coordinators, needs)
         self._silent: set[Address] = set()
 
     def list_groups(self) -> dict[str, str]:
@@ -86,7 +109,7 @@ class GroupAdmin:
 
     def told_groups(self) -> ListedGroups:
         """The same, of those brokers that list their groups in time; one that did not the last time is asked once."""
-        found: dict[str, str] = {}
+        found: dict[str, ListedGroup] = {}
         asked: set[Address] = set()
         deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
         while True:
@@ -100,7 +123,9 @@ class GroupAdmin:
                     failures[broker] = error
             if time.monotonic() > deadline or self._silent.issuperset(failures):
                 self._silent = set(failures)
-                return ListedGroups(found, self._not_whole(failures.values()))
+                consumers = {name: each.state for name, each in found.items() if each.type is GroupType.CONSUMER}
+                others = {name: each for name, each in found.items() if name not in consumers}
+                return ListedGroups(consumers, self._not_whole(failures.values()), others)
             time.sleep(backoff.next_pause_s())
 
     def _not_whole(self, failures: Iterable[ClusterError]) -> ClusterError | None:
@@ -109,7 +134,7 @@ class GroupAdmin:
             return ClusterError(f"The cluster '{self._admin.alias}' does not list all its consumer groups: {reason}.")
         return None
 
-    def _groups_at(self, broker: Address) -> dict[str, str]:
+    def _groups_at(self, broker: Address) -> dict[str, ListedGroup]:
         answer = self._admin.ask_at(
             broker,
             ListGroupsRequest,
@@ -127,20 +152,25 @@ class GroupAdmin:
                 code,
             )
         return {
-            group.group_id: group.group_state or ""
+            group.group_id: ListedGroup(type_, group.group_state or "")
             for group in answer.groups
-            if group.protocol_type in _CONSUMER_PROTOCOLS and (group.group_type or "").lower() in _CONSUMER_TYPES
+            if (type_ := _TYPES.get((group.group_type or "").lower())) is not None
+            if type_ is not GroupType.CONSUMER or group.protocol_type in _CONSUMER_PROTOCOLS
         }
 
     def states(self, groups: Collection[str]) -> dict[str, str]:
         """The state of each group, as Kafka spells it ("Stable", "Empty", ...); "Dead" for one that does not exist."""
         return self.told_states(groups).of_all()
 
-    def told_states(self, groups: Collection[str]) -> Told[str]:
-        """The same, of those groups we may look at. All groups of the cluster are listed for it, so ask but once."""
+    def told_states(self, groups: Collection[str], all_groups: ListedGroups | None = None) -> Told[str]:
+        """The same, of those groups we may look at. All groups of the cluster are listed for it, so ask but once.
+
+        Share and streams groups have states too.
+        """
         if not groups:
             return Told({})
-        listed, trouble = self.told_groups()
+        consumers, trouble, of_other_types = all_groups or self.told_groups()
+        listed = consumers | {group: other.state for group, other in of_other_types.items()}
         known = {group: listed[group] for group in groups if listed.get(group)}
         # A group of KIP-848 that a silent broker would have listed would be described as dead by another.
         unsure = {group: str(trouble) for group in groups if group not in listed} if trouble is not None else {}
@@ -174,6 +204,20 @@ class GroupAdmin:
     def told_committed(self, groups: Collection[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
         """The same, of those groups we may look at."""
         return self._coordinators.ask_each(groups, self._committed_at, needs=self._needs)
+
+    def offsets_of(
+        self, groups: Collection[str], types: Mapping[str, GroupType]
+    ) -> Told[dict[TopicPartition, CommittedOffset]]:
+        """Where each group continues, by the request for its type; a group without a type is a consumer group."""
+        shares = [group for group in groups if types.get(group) is GroupType.SHARE]
+        others = [group for group in groups if types.get(group) is not GroupType.SHARE]
+        return self.told_committed(others).joined(self._shares.start_offsets(shares))
+
+    def set_offsets(
+        self, group: str, type_: GroupType, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, str]:
+        """As `commit`, by the request for the type of the group."""
+        return self._shares.set_offsets(group, offsets) if type_ is GroupType.SHARE else self.commit(group, offsets)
 
     def _committed_at(self, broker: Address, groups: list[str]) -> dict[str, Word]:
         words: dict[str, Word] = {}
@@ -209,7 +253,7 @@ class GroupAdmin:
             return {group: self._commit_at(broker, group, offsets)}
 
         codes: dict[TopicPartition, int] = self._coordinators.ask_about([group], ask, needs="READ")[group]
-        return {tp: _reason(tp, code) for tp, code in codes.items() if code}
+        return {tp: reason_of(tp, code) for tp, code in codes.items() if code}
 
     def _commit_at(self, broker: Address, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Word:
         answer = self._admin.ask_at(
@@ -226,10 +270,7 @@ class GroupAdmin:
             for partition in topic.partitions
         }
         if _HAS_MEMBERS.intersection(codes.values()):
-            raise GroupActiveError(
-                f"The group '{group}' on '{self._admin.alias}' has active members, so its offsets stay as they are;"
-                " stop its consumers first."
-            )
+            raise active_error(group, self._admin.alias)
         of_the_group = next((code for code in codes.values() if code in _OF_THE_GROUP), 0)
         return Word(of_the_group, codes)
 
@@ -273,19 +314,6 @@ def _commit_request(version: int, group: str, offsets: Mapping[TopicPartition, C
                     for tp in tps
                 ],
             )
-            for topic, tps in _by_topic(offsets).items()
+            for topic, tps in by_topic(offsets).items()
         ],
     )
-
-
-def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for tp in tps:
-        by_topic.setdefault(tp.topic, []).append(tp)
-    return by_topic
-
-
-def _reason(tp: TopicPartition, code: int) -> str:
-    if code == TOPIC_AUTHORIZATION_FAILED:
-        return f"the principal needs READ on the topic {tp.topic}"
-    return describe(code)

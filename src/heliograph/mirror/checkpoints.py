@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heliograph.model import Checkpoint, CommittedOffset, TopicPartition
+from heliograph.model import Checkpoint, CommittedOffset, GroupType, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,6 +105,32 @@ class WrittenCheckpoints:
         if (group, remote_tp) in self._void:
             previous = None
         return next_checkpoint(previous, group, remote_tp, committed.offset, downstream, committed.metadata)
+
+
+def name_clash(type_: GroupType, there: GroupType | None, alias: str) -> str | None:
+    """Why a group cannot move to a cluster where its name is that of a group of another type; None where it can."""
+    if there in (None, type_):
+        return None
+    return (
+        f"'{alias}' has a {there} group of this name, and this is a {type_} group; delete that one with"
+        f" kafka-{there}-groups.sh, or give one of the two another name"
+    )
+
+
+def share_places(
+    known: OffsetMap, rules: TopicRules, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> list[Checkpoint]:
+    """Where a share group continues on the target.
+
+    Never written as checkpoints: Java MM2 would commit them to a consumer group of that name, and then the share group
+    could not be there.
+    """
+    translated = (
+        next_checkpoint(None, group, remote_partition(rules, tp), start.offset, known.translate(tp, start.offset))
+        for tp, start in offsets.items()
+        if rules.replicates(tp.topic)
+    )
+    return [place for place in translated if place is not None]
 
 
 def is_movable(state: str | None) -> bool:

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.mirror.checkpoints import is_movable
-from heliograph.model import CommittedOffset
+from heliograph.model import CommittedOffset, GroupType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +75,7 @@ class GroupPlan:
     state: str
     moves: tuple[Move, ...]
     refused: str | None = None
+    type: GroupType = GroupType.CONSUMER
 
     @property
     def offsets(self) -> dict[TopicPartition, CommittedOffset]:
@@ -160,6 +161,7 @@ def plan_group(
     committed: Mapping[TopicPartition, CommittedOffset],
     logs: Mapping[TopicPartition, LogBounds],
     why_nothing: str = "it has read nothing that this flow copies",
+    type_: GroupType = GroupType.CONSUMER,
 ) -> GroupPlan:
     """Decide about a group: `state`, `committed` and `logs` are those of the cluster it moves to.
 
@@ -169,9 +171,9 @@ def plan_group(
     moves = tuple(_move(tp, place, committed.get(tp), logs.get(tp)) for tp, place in sorted(places.items()))
     if not is_movable(state):
         refused = f"it has active members there ({state}); stop them first"
-        plan = GroupPlan(group, state, moves, refused)
+        plan = GroupPlan(group, state, moves, refused, type_)
         return plan.without(dict.fromkeys(plan.offsets, refused))
-    return GroupPlan(group, state, moves, None if moves else why_nothing)
+    return GroupPlan(group, state, moves, None if moves else why_nothing, type_)
 
 
 def _refuse(move: Move, why: str) -> Move:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.mirror.checkpoints import is_movable, remote_partition
+from heliograph.mirror.checkpoints import is_movable, name_clash, remote_partition
+from heliograph.mirror.group_view import STREAMS_STAY
+from heliograph.model import GroupType
 
 if TYPE_CHECKING:
     from heliograph.mirror.failover import LogBounds, Place
@@ -30,6 +32,7 @@ class GroupRow(NamedTuple):
     target_lag: int | None
     target_state: str
     why_not: str | None
+    type: GroupType = GroupType.CONSUMER
 
     @property
     def is_in_sync(self) -> bool:
@@ -40,14 +43,23 @@ class GroupRow(NamedTuple):
 def report_groups(view: GroupView, *, follows_groups: bool) -> list[GroupRow]:
     """A row for each group and partition; `follows_groups` is `sync.group.offsets.enabled`.
 
-    Of a group that the target hides there is none: whether it is in sync is not known.
+    Of a group that the target hides there is none: whether it is in sync is not known. Nor is there one of a group that
+    cannot move (`unfollowed`).
     """
     rows = []
-    for group in (group for group in view.groups if group not in view.target.hidden):
+    no_rows = view.target.hidden.keys() | unfollowed(view).keys()
+    for group in (group for group in view.groups if group not in no_rows):
         tps = set(view.partitions(group))
         tps |= set(view.source.offsets(group)) if view.source is not None else set()
         rows += [_row(view, group, tp, follows_groups=follows_groups) for tp in sorted(tps)]
     return rows
+
+
+def unfollowed(view: GroupView) -> dict[str, str]:
+    """The groups that are of a type that does not move to the target, and why."""
+    streams = {group: STREAMS_STAY for group in view.groups if view.type_of(group) is GroupType.STREAMS}
+    on_source = {} if view.source is None else view.source.unsupported
+    return {**on_source, **view.target.unsupported, **streams}
 
 
 def _row(view: GroupView, group: str, tp: TopicPartition, *, follows_groups: bool) -> GroupRow:
@@ -70,8 +82,10 @@ def _row(view: GroupView, group: str, tp: TopicPartition, *, follows_groups: boo
         target_lag=_lag(target_log, None if there is None else there.offset),
         target_state=view.target.state(group),
         why_not=None,
+        type=view.type_of(group),
     )
-    why_not = _why_not_copied(view, row, place) or _why_not_there(row, follows_groups=follows_groups)
+    clash = name_clash(row.type, view.target.types.get(group), view.flow.target)
+    why_not = clash or _why_not_copied(view, row, place) or _why_not_there(row, follows_groups=follows_groups)
     return row._replace(why_not=why_not)
 
 
@@ -108,10 +122,11 @@ def _why_not_there(row: GroupRow, *, follows_groups: bool) -> str | None:
 
 def _waits_for(row: GroupRow, *, follows_groups: bool) -> str:
     """What comes next for a group whose offset on the target is missing or behind."""
-    if row.checkpoint_offset is None:
+    has_checkpoints = row.type is GroupType.CONSUMER
+    if has_checkpoints and row.checkpoint_offset is None:
         return "no checkpoint yet"
     if not follows_groups:
         return "sync.group.offsets.enabled is false; `heliograph failover` sets the offset"
-    if row.checkpoint_offset != row.translated_offset:
+    if has_checkpoints and row.checkpoint_offset != row.translated_offset:
         return "its checkpoint is not up to date yet (emit.checkpoints.interval.seconds)"
     return "the group's offset on the target is set next (sync.group.offsets.interval.seconds)"

@@ -1,8 +1,11 @@
-"""What is known of a flow's consumer groups on both sides at one time: plain values, read by `worker`, judged here.
+"""What is known of a flow's groups on both sides at one time: plain values, read by `worker`, judged here.
 
 The source may be gone: then `source` is None, and checkpoints and the flow's progress, which are on the target, tell
 what they can. The same holds of a single group that the source does not let us look at. One that the cluster it would
 move to hides is not moved: nothing would tell whether it has members there, or is ahead.
+
+Share groups have start offsets where consumer groups have committed ones, and no checkpoints. Streams groups are not
+moved: their state is in topics that only they know.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from heliograph.mirror.checkpoints import DEAD, remote_partition, source_partition
+from heliograph.mirror.checkpoints import DEAD, name_clash, remote_partition, source_partition
 from heliograph.mirror.failover import GroupPlan, LogBounds, Place, place_at_home, place_on_target, plan_group
+from heliograph.model import GroupType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,16 +26,22 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "Unknown"  # Kafka's word for the state of a group that nobody tells
+STREAMS_STAY = "it is a streams group, and only consumer and share groups are followed"
 
 
 @dataclass(frozen=True)
 class ClusterGroups:
-    """The groups of one cluster, and the logs their offsets are in; `hidden` are groups we may not look at, and why."""
+    """The groups of one cluster, and the logs their offsets are in; `hidden` are groups we may not look at, and why.
+
+    `types` has those that are there; `unsupported` are share groups that the cluster cannot have, and why.
+    """
 
     states: Mapping[str, str]
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     logs: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     hidden: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, GroupType] = field(default_factory=dict)
+    unsupported: Mapping[str, str] = field(default_factory=dict)
 
     def offsets(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
         """What a group has committed here."""
@@ -40,6 +50,10 @@ class ClusterGroups:
     def state(self, group: str) -> str:
         """A group's state here; dead where it is not."""
         return self.states.get(group, DEAD)
+
+    def why_closed(self, group: str) -> str | None:
+        """Why nothing can be known or set of a group here, if so."""
+        return self.hidden.get(group) or self.unsupported.get(group)
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,13 @@ class GroupView:
     progress: Mapping[TopicPartition, SourceOffset]
     source: ClusterGroups | None
     target: ClusterGroups
+
+    def type_of(self, group: str) -> GroupType:
+        """The type of a group on the source; of one that is not seen there, only a consumer group has checkpoints."""
+        at_source = None if self.source is None else self.source.types.get(group)
+        if at_source is not None:
+            return at_source
+        return GroupType.CONSUMER if group in self.checkpoints else self.target.types.get(group, GroupType.CONSUMER)
 
     def partitions(self, group: str) -> list[TopicPartition]:
         """The source partitions whose records the group reads and the flow copies, or has copied."""
@@ -93,15 +114,17 @@ class GroupView:
 def plan_failover(view: GroupView) -> list[GroupPlan]:
     """Move every group of the view to the target."""
     target = view.target
-    return [
-        _hidden_plan(group, target.hidden[group])
-        if group in target.hidden
-        else plan_group(
-            *(group, target.state(group), _places_there(view, group), target.offsets(group), target.logs),
-            *_why_nothing(view.source, view.flow.source, group),
-        )
-        for group in view.groups
-    ]
+    plans = []
+    for group in view.groups:
+        type_ = view.type_of(group)
+        refused = _why_refused(type_, target, view.flow.target, group)
+        if refused is not None:
+            plans.append(_refused_plan(group, target, type_, refused))
+            continue
+        offsets, why_nothing = target.offsets(group), _why_nothing(view.source, view.flow.source, group, type_)
+        places = _places_there(view, group)
+        plans.append(plan_group(group, target.state(group), places, offsets, target.logs, why_nothing, type_))
+    return plans
 
 
 def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]:
@@ -117,15 +140,17 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
     hidden = view.hidden if reverse is None else {**reverse.hidden, **view.hidden}
     plans = []
     for group in view.groups:
-        if group in hidden:
-            plans.append(_hidden_plan(group, hidden[group]))
+        type_ = view.target.types.get(group, GroupType.CONSUMER)
+        refused = hidden.get(group) or _why_refused(type_, home, view.flow.source, group)
+        if refused is not None:
+            plans.append(_refused_plan(group, home, type_, refused))
             continue
         places = {} if reverse is None else _places_there(reverse, group)
         # With names that stay (Identity) both may speak of a partition. Only the way back knows what the source had
         # not sent yet: the reverse flow's records stand behind it, and would lead past it.
         places |= {tp: place for tp, place in _places_back(view, group).items() if place or tp not in places}
-        why_nothing = _why_nothing(view.target, view.flow.target, group)
-        plans.append(plan_group(group, home.state(group), places, home.offsets(group), logs, *why_nothing))
+        why_nothing = _why_nothing(view.target, view.flow.target, group, type_)
+        plans.append(plan_group(group, home.state(group), places, home.offsets(group), logs, why_nothing, type_))
     return plans
 
 
@@ -137,8 +162,16 @@ def is_unknown(view: GroupView, group: str) -> bool:
     return not any(offsets) and group not in view.checkpoints
 
 
-def _hidden_plan(group: str, why: str) -> GroupPlan:
-    return GroupPlan(group, UNKNOWN, (), why)
+def _why_refused(type_: GroupType, cluster: ClusterGroups, alias: str, group: str) -> str | None:
+    """Why a group cannot move to a cluster at all."""
+    if type_ is GroupType.STREAMS:
+        return STREAMS_STAY
+    return cluster.why_closed(group) or name_clash(type_, cluster.types.get(group), alias)
+
+
+def _refused_plan(group: str, cluster: ClusterGroups, type_: GroupType, why: str) -> GroupPlan:
+    state = UNKNOWN if cluster.why_closed(group) else cluster.states.get(group, UNKNOWN)
+    return GroupPlan(group, state, (), why, type_)
 
 
 def left_behind(view: GroupView, group: str, *, is_going_home: bool) -> list[TopicPartition]:
@@ -153,13 +186,17 @@ def _places_there(view: GroupView, group: str) -> dict[TopicPartition, Place | N
     return {remote_partition(view.rules, tp): view.place(group, tp) for tp in view.partitions(group)}
 
 
-def _why_nothing(left: ClusterGroups | None, alias: str, group: str) -> tuple[str, ...]:
-    """Why a group has no place to go to, where it is for want of any offset on the cluster it leaves."""
+def _why_nothing(left: ClusterGroups | None, alias: str, group: str, type_: GroupType) -> str:
+    """Why a group has no place to go to, where it has none."""
+    is_share = type_ is GroupType.SHARE
+    unknown = "share groups have no checkpoints" if is_share else "no checkpoint tells of it"
     if left is None:
-        return (f"no checkpoint tells of it, and '{alias}' cannot be asked",)
-    if group in left.hidden:
-        return (f"no checkpoint tells of it, and {left.hidden[group]}",)
-    return () if left.offsets(group) else (f"it has committed nothing on '{alias}'",)
+        return f"{unknown}, and '{alias}' cannot be asked"
+    if why := left.why_closed(group):
+        return f"{unknown}, and {why}"
+    if left.offsets(group):
+        return "it has read nothing that this flow copies"
+    return f"it has {'acknowledged' if is_share else 'committed'} nothing on '{alias}'"
 
 
 def _places_back(view: GroupView, group: str) -> dict[TopicPartition, Place | None]:

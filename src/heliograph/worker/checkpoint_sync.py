@@ -18,30 +18,40 @@ import math
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.errors import ClusterError, GroupActiveError
+from heliograph.errors import BrokerError, ClusterError, GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.log_ends import LATEST
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.record_writer import write_records
+from heliograph.kafka.refusals import UNSUPPORTED_VERSION
 from heliograph.kafka.topic_log import LogTail, read_topic
-from heliograph.mirror.checkpoints import WrittenCheckpoints, is_movable, plan_group_sync, remote_partition
+from heliograph.mirror.checkpoints import (
+    WrittenCheckpoints,
+    is_movable,
+    name_clash,
+    plan_group_sync,
+    remote_partition,
+    share_places,
+)
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.flow_permissions import wanted_groups
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.model import TopicPartition
+from heliograph.model import GroupType, TopicPartition
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.hidden import hidden_groups
 from heliograph.worker.internal_topics import ensure_internal_topic, ensure_offset_syncs_topic
 from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
+from heliograph.worker.troubles import ToldOnce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.kafka.coordinators import Told
+    from heliograph.kafka.groups import ListedGroups
     from heliograph.model import Checkpoint, CommittedOffset, Flow
     from heliograph.worker.schedule import Schedule
 
@@ -56,6 +66,7 @@ class CheckpointSync:
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
         self.groups: tuple[str, ...] = ()
+        self.share_groups: tuple[str, ...] = ()
         self.checkpoints_written = 0
         self._settings = config.settings(flow)
         self._rules = topic_rules(config, flow)
@@ -76,6 +87,7 @@ class CheckpointSync:
         self._known = WrittenCheckpoints()
         self._read: dict[str, set[TopicPartition]] = {}
         self._check: Callable[[], None] = lambda: None
+        self._once = ToldOnce(log)
 
     @property
     def written(self) -> dict[str, int]:
@@ -117,18 +129,27 @@ class CheckpointSync:
             schedule.repeat("group offsets", self.sync_groups, settings[keys.SYNC_GROUP_OFFSETS_INTERVAL_SECONDS])
 
     def refresh_groups(self) -> Iterable[str]:
-        """Which groups to follow: those the filter takes that have read a topic the filter takes."""
-        listed, trouble = self._source_groups.told_groups()
+        """Which groups to follow: those the filter takes that have read a topic the filter takes.
+
+        A share group is followed by its name alone: what it has read is asked when its offsets are synced.
+        """
+        listed, trouble, others = self._source_groups.told_groups()
         # Nobody lists the groups of a coordinator that is away, so those followed before are asked about by name.
         named = [group for group in sorted({*listed, *self.groups}) if self._names.accepts(group)]
         told = self._committed(named)
-        hidden = hidden_groups(self._source, wanted_groups(self._settings), named) if trouble is None else ()
+        shares = {group for group, other in others.items() if other.type is GroupType.SHARE}
+        shares = {group for group in shares if self._names.accepts(group)}
+        seen = [*named, *shares]
+        hidden = hidden_groups(self._source, wanted_groups(self._settings), seen) if trouble is None else ()
         unknown = told.refused.keys() & self.groups
         found = tuple(sorted({group for group, offsets in told.of.items() if offsets} | unknown))
         new = sorted(set(found) - set(self.groups))
         if new:
             log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
         self.groups = found
+        if self._settings[keys.SHARE_GROUPS_ENABLED]:
+            gone = () if trouble is None else self.share_groups
+            self.share_groups = tuple(sorted(shares.union(gone)))
         return (*hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
 
     def _committed(self, groups: list[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
@@ -178,23 +199,66 @@ class CheckpointSync:
         return [checkpoint for checkpoint in due if checkpoint is not None]
 
     def sync_groups(self) -> Iterable[str]:
-        """Move the groups on the target to where their checkpoints are; those in use are left to their users."""
-        states = self._target_groups.told_states([group for group in self.groups if self._known.of(group)])
+        """Move the groups on the target to where they are on the source; those in use are left to their users."""
+        followed = [group for group in self.groups if self._known.of(group)]
+        if not followed and not self.share_groups:
+            return ()
+        there = self._target_groups.told_groups()
+        return (
+            *self._sync_of_type(GroupType.CONSUMER, followed, there, self._move),
+            *self._sync_of_type(GroupType.SHARE, list(self.share_groups), there, self._move_shares),
+        )
+
+    def _sync_of_type(
+        self, type_: GroupType, groups: list[str], there: ListedGroups, move: Callable[[list[str]], list[str]]
+    ) -> list[str]:
+        """Move the groups of one type; why some were not moved. A name that another type has there is not free."""
+        clashes = {group: name_clash(type_, there.types.get(group), self.flow.target) for group in groups}
+        troubles = [f"the {type_} group '{group}' is not moved: {why}" for group, why in clashes.items() if why]
+        states = self._target_groups.told_states([group for group in groups if not clashes[group]], there)
         movable = [group for group, state in states.of.items() if is_movable(state)]
         chunks = (movable[at : at + _MOVED_AT_ONCE] for at in range(0, len(movable), _MOVED_AT_ONCE))
-        return (*states.troubles, *(words for chunk in chunks for words in self._move(chunk)))
+        return [*troubles, *states.troubles, *(words for chunk in chunks for words in move(chunk))]
+
+    def _move_shares(self, groups: list[str]) -> list[str]:
+        """Move share groups that had no members a moment ago."""
+        types = dict.fromkeys(groups, GroupType.SHARE)
+        # Offsets first, as in `emit`.
+        read = self._source_groups.offsets_of(groups, types)
+        self._learn_syncs()
+        committed = self._target_groups.offsets_of(list(read.of), types)
+        wanted = {
+            group: plan_group_sync(share_places(self._map, self._rules, group, read.of[group]), offsets, None)
+            for group, offsets in committed.of.items()
+        }
+        return [
+            *self._share_refusals(read),
+            *self._share_refusals(committed),
+            *self._set_all(GroupType.SHARE, wanted),
+        ]
+
+    def _share_refusals(self, answer: Told[dict[TopicPartition, CommittedOffset]]) -> list[str]:
+        """The refusals; a cluster that cannot have share groups is reported once, as nothing can be tried again."""
+        unsupported = [refusal for refusal in answer.refusals if _is_unsupported(refusal)]
+        for refusal in unsupported:
+            self._once.tell(logging.WARNING, f"{self.flow}: {refusal}")
+        return [str(refusal) for refusal in answer.refusals if refusal not in unsupported]
 
     def _move(self, groups: list[str]) -> list[str]:
         """Move groups that had no members a moment ago, by what they have committed now; why some were not moved."""
         committed = self._target_groups.told_committed(groups)
         wanted = {group: moves for group, offsets in committed.of.items() if (moves := self._moves(group, offsets))}
+        return [*committed.troubles, *self._set_all(GroupType.CONSUMER, wanted)]
+
+    def _set_all(self, type_: GroupType, wanted: dict[str, dict[TopicPartition, CommittedOffset]]) -> list[str]:
+        """Set the offsets of groups, as far as the logs on the target reach; why some were not set."""
         tps = {tp for moves in wanted.values() for tp in moves}
         ends = self._target.known_offsets(list(tps), LATEST) if tps else {}
-        troubles = list(committed.troubles)
+        troubles: list[str] = []
         for group, moves in wanted.items():
             there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
             self._check()
-            troubles += self._set(group, there)
+            troubles += self._set(group, type_, there)
         return troubles
 
     def _moves(
@@ -205,13 +269,17 @@ class CheckpointSync:
         checkpoints = [checkpoint for tp, checkpoint in self._known.of(group).items() if tp in read]
         return plan_group_sync(checkpoints, committed, None)
 
-    def _set(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[str]:
+    def _set(self, group: str, type_: GroupType, offsets: dict[TopicPartition, CommittedOffset]) -> list[str]:
         """Set a group's offsets; why that failed, if so. The broker refuses where it has got members meanwhile."""
         try:
-            refused = self._target_groups.commit(group, offsets)
+            refused = self._target_groups.set_offsets(group, type_, offsets)
         except GroupActiveError:
             log.info("%s: the group '%s' is in use on '%s'; it keeps its offsets", self.flow, group, self.flow.target)
             return []
         except ClusterError as error:
             return [str(error)]
         return [f"the group '{group}' cannot be moved on {tp}: {why}" for tp, why in list(refused.items())[:1]]
+
+
+def _is_unsupported(refusal: ClusterError) -> bool:
+    return isinstance(refusal, BrokerError) and refusal.code == UNSUPPORTED_VERSION

@@ -1,7 +1,8 @@
-"""Reads what is known of a flow's consumer groups from both clusters, for people who want to see or move them.
+"""Reads what is known of a flow's groups from both clusters, for people who want to see or move them.
 
-Nothing is kept between calls and nothing is changed but by `GroupAdmin.commit`. A source that cannot be reached is no
-error: that is when a group has to move. Nor is a group we may not look at: the view has the reason, and the others.
+Nothing is kept between calls and nothing is changed but by `GroupAdmin.set_offsets`. A source that cannot be reached
+is no error: that is when a group has to move. Nor is a group we may not look at: the view has the reason, and the
+others.
 
 Order matters: offsets are read before the offset syncs that translate them, and the ends of logs last, so that what was
 read first is never ahead of what is read later.
@@ -20,14 +21,14 @@ from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.checkpoints import latest_checkpoints, remote_partition, source_partition
 from heliograph.mirror.failover import LogBounds
 from heliograph.mirror.filters import group_filter
-from heliograph.mirror.group_view import ClusterGroups, GroupView
+from heliograph.mirror.group_view import STREAMS_STAY, ClusterGroups, GroupView
 from heliograph.mirror.internal_topics import (
     checkpoints_topic,
     offset_syncs_topic,
     offsets_topic,
 )
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.model import OffsetSync
+from heliograph.model import GroupType, OffsetSync
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync
 from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.rules import topic_rules
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.kafka.admin import Admin
     from heliograph.kafka.coordinators import Told
+    from heliograph.kafka.groups import ListedGroups
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
 T = TypeVar("T")
@@ -96,35 +98,58 @@ class FlowGroups:
         return self._readers(self.target_groups, lambda topic: policy.topic_source(topic) == self.flow.source)
 
     def why_not(self, group: str) -> str | None:
-        """Why the flow does not follow a group, or None where it does."""
+        """Why the flow does not follow a group of this name, or None where it does."""
         return self.names.why_not(group)
+
+    def of_other_types(self) -> dict[str, str]:
+        """Groups on the source that the filter takes and the flow does not follow for their type, and why."""
+        listed = self._asked_of_source(self.source_groups.told_groups)
+        off = None if self.settings[keys.SHARE_GROUPS_ENABLED] else f"{keys.SHARE_GROUPS_ENABLED.name} is false"
+        reasons = {GroupType.STREAMS: STREAMS_STAY, GroupType.SHARE: off and f"it is a share group, and {off}"}
+        return {
+            group: why
+            for group, other in sorted(listed.others.items() if listed is not None else ())
+            if self.names.accepts(group) and (why := reasons.get(other.type)) is not None
+        }
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
         """Groups we may not look at are among them: their view says so."""
-        taken = [group for group in admin.list_groups() if self.names.accepts(group)]
-        told = admin.told_committed(taken)
-        readers = (group for group, offsets in told.of.items() if any(counts(tp.topic) for tp in offsets))
-        return tuple(sorted({*readers, *told.refused}))
+        listed = admin.told_groups()
+        if listed.trouble is not None:
+            raise listed.trouble
+        types = listed.types
+        followed = {GroupType.CONSUMER}.union({GroupType.SHARE} if self.settings[keys.SHARE_GROUPS_ENABLED] else ())
+        taken = [group for group, type_ in types.items() if type_ in followed and self.names.accepts(group)]
+        found = admin.offsets_of(taken, types)
+        readers = (group for group, offsets in found.of.items() if any(counts(tp.topic) for tp in offsets))
+        return tuple(sorted({*readers, *found.refused}))
 
     # --- what is known of them ----------------------------------------------------------------------------------------
 
     def view(self, groups: Iterable[str]) -> GroupView:
         """Everything that is known of these groups now."""
         names = tuple(dict.fromkeys(groups))
-        on_source = self._asked_of_source(lambda: self.source_groups.told_committed(names))
-        on_target = self.target_groups.told_committed(names)
+        source_list = self._asked_of_source(self.source_groups.told_groups)
+        target_list = self.target_groups.told_groups()
+        source_types = {} if source_list is None else source_list.types
+        # A share group is looked for as such also where there is none of its name: that says if there could be one.
+        types = {**target_list.types, **source_types}
+        on_source = self._asked_of_source(lambda: self.source_groups.offsets_of(names, types | source_types))
+        on_target = self.target_groups.offsets_of(names, types | target_list.types)
         all_checkpoints = self._checkpoints()
-        checkpoints = {group: all_checkpoints[group] for group in names if group in all_checkpoints}
+        consumers = [group for group in names if source_types.get(group, GroupType.CONSUMER) is GroupType.CONSUMER]
+        checkpoints = {group: all_checkpoints[group] for group in consumers if group in all_checkpoints}
         progress = self._progress()
         known = self._known(progress)
         tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
-        states = self._asked_of_source(lambda: self.source_groups.told_states(names))
+        states = self._asked_of_source(lambda: self.source_groups.told_states(names, source_list))
         bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
         source = None
-        if on_source is not None and states is not None and bounds is not None:
-            source = _cluster_groups(states, on_source, bounds)
+        if source_list is not None and on_source is not None and states is not None and bounds is not None:
+            source = _cluster_groups(source_list, states, on_source, bounds)
         remote = {remote_partition(self.rules, tp) for tp in tps}
-        target = _cluster_groups(self.target_groups.told_states(names), on_target, _bounds(self._target, remote))
+        states = self.target_groups.told_states(names, target_list)
+        target = _cluster_groups(target_list, states, on_target, _bounds(self._target, remote))
         return GroupView(self.flow, self.rules, names, known, checkpoints, progress, source, target)
 
     def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
@@ -179,11 +204,14 @@ class FlowGroups:
 
 
 def _cluster_groups(
+    listed: ListedGroups,
     states: Told[str],
-    committed: Told[dict[TopicPartition, CommittedOffset]],
+    offsets: Told[dict[TopicPartition, CommittedOffset]],
     bounds: Mapping[TopicPartition, LogBounds],
 ) -> ClusterGroups:
-    return ClusterGroups(states.of, committed.of, bounds, {**states.refused, **committed.refused})
+    unsupported = {group: offsets.refused[group] for group in offsets.unsupported}
+    hidden = {group: why for group, why in {**states.refused, **offsets.refused}.items() if group not in unsupported}
+    return ClusterGroups(states.of, offsets.of, bounds, hidden, listed.types, unsupported)
 
 
 def _bounds(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
