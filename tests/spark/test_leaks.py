@@ -309,11 +309,10 @@ def test_what_another_user_of_the_machine_can_fetch(world: World, open_temp: Pat
         assert len(files) > 1, "the user nobody sees no process at all"
         for file, text in files:
             world.canaries.check(file, text)
-        fetched = sorted({canary for block in blocks for canary in world.canaries.found(block)})
+        fetched = {canary for block in blocks for canary in world.canaries.found(block)}
         calls = [answer for answer in answers if answer]  # of the driver and its block manager
         assert len(calls) == 2
-        assert fetched == (["dir", "file", "key password"] if is_open else [])
-        assert bool(blocks) is is_open
+        assert fetched >= {"file", "key password", "literal"} if is_open else not blocks
         assert [b"Expected SaslMessage" in answer for answer in calls] == [not is_open] * 2
         assert ("spark.authenticate is not true" in world.said(f"{name}.log")) is is_open
         process.terminate()
