@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -11,7 +12,8 @@ import pytest
 
 from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-from heliograph.errors import BrokerError, GroupActiveError
+from heliograph.embedded.tools import tool_command
+from heliograph.errors import BrokerError, EmbeddedError, GroupActiveError
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.mirror.topics import TopicRules
 from heliograph.model import CommittedOffset, GroupType, TopicPartition
@@ -247,6 +249,10 @@ def test_an_old_cluster_of_two_brokers_stops_with_its_zookeeper(
         make_topic(cluster, topic, 2, factor=2)
         assert find_cluster(name) == cluster
         assert len(cluster.running) == 2
+        listed = subprocess.run(tool_command(cluster, "kafka-topics", ["--list"]), stdout=subprocess.PIPE, check=True)
+        assert topic.encode() in listed.stdout.split()
+        with pytest.raises(EmbeddedError, match=rf"^Kafka {version} has no tool 'kafka-share-groups'\.$"):
+            tool_command(cluster, "kafka-share-groups", ["--list"])
     finally:
         cluster.stop()
         forget_cluster(name)

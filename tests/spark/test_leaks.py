@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from tests.clients import read, write
 from tests.connect_worker import MIRROR, free_port
 from tests.copying import wait_for
 from tests.running import python_workers
+from tests.spark_stranger import answer_to_a_call, as_nobody, blocks_at, listening, readable_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -178,12 +181,16 @@ def test_what_a_run_says_when_it_cannot_get_in(world: World) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("watched")
-def test_what_goes_to_executors_of_another_process(world: World) -> None:
-    """Refused while Spark would send it in plain text; then Spark encrypts, and has a secret of its own."""
+def test_what_goes_to_executors_of_another_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused where Spark would send it in plain text; else Spark encrypts, with our secret or one of the user's."""
     file = world.mirror_file("elsewhere", {"B.offset.storage.topic": "elsewhere-offsets"})
     arguments = ("run", file, "--verbose", "--once", "--master", "local-cluster[1,1,1024]")
-    assert world.run(*arguments, log="refused.log") == 3
+    assert world.run(*arguments, "--conf", "spark.authenticate=false", log="refused.log") == 3
     assert "Set spark.authenticate=true" in world.said("refused.log"), world.said("refused.log")
+    again = world.mirror_file("by-default", {"B.offset.storage.topic": "by-default-offsets"})
+    by_default = ("run", again, *arguments[2:])
+    assert world.run(*by_default, log="by-default.log") == 0, world.said("by-default.log")
+    assert "A->B: done, 500 records" in world.said("by-default.log")
     conf = world.user / "spark-conf"
     conf.mkdir()
     settings = {
@@ -192,15 +199,15 @@ def test_what_goes_to_executors_of_another_process(world: World) -> None:
         "spark.network.crypto.enabled": "true",
     }
     (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-    world.variables["SPARK_CONF_DIR"] = str(conf)
+    monkeypatch.setitem(world.variables, "SPARK_CONF_DIR", str(conf))
     assert world.run(*arguments, log="elsewhere.log") == 0, world.said("elsewhere.log")
-    assert "A->B: done, 500 records" in world.said("elsewhere.log")
+    assert "A->B: done" in world.said("elsewhere.log")
 
 
-def worker_properties(world: World, port: int) -> Path:
+def worker_properties(world: World, port: int, group: str = "leaks") -> Path:
     own = {
-        "group.id": "leaks",
-        **{f"{store}.storage.topic": f"leaks-{store}" for store in ("offset", "config", "status")},
+        "group.id": group,
+        **{f"{store}.storage.topic": f"{group}-{store}" for store in ("offset", "config", "status")},
         **{f"{store}.storage.replication.factor": "1" for store in ("offset", "config", "status")},
         "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
         "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
@@ -261,6 +268,55 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
         world.canaries.check("connectors --url", told.output, repr(told.exception))
         process.terminate()
         assert process.wait(180) == 0, world.said("worker.log")
+    finally:
+        end(process)
+
+
+@pytest.fixture
+def open_temp(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files that every user can enter, as the system's own."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o1777)
+    monkeypatch.setitem(world.variables, "TMPDIR", str(folder))
+    monkeypatch.setitem(world.variables, "JAVA_TOOL_OPTIONS", f"-Djava.io.tmpdir={folder}")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+@pytest.mark.parametrize("is_open", [False, True], ids=["by default", "where the user switches the proof off"])
+def test_what_another_user_of_the_machine_can_fetch(world: World, open_temp: Path, *, is_open: bool) -> None:
+    """From every port of a worker and what it has started, from files and from /proc; the open one is the control."""
+    port, name = free_port(), "open" if is_open else "closed"
+    options = ("--conf", "spark.authenticate=false") if is_open else ()
+    process = world.start("worker", worker_properties(world, port, name), *options, log=f"{name}.log")
+    try:
+        wait_for(lambda: "REST API is at" in world.said(f"{name}.log") or process.poll() is not None)
+        assert process.poll() is None, world.said(f"{name}.log")
+        config = connector(world, **{"source.cluster.alias": name})
+        world.get(f"http://127.0.0.1:{port}/connectors/{name}/config", config, "PUT")
+        wait_for(lambda: copied(world, f"{name}.orders") or process.poll() is not None)
+        assert process.poll() is None, world.said(f"{name}.log")
+        addresses = listening(process.pid)
+        blocks, answers, files = as_nobody(
+            lambda: (
+                [block for address in addresses for block in blocks_at(address)],
+                [answer_to_a_call(address) for address in addresses],
+                readable_files([open_temp]),
+            )
+        )
+        assert world.cluster.brokers[0].port not in [port for _host, port in addresses]
+        assert len(files) > 1, "the user nobody sees no process at all"
+        for file, text in files:
+            world.canaries.check(file, text)
+        fetched = {canary for block in blocks for canary in world.canaries.found(block)}
+        calls = [answer for answer in answers if answer]  # of the driver and its block manager
+        assert len(calls) == 2
+        assert fetched >= {"file", "key password", "literal"} if is_open else not blocks
+        assert [b"Expected SaslMessage" in answer for answer in calls] == [not is_open] * 2
+        assert ("spark.authenticate is not true" in world.said(f"{name}.log")) is is_open
+        process.terminate()
+        assert process.wait(180) == 0, world.said(f"{name}.log")
     finally:
         end(process)
 

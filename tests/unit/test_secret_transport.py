@@ -8,7 +8,7 @@ import pytest
 
 from heliograph.cli.run import spark_pairs
 from heliograph.engine.engine import SparkEngine
-from heliograph.engine.secret_transport import carries_secrets, encrypts
+from heliograph.engine.secret_transport import authentication, carries_secrets, encrypts
 from heliograph.engine.session import SparkSettings
 from heliograph.engine.spec import ClusterSpec, SyncsSpec, TaskSpec
 from heliograph.errors import ConfigError, EngineError
@@ -51,6 +51,34 @@ def test_a_task_carries_secrets_where_a_client_of_it_logs_in(task: TaskSpec, *, 
 )
 def test_spark_must_know_its_own_and_encrypt(conf: dict[str, str], *, is_encrypted: bool) -> None:
     assert encrypts(conf.get) is is_encrypted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("master", "settings"),
+    [
+        ("local", {"spark.authenticate": "true"}),
+        ("local[4]", {"spark.authenticate": "true"}),
+        ("yarn", ENCRYPTED),
+        ("k8s://https://api:6443", ENCRYPTED),
+        ("spark://master:7077", {}),
+    ],
+)
+def test_spark_authenticates_by_default_where_its_parts_can_share_a_secret(
+    master: str, settings: dict[str, str]
+) -> None:
+    assert authentication(master, {}.get) == settings  # type: ignore[arg-type]
+    for said in ("false", "true"):
+        assert authentication(master, {"spark.authenticate": said}.get) == {}  # type: ignore[arg-type]
+
+
+def test_a_secret_is_made_for_executors_that_are_our_children() -> None:
+    one, other = (authentication("local-cluster[1,1,1024]", {}.get) for _ in range(2))  # type: ignore[arg-type]
+    secret = one.pop("spark.authenticate.secret")
+    assert len(secret) >= 64
+    assert secret != other["spark.authenticate.secret"]
+    assert one == ENCRYPTED
+    own = {"spark.authenticate.secret": "the user's", "spark.ssl.rpc.enabled": "true"}
+    assert authentication("local-cluster[1,1,1024]", own.get) == {"spark.authenticate": "true"}  # type: ignore[arg-type]
 
 
 class Driver:

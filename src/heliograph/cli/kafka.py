@@ -1,7 +1,8 @@
-"""`heliograph kafka start|stop|list`: real Apache Kafka on this machine, for trying things out."""
+"""`heliograph kafka start|stop|remove|list|tool|fetch`: real Apache Kafka on this machine, for trying things out."""
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from heliograph.cli.machine import read_config_file
 from heliograph.config.properties import as_map, parse_properties
-from heliograph.embedded.cluster import find_cluster, forget_cluster, list_clusters, start_cluster
+from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, list_clusters, start_cluster
 from heliograph.embedded.jars import DEFAULT_VERSION, broker_jars, connect_jars, ensure_jars
 from heliograph.embedded.layouts import SUPPORTED
+from heliograph.embedded.tools import tool_command
 from heliograph.errors import ConfigError, EmbeddedError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ _VERSION_HELP = f"Version of Apache Kafka: {SUPPORTED}."
 
 @click.group()
 def kafka() -> None:
-    """Start, stop and list Kafka clusters on this machine."""
+    """Start, stop, use and remove Kafka clusters on this machine."""
 
 
 @kafka.command()
@@ -74,15 +76,46 @@ def start(
 @click.option("--delete", is_flag=True, help="Delete its data too.")
 def stop(name: str, delete: bool) -> None:
     """Stop the cluster NAME."""
-    cluster = find_cluster(name)
-    if cluster is None:
-        raise EmbeddedError(f"There is no cluster '{name}'; 'heliograph kafka list' shows those there are.")
+    cluster = _known(name)
     was_running = bool(cluster.running)
     cluster.stop(remove_data=delete)
     if delete:
         forget_cluster(name)
     deleted = ", its data deleted" if delete else ""
     click.echo(f"{name}: {'stopped' if was_running else 'was not running'}{deleted}")
+
+
+@kafka.command()
+@click.argument("name")
+@click.option("--stop", "stops", is_flag=True, help="Stop it first if it is running.")
+def remove(name: str, stops: bool) -> None:
+    """Remove the cluster NAME: its data, and its place in the list."""
+    cluster = _known(name)
+    is_running = bool(cluster.running)
+    if is_running and not stops:
+        raise EmbeddedError(
+            f"The cluster '{name}' is running at {cluster.bootstrap}; stop it with 'heliograph kafka stop {name}', or"
+            " give --stop."
+        )
+    cluster.stop(remove_data=True)
+    forget_cluster(name)
+    rest = f"; {cluster.folder} holds other files and stays" if Path(cluster.folder).exists() else ""
+    click.echo(f"{name}: {'stopped and removed' if is_running else 'removed'}{rest}")
+
+
+@kafka.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("name")
+@click.argument("tool")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def tool(name: str, tool: str, arguments: tuple[str, ...]) -> None:
+    """Run a tool of Kafka on the cluster NAME, such as: tool A kafka-topics --list
+
+    TOOL is the name of Kafka's script. The option for the servers is added where ARGUMENTS do not have one.
+    """
+    with fetch_progress() as on_progress:
+        command = tool_command(_known(name), tool, arguments, on_progress)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # noqa: S606  (the tool takes our place: signals, input and exit code are its own)
 
 
 @kafka.command(name="list")
@@ -105,6 +138,13 @@ def fetch(version: str, tools: bool) -> None:
         with fetch_progress() as on_progress:
             folder = ensure_jars(jars, on_progress)
         click.echo(f"{jars.name}: {folder}")
+
+
+def _known(name: str) -> EmbeddedCluster:
+    cluster = find_cluster(name)
+    if cluster is None:
+        raise EmbeddedError(f"There is no cluster '{name}'; 'heliograph kafka list' shows those there are.")
+    return cluster
 
 
 @contextmanager

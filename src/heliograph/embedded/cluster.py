@@ -22,7 +22,7 @@ import psutil
 
 from heliograph.embedded.jars import DEFAULT_VERSION, broker_jars, ensure_jars
 from heliograph.embedded.layouts import layout_of
-from heliograph.embedded.places import cache_folder
+from heliograph.embedded.places import cache_folder, private_folder
 from heliograph.embedded.ports import free_ports
 from heliograph.embedded.process import HOST, is_ours, last_words, launch, mark_of, stop_all
 from heliograph.embedded.storage import format_storage
@@ -38,6 +38,7 @@ from heliograph.errors import EmbeddedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+TOOLS_LOG_CONFIG = "tools.log4j.properties"
 _START_TIMEOUT_S = 180.0
 
 
@@ -79,7 +80,19 @@ class EmbeddedCluster:
         if self.zookeeper is not None and self.zookeeper.is_running(self.name):
             stop_all([self.zookeeper.pid])
         if remove_data:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._remove_data()
+
+    def _remove_data(self) -> None:
+        """Delete what the cluster has written; what else is in a folder that the user named stays."""
+        folder = Path(self.folder)
+        own = [*folder.glob("node-*"), folder / ZOOKEEPER_FOLDER]
+        for part in own:
+            if part.is_dir():
+                shutil.rmtree(part)
+        for file in folder.glob(TOOLS_LOG_CONFIG):
+            file.unlink()
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
     def broker_process(self, node_id: int) -> psutil.Process:
         """The process of one broker, for tests that disturb it."""
@@ -150,7 +163,7 @@ def forget_cluster(name: str) -> None:
 
 
 def _clusters_folder() -> Path:
-    return cache_folder() / "clusters"
+    return private_folder(cache_folder() / "clusters")  # a broker's settings may hold passwords
 
 
 def _registry_folder() -> Path:
@@ -231,7 +244,7 @@ def _start(cluster: EmbeddedCluster, brokers: tuple[Broker, ...], libs: Path) ->
 
 
 def _launch(cluster: EmbeddedCluster, broker: Broker, libs: Path) -> Broker:
-    folder = _node_folder(cluster, broker)
+    folder = private_folder(_node_folder(cluster, broker))
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     if cluster.zookeeper is None:

@@ -2,12 +2,15 @@
 
 Ivy knows where the artifacts are; no host is named here. `HELIOGRAPH_KAFKA_LIBS` points at an existing Kafka `libs`
 folder instead. A folder counts as complete only when its marker file is there, so an interrupted download is simply
-repeated.
+repeated. Before its first use every jar must have the SHA-256 that is pinned for it (`jar_hashes.txt`); a set of jars
+without pins, of a version that we do not test with, is used as it comes, and a warning says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import logging
 import os
 import shutil
 import subprocess
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
 
 DEFAULT_VERSION = "4.3.1"
 _MARKER = ".complete"
+_CHECKED = ".checked"
+_HASHES = Path(__file__).with_name("jar_hashes.txt")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +67,11 @@ def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _
     if own:
         return _existing(Path(own))
     folder = cache_folder() / "jars" / jars.name
-    if (folder / _MARKER).exists():
-        return folder
-    _fetch(jars, folder, on_progress)
+    if not (folder / _MARKER).exists():
+        _fetch(jars, folder, on_progress)
+    if not (folder / _CHECKED).exists():
+        _check(jars, folder)
+        (folder / _CHECKED).touch()
     return folder
 
 
@@ -104,6 +113,33 @@ def _run_ivy(jars: JarSet, work: Path, on_progress: Callable[[int, int], None]) 
         raise EmbeddedError(
             f"The jars of {jars.name} could not be fetched ({first}). Check the connection to the Maven repository,"
             f" or point {LIBS_VARIABLE} at the libs folder of a Kafka you have."
+        )
+
+
+def pinned_hashes(jars: JarSet) -> dict[str, str]:
+    """SHA-256 by the jar's file name; empty for a set that has no pins."""
+    rows = (line.split() for line in _HASHES.read_text().splitlines())
+    return {path.partition("/")[2]: pin for pin, path in rows if path.startswith(f"{jars.name}/")}
+
+
+def _check(jars: JarSet, folder: Path) -> None:
+    pins = pinned_hashes(jars)
+    found = {jar.name: jar for jar in folder.glob("*.jar")}
+    if not pins:
+        log.warning("No hashes are pinned for the jars of %s: %d files are used unchecked.", jars.name, len(found))
+        return
+    for name in sorted(pins.keys() | found.keys()):
+        if name not in found:
+            what = "is missing"
+        elif name not in pins:
+            what = "does not belong to it"
+        elif hashlib.sha256(found[name].read_bytes()).hexdigest() != pins[name]:
+            what = "does not have the SHA-256 that is pinned for it"
+        else:
+            continue
+        raise EmbeddedError(
+            f"The jars of {jars.name} are refused: {name} {what}. Delete {folder} and {cache_folder() / 'ivy'}, and"
+            " fetch them again, from a Maven repository that delivers what Apache Kafka has released."
         )
 
 

@@ -1,7 +1,7 @@
 """What differs between the versions of Kafka that the embedded cluster starts, in one table.
 
 A version belongs to the last row that is not newer than it; rows are sorted. Everything else about a cluster (ports,
-folders, processes) is the same for all versions, so no other module compares version numbers.
+folders, processes) is the same for all versions. Only the table of Kafka's tools (`tools`) knows versions besides.
 """
 
 from __future__ import annotations
@@ -32,6 +32,22 @@ appender.file.fileName = {log}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = [%d] %p %m (%c)%n
 """
+_LOG4J1_TOOL_CONFIG = """\
+log4j.rootLogger=WARN, stderr
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.Target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+_LOG4J2_TOOL_CONFIG = """\
+rootLogger.level = WARN
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = [%d] %p %m (%c)%n
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,7 @@ class Layout:
     started_words: str  # what the broker logs last at its start, in the pattern of our log configs
     log_binding: tuple[str, str, str]
     log_config: str
+    tool_log_config: str
     log_option: str
     overrides: tuple[tuple[str, str, str], ...] = ()  # artifacts in another version than Kafka asks for
 
@@ -53,19 +70,27 @@ class Layout:
 _ZOOKEEPER = ("org.apache.zookeeper", "zookeeper", "3.4.10")
 _LOG4J1_OPTION = "-Dlog4j.configuration=file:"
 _OLD_START = "started (kafka.server.KafkaServer)"
+_LOG4J2_OPTION = "-Dlog4j2.configurationFile="
+_NEW_START = "Kafka Server started"
+_LOG4J1 = (_RELOAD4J, _LOG4J1_CONFIG, _LOG4J1_TOOL_CONFIG, _LOG4J1_OPTION)
 _LAYOUTS = (
-    Layout((1, 1), "2.12", True, False, _OLD_START, _RELOAD4J, _LOG4J1_CONFIG, _LOG4J1_OPTION, (_ZOOKEEPER,)),
-    Layout((2, 4), "2.13", True, True, _OLD_START, _RELOAD4J, _LOG4J1_CONFIG, _LOG4J1_OPTION),
-    Layout((4, 0), "2.13", False, True, "Kafka Server started", _LOG4J2, _LOG4J2_CONFIG, "-Dlog4j2.configurationFile="),
+    Layout((1, 1), "2.12", True, False, _OLD_START, *_LOG4J1, (_ZOOKEEPER,)),
+    Layout((2, 4), "2.13", True, True, _OLD_START, *_LOG4J1),
+    Layout((4, 0), "2.13", False, True, _NEW_START, _LOG4J2, _LOG4J2_CONFIG, _LOG4J2_TOOL_CONFIG, _LOG4J2_OPTION),
 )
+
+
+def branch_of(version: str) -> tuple[int, int]:
+    """The first two numbers of a version such as 2.8.2; raises for what is no version."""
+    numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
+    if numbers is None:
+        raise EmbeddedError(f"'{version}' is no version of Apache Kafka; give one like 2.8.2 or 4.3.1.")
+    return int(numbers[1]), int(numbers[2])
 
 
 def layout_of(version: str) -> Layout:
     """The layout of a version such as 2.8.2; raises for what is no version, or one that is not supported."""
-    numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
-    if numbers is None:
-        raise EmbeddedError(f"'{version}' is no version of Apache Kafka; give one like 2.8.2 or 4.3.1.")
-    branch = int(numbers[1]), int(numbers[2])
+    branch = branch_of(version)
     fitting = [layout for layout in _LAYOUTS if layout.since <= branch < _FIRST_UNKNOWN]
     if not fitting:
         raise EmbeddedError(f"Kafka {version} cannot be started here; these can: {SUPPORTED}.")

@@ -15,3 +15,10 @@ def cache_folder() -> Path:
     if own:
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heliograph"
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made where it is not there, and closed to other users: it holds data, logs and passwords."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    return folder

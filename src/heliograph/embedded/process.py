@@ -67,6 +67,7 @@ def stop_all(pids: Iterable[int]) -> None:
     _gone, alive = psutil.wait_procs(processes, timeout=_STOP_TIMEOUT_S)
     for process in alive:
         process.kill()
+    psutil.wait_procs(alive, timeout=_STOP_TIMEOUT_S)  # its folder may be deleted next
 
 
 def last_words(folder: Path) -> str:

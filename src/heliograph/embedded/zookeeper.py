@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heliograph.embedded.places import private_folder
 from heliograph.embedded.process import HOST, is_ours, last_words, launch, mark_of
 from heliograph.errors import EmbeddedError
 
@@ -36,6 +37,11 @@ class ZooKeeper:
     port: int
     pid: int = 0
 
+    @property
+    def address(self) -> str:
+        """`host:port` of its clients."""
+        return f"{HOST}:{self.port}"
+
     def is_running(self, cluster: str) -> bool:
         """Whether its process lives."""
         return is_ours(self.pid, mark_of(cluster, ZOOKEEPER_FOLDER))
@@ -43,7 +49,7 @@ class ZooKeeper:
 
 def launch_zookeeper(cluster: str, folder: Path, port: int, layout: Layout, libs: Path) -> ZooKeeper:
     """Start it on the data in the cluster's folder; it serves after `wait_until_gone`."""
-    own = folder / ZOOKEEPER_FOLDER
+    own = private_folder(folder / ZOOKEEPER_FOLDER)
     data = own / "data"
     data.mkdir(parents=True, exist_ok=True)
     properties = own / "zookeeper.properties"

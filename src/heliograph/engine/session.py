@@ -4,14 +4,15 @@ The JVM only schedules; data never passes through it. So it gets a small heap, t
 unless asked for, and everything it writes goes to a file. Only the classic RDD API is used: it needs neither pandas
 nor Arrow on the executors.
 
-Secrets pass through the JVM in the payloads of tasks. So what Spark puts on a disk is encrypted, our own files are in a
-folder that only we can enter, and neither we nor what we start leaves a core dump.
+Secrets pass through the JVM in the payloads of tasks. So its ports answer only those who know its secret, what Spark
+puts on a disk is encrypted, our own files are in a folder that only we can enter, and neither we nor what we start
+leaves a core dump.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 import resource
 import secrets
 import shutil
@@ -24,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.embedded.java import java_home
 from heliograph.engine.crash_report import what_spark_says
-from heliograph.engine.secret_transport import encrypts
+from heliograph.engine.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
 from heliograph.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
 
 _LOG_CONFIG = """\
 status = OFF
@@ -88,7 +91,7 @@ class SparkSettings:
     @property
     def is_local(self) -> bool:
         """Whether executors are on this machine, inside the driver's JVM."""
-        return re.fullmatch(r"local(\[.*\])?", self.master) is not None
+        return is_local(self.master)
 
 
 class SparkDriver:
@@ -162,9 +165,15 @@ def _start_context(settings: SparkSettings) -> Any:
     java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{settings.log_config_file}"
     for name, value in {**_DEFAULTS, "spark.driver.extraJavaOptions": java_options, **settings.conf}.items():
         conf.set(name, value)
-    with settings.log_file.open("ab") as log:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+    with settings.log_file.open("ab") as output:
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+    # Only now: with the site's spark-defaults.conf read, and off the command line, which everyone can read.
+    site = SparkConf(_jvm=gateway.jvm)
+    for name, value in authentication(settings.master, site.get).items():
+        conf.set(name, value)
     context = SparkContext(conf=conf, gateway=gateway)
+    if not authenticates(context.getConf().get):
+        log.warning("%s", OPEN_PORTS)
     if not settings.is_local:
         context.addPyFile(_package_archive(settings.folder))
     return context
