@@ -65,6 +65,31 @@ def write(cluster: EmbeddedCluster, topic: str, records: Iterable[dict[str, obje
     assert failures == []
 
 
+def transactional_producer(cluster: EmbeddedCluster, name: str) -> Producer:
+    """A producer of transactions that may last for minutes: a busy machine shall not end one."""
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "transactional.id": name,
+            "linger.ms": 2,
+            "transaction.timeout.ms": 600_000,
+        }
+    )
+    producer.init_transactions()
+    return producer
+
+
+def wait_for_markers(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
+    """A commit is answered before the markers are in the logs: wait until a committed reader sees everything."""
+    tps = [Tp(topic, p) for p in range(partitions)]
+    admin = admin_of(cluster)
+    deadline = time.monotonic() + 120
+    while admin.list_offsets(tps, LATEST, READ_COMMITTED) != admin.end_offsets(tps):
+        assert time.monotonic() < deadline, f"{topic} has transactions that do not end"
+        time.sleep(0.02)
+    admin.close()
+
+
 def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object) -> dict[int, list[Seen]]:
     """Everything in a topic, by partition, in order; up to the first open transaction where the reader is committed."""
     found = read_with_offsets(cluster, topic, partitions, **config)
@@ -97,31 +122,6 @@ def read_with_offsets(
             seen[p].append((message.offset(), record))
     consumer.close()
     return dict(seen)
-
-
-def transactional_producer(cluster: EmbeddedCluster, name: str) -> Producer:
-    """A producer of transactions that may last for minutes: a busy machine shall not end one."""
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "transactional.id": name,
-            "linger.ms": 2,
-            "transaction.timeout.ms": 600_000,
-        }
-    )
-    producer.init_transactions()
-    return producer
-
-
-def wait_for_markers(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
-    """A commit is answered before the markers are in the logs: wait until a committed reader sees everything."""
-    tps = [Tp(topic, p) for p in range(partitions)]
-    admin = admin_of(cluster)
-    deadline = time.monotonic() + 120
-    while admin.list_offsets(tps, LATEST, READ_COMMITTED) != admin.end_offsets(tps):
-        assert time.monotonic() < deadline, f"{topic} has transactions that do not end"
-        time.sleep(0.02)
-    admin.close()
 
 
 def enable_second_protocol(cluster: EmbeddedCluster) -> None:

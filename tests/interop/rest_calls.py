@@ -25,8 +25,6 @@ class RestCall(NamedTuple):
     """One call. What is compared of the answer beside its status, unless all of it:
 
     `own_words`: the shape of the error; `shape_only`: the shape; `any_names`: the shape, whatever the names in the map.
-    `changes_nothing`: a call that only reads the state in which the calls before it leave the worker, whatever its
-    method.
     """
 
     note: str
@@ -38,11 +36,11 @@ class RestCall(NamedTuple):
     shape_only: bool = False
     any_names: bool = False
     settled: Settled | None = None
-    changes_nothing: bool = False
+    changes_nothing: bool = False  # whatever its method, it only shows the state the calls before it led to
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether another call of the same kind leaves the worker as it is."""
+        """Whether the same call once more leaves the worker as it is."""
         return self.changes_nothing or self.method in ("GET", "HEAD", "OPTIONS")
 
 
