@@ -11,11 +11,15 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.admin import Admin
+from heliograph.kafka.admin import READ_COMMITTED, Admin
+from heliograph.kafka.log_ends import LATEST
 from heliograph.kafka.refusals import INVALID_REPLICATION_FACTOR
 from heliograph.kafka.security import Security
 from heliograph.mirror.topics import CreateTopic
 from heliograph.model import Address
+from heliograph.model import TopicPartition as Tp
+
+_MOMENTARY = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
 class Seen(NamedTuple):
@@ -61,6 +65,31 @@ def write(cluster: EmbeddedCluster, topic: str, records: Iterable[dict[str, obje
     assert failures == []
 
 
+def transactional_producer(cluster: EmbeddedCluster, name: str) -> Producer:
+    """A producer of transactions that may last for minutes: a busy machine shall not end one."""
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "transactional.id": name,
+            "linger.ms": 2,
+            "transaction.timeout.ms": 600_000,
+        }
+    )
+    producer.init_transactions()
+    return producer
+
+
+def wait_for_markers(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
+    """A commit is answered before the markers are in the logs: wait until a committed reader sees everything."""
+    tps = [Tp(topic, p) for p in range(partitions)]
+    admin = admin_of(cluster)
+    deadline = time.monotonic() + 120
+    while admin.list_offsets(tps, LATEST, READ_COMMITTED) != admin.end_offsets(tps):
+        assert time.monotonic() < deadline, f"{topic} has transactions that do not end"
+        time.sleep(0.02)
+    admin.close()
+
+
 def read(cluster: EmbeddedCluster, topic: str, partitions: int, **config: object) -> dict[int, list[Seen]]:
     """Everything in a topic, by partition, in order; up to the first open transaction where the reader is committed."""
     found = read_with_offsets(cluster, topic, partitions, **config)
@@ -83,8 +112,10 @@ def read_with_offsets(
         for message in consumer.consume(10_000, timeout=0.1):
             p = message.partition()
             if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                wanted.discard(p)
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    wanted.discard(p)
+                else:  # of a broker that is away for a moment; the client connects again by itself
+                    assert message.error().code() in _MOMENTARY, message.error()
                 continue
             headers = tuple((name, value) for name, value in message.headers() or ())
             record = Seen(message.key(), message.value(), headers, message.timestamp())

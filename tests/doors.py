@@ -22,9 +22,12 @@ from heliograph.config.types import Settings
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.embedded.ports import free_ports
 from heliograph.engine.spec import ClusterSpec
+from heliograph.errors import AuthenticationError
+from heliograph.kafka.admin import Admin
 from heliograph.kafka.security import make_security
 from heliograph.model import Address
 from tests.conftest import KEEP_RECORDS
+from tests.copying import wait_for
 from tests.stores import STORE_PASSWORD, Authority
 from tests.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, token_server
 
@@ -33,7 +36,7 @@ PLAIN = f"{MODULES}.plain.PlainLoginModule required"
 SCRAM = f"{MODULES}.scram.ScramLoginModule required"
 OAUTH = f"{MODULES}.oauthbearer.OAuthBearerLoginModule required"
 PASSWORD = "s3cret-canary"
-SESSION_MS = 4_000
+SESSION_MS = 10_000  # of which a renewal may take half, also on a busy machine
 # Each door: the protocol it speaks, and the keystore its broker shows.
 DOORS = {
     "SSL": ("SSL", "broker"),
@@ -147,9 +150,9 @@ class Doors:
 
     def _alter(self, entry: ConfigEntry) -> None:
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
-        (broker,) = admin.list_topics(timeout=30).brokers
+        (broker,) = admin.list_topics(timeout=120).brokers
         resource = ConfigResource(ConfigResource.Type.BROKER, str(broker), incremental_configs=[entry])
-        admin.incremental_alter_configs([resource])[resource].result(30)
+        admin.incremental_alter_configs([resource])[resource].result(120)
 
     def set_password(self, password: str, user: str = "mirror") -> None:
         """Of both SCRAM mechanisms."""
@@ -157,7 +160,18 @@ class Doors:
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             info = ScramCredentialInfo(mechanism, 4096)
             wanted = UserScramCredentialUpsertion(user, info, password.encode())
-            admin.alter_user_scram_credentials([wanted])[user].result(30)
+            admin.alter_user_scram_credentials([wanted])[user].result(120)
+
+
+def _lets_in(spec: ClusterSpec) -> bool:
+    """A password is set before every broker knows it."""
+    admin = Admin(spec.alias, spec.bootstrap, spec.security, "test", timeout_s=60)
+    try:
+        return bool(admin.view([]).brokers)
+    except AuthenticationError:
+        return False
+    finally:
+        admin.close()
 
 
 @contextmanager
@@ -200,6 +214,7 @@ def doors(name: str, made: World) -> Iterator[Doors]:
     try:
         opened_doors = Doors(cluster, ports)
         opened_doors.set_password(PASSWORD)
+        wait_for(lambda: _lets_in(opened_doors.spec("A", "SASL_PLAINTEXT", made.login("SCRAM-SHA-512"))))
         yield opened_doors
     finally:
         cluster.stop()

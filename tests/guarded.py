@@ -6,7 +6,6 @@ A second listener asks for a user and a password; its users have only the ACLs a
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +24,13 @@ from kafka.protocol.admin import (
 
 from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.embedded.ports import free_ports
-from heliograph.kafka.acl_admin import add_acls
+from heliograph.kafka.acl_admin import add_acls, topic_acls
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.security import Security
 from heliograph.model import AclBinding, Address
 from tests.clients import admin_of
 from tests.conftest import KEEP_RECORDS
+from tests.copying import wait_for
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORD = "s3cret-canary"
@@ -52,11 +52,13 @@ class Guarded:
     def admin_as(self, user: str, alias: str = "guarded") -> Admin:
         """As a user who may do what ACLs say."""
         security = Security("SASL_PLAINTEXT", "PLAIN", user, PASSWORD)
-        return Admin(alias, (self.address,), security, "test", timeout_s=20)
+        return Admin(alias, (self.address,), security, "test", timeout_s=60)
 
     def grant(self, *acls: AclBinding) -> None:
+        """Add ACLs of topics, and wait until they count."""
         admin = self.admin()
         assert add_acls(admin, acls) == {}
+        wait_for(lambda: set(acls) <= set(topic_acls(admin)))
         admin.close()
 
     def grant_printed(self, principal: str, acls: Iterable[dict[str, Any]]) -> None:
@@ -70,10 +72,8 @@ class Guarded:
             newest=3,
         )
         assert [result.error_code for result in answer.results] == [0] * len(wanted), answer
-        deadline = time.monotonic() + 120
-        while _acl_count(admin, principal) < len(wanted):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        names = {(acl.resource_type, acl.resource_name, acl.resource_pattern_type, acl.operation) for acl in wanted}
+        wait_for(lambda: names <= _acls_of(admin, principal))
         admin.close()
 
     def client_lines(self, alias: str, user: str) -> list[str]:
@@ -102,7 +102,7 @@ def _creation(principal: str, acl: dict[str, Any]) -> Any:
     )
 
 
-def _acl_count(admin: Admin, principal: str) -> int:
+def _acls_of(admin: Admin, principal: str) -> set[tuple[Any, ...]]:
     answer = admin.ask_any(
         DescribeAclsRequest,
         DescribeAclsResponse,
@@ -118,7 +118,11 @@ def _acl_count(admin: Admin, principal: str) -> int:
         ),
         newest=3,
     )
-    return sum(len(resource.acls) for resource in answer.resources)
+    return {
+        (resource.resource_type, resource.resource_name, resource.pattern_type, acl.operation)
+        for resource in answer.resources
+        for acl in resource.acls
+    }
 
 
 @contextmanager

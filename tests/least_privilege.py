@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from heliograph.cli.machine import MachineLookup
 from heliograph.cli.main import cli
 from heliograph.config.dedicated import MirrorMakerConfig, load
+from heliograph.kafka.admin import Admin
 from heliograph.kafka.config_admin import alter_topic_configs
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
@@ -30,6 +31,7 @@ from heliograph.worker.control_loop import ControlLoop
 from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.source_flow import SourceFlow
 from tests.clients import make_topic, write
+from tests.copying import wait_for
 from tests.guarded import Guarded, jaas
 from tests.thread_engine import thread_engine
 
@@ -73,7 +75,7 @@ class GuardedFlow:
             f"{self.flow}.topics={self.source}-.*",
             f"{self.flow}.groups={self.source}-.*",
             f"{self.flow}.sync.group.offsets.enabled=true",
-            "admin.timeout.ms=2000",
+            "admin.timeout.ms=5000",
             "offset.storage.partitions=1",
             "replication.factor=1",
         ]
@@ -135,6 +137,7 @@ class GuardedFlow:
         assert admin.wait_for_leaders({self.topic: 3}) == {}
         alter = AlterConfigs(self.topic, (ConfigChange("retention.ms", None, "123456789"),))
         assert alter_topic_configs(admin, [alter]) == {}
+        wait_for(lambda: config_of(admin, self.topic, "retention.ms") == "123456789")
         admin.close()
         self.write()
         self.commit(15)
@@ -170,6 +173,10 @@ class GuardedFlow:
         assert flow.join(180)
         told += [str(flow.error)] if flow.error is not None else []
         told += [*flow.status.failures, *([flow.status.trouble] if flow.status.trouble else [])]
+
+
+def config_of(admin: Admin, topic: str, name: str) -> str | None:
+    return next(entry.value for entry in admin.topic_configs([topic])[topic] if entry.name == name)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from heliograph.worker.checkpoint_sync import CheckpointSync
 from heliograph.worker.connector_offsets import ConnectorOffsets
 from heliograph.worker.heartbeat import HeartbeatSource
 from heliograph.worker.source_flow import SourceFlow
-from tests.clients import admin_of, make_topic, read, write
+from tests.clients import admin_of, make_topic, read, wait_for_markers, write
 from tests.copying import Copy, cluster_spec
 from tests.thread_engine import thread_engine
 
@@ -122,6 +122,7 @@ def test_exactly_once_keeps_progress_in_the_transaction_of_the_records(
     for batch in (range(4), range(4, 8)):
         write(source, topic, numbers(*batch))
         copy_once(config)
+    wait_for_markers(target, f"{alias}.{topic}", 2)
     assert len(values(target, f"{alias}.{topic}")) == 8
     assert progress(target, config) == {TopicPartition(topic, 0): 3, TopicPartition(topic, 1): 3}
     assert progress(source, config) == {}

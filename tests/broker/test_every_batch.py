@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
-from confluent_kafka import Producer
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.fetcher import FetchLimits
 from heliograph.kafka.log_reader import read_chunk
 from heliograph.model import TopicPartition
 from heliograph.wire.scan import scan
-from tests.clients import Seen, admin_of, make_topic, read, write
+from tests.clients import Seen, admin_of, make_topic, read, transactional_producer, wait_for_markers, write
 from tests.copying import Copy, HandLease, wait_for
 
 pytestmark = pytest.mark.broker
@@ -116,13 +116,16 @@ def compacted(source: EmbeddedCluster, topic: str) -> None:
         )
         write(source, topic, records, **{"batch.num.messages": 25, "linger.ms": 20})
         time.sleep(0.2)  # the next round begins a new segment, and this one can be cleaned
-    deadline = time.monotonic() + 240
-    seen = [4800]
-    # Until the cleaner has come, and has nothing left to do; it may rest between two partitions.
-    while len(seen) < 3 or seen[-1] > 2400 or len(set(seen[-3:])) > 1:
-        assert time.monotonic() < deadline, "the cleaner did not come"
-        time.sleep(2)
-        seen.append(sum(map(len, read(source, topic, 2).values())))
+    wait_for(lambda: all(is_clean(source, topic, p) for p in range(2)), 240, pause_s=0.2)
+    assert sum(map(len, read(source, topic, 2).values())) < 2400
+
+
+def is_clean(cluster: EmbeddedCluster, topic: str, partition: int) -> bool:
+    """Whether the cleaner has come as far as it goes: to the segment that is being written."""
+    data = Path(cluster.folder) / "node-1" / "data"
+    last_segment = max(int(file.stem) for file in (data / f"{topic}-{partition}").glob("*.log"))
+    noted = data / "cleaner-offset-checkpoint"
+    return noted.exists() and f"{topic} {partition} {last_segment}" in noted.read_text().splitlines()
 
 
 def test_a_compacted_topic_with_gaps_is_equal(
@@ -136,18 +139,12 @@ def test_a_compacted_topic_with_gaps_is_equal(
     assert copy.once().partitions[0].records == 0
 
 
-def transactional(cluster: EmbeddedCluster, name: str) -> Producer:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name, "linger.ms": 2})
-    producer.init_transactions()
-    return producer
-
-
 def test_aborted_records_never_arrive_and_open_transactions_are_waited_for(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
     make_topic(source, topic)
     rng = random.Random(7)
-    writers = [transactional(source, f"{alias}-{n}") for n in range(3)]
+    writers = [transactional_producer(source, f"{alias}-{n}") for n in range(3)]
     for number in range(40):
         writer = rng.choice(writers)
         writer.begin_transaction()
@@ -157,6 +154,7 @@ def test_aborted_records_never_arrive_and_open_transactions_are_waited_for(
         if number % 5 == 0:
             write(source, topic, [{"value": f"plain-{number}".encode(), "partition": number % 2}])
         writer.abort_transaction() if rng.random() < 0.4 else writer.commit_transaction()
+    wait_for_markers(source, topic, 2)
     copy = Copy(source, target, alias, topic)
     lease = HandLease()
     join = copy.background(lease)
@@ -181,12 +179,13 @@ def test_read_uncommitted_copies_what_was_aborted_too(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
 ) -> None:
     make_topic(source, topic)
-    writer = transactional(source, alias)
+    writer = transactional_producer(source, alias)
     for number in range(4):
         writer.begin_transaction()
         writer.produce(topic, f"{number}".encode(), partition=number % 2)
         writer.flush()
         writer.abort_transaction() if number < 2 else writer.commit_transaction()
+    wait_for_markers(source, topic, 2)
     copy = Copy(source, target, alias, topic)
     copy.once(limits=FetchLimits(isolation_level=0))
     values = {p: [r.value for r in records] for p, records in read(target, copy.remote, 2).items()}

@@ -101,11 +101,12 @@ def test_after_the_last_attempt_a_task_stays_failed_until_it_is_restarted(cluste
     engine = StumblingEngine(falls=3)
     with clusters.running(clusters.file(topic, *limits), engine) as flow:
         wait_for(lambda: "is not started again" in (flow.status.trouble or ""))
-        assert (state_of(flow), engine.starts) == (("FAILED", "it fell over."), 2)
+        wait_for(lambda: state_of(flow) == ("FAILED", "it fell over."))
+        assert engine.starts == 2
         flow.restart_task(0)
         wait_for(lambda: clusters.is_copied(topic))
-        wait_for(lambda: state_of(flow) == ("RUNNING", None))
-        assert (engine.starts, flow.status.trouble) == (4, None)
+        wait_for(lambda: (state_of(flow), flow.status.trouble) == (("RUNNING", None), None))
+        assert engine.starts == 4
 
 
 def test_a_partition_that_failed_is_tried_again_until_the_target_takes_it(clusters: Clusters, topic: str) -> None:

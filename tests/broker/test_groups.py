@@ -30,15 +30,22 @@ def groups_of(cluster: EmbeddedCluster) -> Iterator[GroupAdmin]:
 
 @contextmanager
 def member(cluster: EmbeddedCluster, group: str, topic: str, **config: object) -> Iterator[Consumer]:
-    """A consumer that has joined its group and holds its partitions."""
+    """A consumer that has joined its group and holds its partitions; afterwards it has left."""
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = Consumer({**settings, "enable.auto.commit": False, **config})
     consumer.subscribe([topic])
-    try:
-        wait_for(lambda: consumer.poll(0.1) or consumer.assignment())
-        yield consumer
-    finally:
-        consumer.close()
+    with groups_of(cluster) as groups:
+
+        def has_joined() -> bool:
+            consumer.poll(0.1)  # a rebalance is answered here
+            return bool(consumer.assignment()) and groups.states([group])[group] == "Stable"
+
+        try:
+            wait_for(has_joined)
+            yield consumer
+        finally:
+            consumer.close()
+        wait_for(lambda: groups.states([group])[group] in ("Empty", "Dead"))
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -54,12 +61,11 @@ def test_a_group_is_seen_active_then_empty_and_only_then_moved(
         assert groups.committed([group]) == {group: {}}
         with member(source, group, topic, **{"group.protocol": protocol}) as consumer:
             consumer.commit(offsets=[Place(topic, 0, 7)], asynchronous=False)
-            wait_for(lambda: groups.states([group]) == {group: "Stable"})
             assert groups.list_groups()[group] == "Stable"
             with pytest.raises(GroupActiveError, match="active members"):
                 groups.commit(group, {first: CommittedOffset(3)})
             assert groups.committed([group]) == {group: {first: CommittedOffset(7)}}
-        wait_for(lambda: groups.states([group]) == {group: "Empty"})
+        assert groups.states([group]) == {group: "Empty"}
         assert groups.commit(group, {first: CommittedOffset(8, "ours"), second: CommittedOffset(0)}) == {}
         assert groups.committed([group]) == {group: {first: CommittedOffset(8, "ours"), second: CommittedOffset(0)}}
 

@@ -17,10 +17,10 @@ from heliograph.model import TopicPartition
 from heliograph.worker.flow_plan import plan_flow
 from heliograph.worker.source_flow import SourceFlow
 from heliograph.worker.source_state import source_state
-from tests.clients import read
+from tests.clients import read, wait_for_markers
 from tests.copying import wait_for
 from tests.guarded import Guarded
-from tests.least_privilege import OTHERS, RECORDS, GuardedFlow, words_for
+from tests.least_privilege import OTHERS, RECORDS, GuardedFlow, config_of, words_for
 from tests.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
@@ -115,12 +115,13 @@ def assert_all_works(flow: GuardedFlow) -> None:
     assert _about_permissions(flow.run_once()) == []
     flow.change()
     assert _about_permissions(flow.run_once()) == []
+    wait_for_markers(flow.there.cluster, flow.remote, 3)
     copied = read(flow.there.cluster, flow.remote, 3, **{"isolation.level": "read_committed"})
     assert sum(record.value != OTHERS for records in copied.values() for record in records) == 2 * RECORDS
     there = flow.there.admin()
-    configs = {entry.name: entry.value for entry in there.topic_configs([flow.remote])[flow.remote]}
-    assert configs["retention.ms"] == "123456789"
-    assert {acl.principal for acl in topic_acls(there) if acl.topic == flow.remote} >= {"User:reader"}
+    # A controller answers before the broker knows.
+    wait_for(lambda: config_of(there, flow.remote, "retention.ms") == "123456789")
+    wait_for(lambda: (flow.remote, "User:reader") in [(acl.topic, acl.principal) for acl in topic_acls(there)])
     committed = GroupAdmin(there).committed([flow.group])[flow.group]
     assert committed[TopicPartition(flow.remote, 0)].offset > 0
     heartbeats = TopicPartition(f"{flow.source}.heartbeats", 0)

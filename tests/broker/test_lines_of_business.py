@@ -82,7 +82,7 @@ def setup(here: Guarded, there: Guarded, tmp_path_factory: pytest.TempPathFactor
     for file in ("worker.properties", *FILES):
         (folder / file).write_text(replaced((EXAMPLE / file).read_text(), here, there, folder))
     with (folder / "worker.properties").open("a") as worker:
-        worker.write("offset.storage.partitions=1\nadmin.timeout.ms=5000\n")
+        worker.write("offset.storage.partitions=1\nadmin.timeout.ms=10000\n")
     found = Setup(here, there, folder)
     grant_printed(found)
     admin = here.admin()

@@ -13,12 +13,13 @@ import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from heliograph.embedded.cluster import EmbeddedCluster, find_cluster
+from heliograph.embedded.cluster import Broker, EmbeddedCluster, find_cluster
 from heliograph.engine.report import TaskReport
 from heliograph.kafka.admin import Admin
 from heliograph.kafka.fetcher import FetchLimits
 from heliograph.kafka.groups import GroupAdmin
-from heliograph.model import CommittedOffset, TopicPartition
+from heliograph.kafka.security import Security
+from heliograph.model import Address, CommittedOffset, TopicPartition
 from tests.clients import Seen, admin_of, make_topic, read, write
 from tests.copying import Copy, HandLease, run_in_background, wait_for
 
@@ -89,10 +90,17 @@ def restart(cluster: EmbeddedCluster, node_id: int, topic: str) -> None:
 
 
 def describe(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-    (found,) = client.describe_topics([topic])
-    client.close()
-    partitions: list[dict[str, Any]] = found["partitions"]
+    """A topic's partitions, as soon as the broker that is asked knows them."""
+    partitions: list[dict[str, Any]] = []
+
+    def is_known() -> bool:
+        client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+        (found,) = client.describe_topics([topic])
+        client.close()
+        partitions[:] = found["partitions"]
+        return bool(partitions)
+
+    wait_for(is_known)
     return partitions
 
 
@@ -170,14 +178,19 @@ def test_leaders_that_are_moved_under_load_lose_and_repeat_nothing(
     join = copy.background(lease)
     client = KafkaAdminClient(bootstrap_servers=three_brokers.bootstrap)
     moved = [KafkaTopicPartition(name, p) for name in (topic, copy.remote) for p in range(3)]
+
+    def is_led_by(node_id: int) -> bool:
+        # Asked for again: a replica that is not in sync at that moment is not elected.
+        client.elect_leaders(0, {name: [0, 1, 2] for name in (topic, copy.remote)}, raise_errors=False)
+        return leader_of(three_brokers, topic) == leader_of(three_brokers, copy.remote) == node_id
+
     with Load(three_brokers, topic) as load:
         lease.wait_until_copied(1000)
         for first in (1, 2, 3, 1):
             order = [1 + (first + n - 1) % 3 for n in range(3)]
             client.alter_partition_reassignments(dict.fromkeys(moved, order))
             wait_for(lambda: not client.list_partition_reassignments(moved))
-            client.elect_leaders(0, {name: [0, 1, 2] for name in (topic, copy.remote)}, raise_errors=False)
-            wait_for(lambda n=first: leader_of(three_brokers, topic) == leader_of(three_brokers, copy.remote) == n)
+            wait_for(lambda n=first: is_led_by(n))
             lease.wait_until_copied(load.written)
     client.close()
     finish(copy, lease, join, load.written)
@@ -194,12 +207,21 @@ def test_partitions_added_to_a_topic_are_copied_by_the_running_loop(
     lease.wait_until_copied(100)
     for name in (topic, copy.remote):
         grow(three_brokers, name, 3)
+    # A producer refuses a partition that the broker it asks does not know yet.
+    wait_for(lambda: all(knows(broker, topic, 3) for broker in three_brokers.brokers))
     write(three_brokers, topic, numbered(0, 300))
     copy.partitions = 3
     assert admin.wait_for_leaders({topic: 3, copy.remote: 3}) == {}
     lease.assignment = copy.spec(once=False).partitions
     copied = finish(copy, lease, join, 400)
     assert len(copied[2]) == 100
+
+
+def knows(broker: Broker, topic: str, partitions: int) -> bool:
+    admin = Admin("three", (Address("127.0.0.1", broker.port),), Security(), "test", timeout_s=60)
+    leaders = admin.view([topic]).leaders
+    admin.close()
+    return all(leaders.get(TopicPartition(topic, p), -1) >= 0 for p in range(partitions))
 
 
 def grow(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
@@ -222,8 +244,7 @@ def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
     lease.wait_until_copied(3000)
     fetched = loop._fetcher.partitions[TopicPartition(topic, 0)]
     wait_for(lambda: fetched.read_replica == near.node_id)
-    assert fetched.lane is not None
-    assert fetched.lane.node_id == near.node_id
+    wait_for(lambda: fetched.lane is not None and fetched.lane.node_id == near.node_id)
     write(three_brokers, topic, numbered(3000, 3000))
     lease.wait_until_copied(6000)
     victim = cluster_now(three_brokers).broker_process(near.node_id)
@@ -231,6 +252,7 @@ def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
     victim.wait(120)
     write(three_brokers, topic, numbered(6000, 3000))
     lease.wait_until_copied(9000)
+    assert fetched.lane is not None
     assert fetched.lane.node_id != near.node_id
     cluster_now(three_brokers).start_broker(near.node_id)
     wait_for(lambda: is_in_sync(three_brokers, topic))
@@ -361,6 +383,7 @@ def test_many_groups_are_asked_about_at_once_and_again_where_their_coordinators_
     assert groups.committed(names) == committed
     restart(three_brokers, 1, topic)
     assert groups.committed(names) == committed
-    assert set(names) <= groups.list_groups().keys()
+    # Each broker lists those it has loaded.
+    wait_for(lambda: set(names) <= groups.list_groups().keys())
     assert groups.states([*names, "nobody"]) == dict.fromkeys(names, "Empty") | {"nobody": "Dead"}
     admin.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from confluent_kafka import Producer
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.engine.spec import SyncsSpec
@@ -13,7 +12,14 @@ from heliograph.kafka.topic_log import LogTail
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.model import TopicPartition
 from heliograph.wire.mirror_records import decode_offset_sync
-from tests.clients import admin_of, make_topic, read_with_offsets, write
+from tests.clients import (
+    admin_of,
+    make_topic,
+    read_with_offsets,
+    transactional_producer,
+    wait_for_markers,
+    write,
+)
 from tests.copying import Copy, HandLease, cluster_spec, wait_for
 
 pytestmark = pytest.mark.broker
@@ -40,6 +46,8 @@ def known_from(cluster: EmbeddedCluster, syncs: SyncsSpec) -> OffsetMap:
 
 def assert_exact(copy: Copy, known: OffsetMap) -> None:
     """Every position of a group is translated to its next unread record, or to nothing before it but markers."""
+    for cluster, topic in ((copy.source, copy.topic), (copy.target, copy.remote)):
+        wait_for_markers(cluster, topic, copy.partitions)
     written = read_with_offsets(copy.source, copy.topic, copy.partitions, **COMMITTED)
     copied = read_with_offsets(copy.target, copy.remote, copy.partitions, **COMMITTED)
     for p in range(copy.partitions):
@@ -60,14 +68,14 @@ def assert_exact(copy: Copy, known: OffsetMap) -> None:
 def write_transactions(cluster: EmbeddedCluster, topic: str, name: str, count: int, seed: int) -> None:
     """Committed and aborted transactions of random length: gaps in the offsets a consumer sees."""
     chance = random.Random(seed)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name, "linger.ms": 2})
-    producer.init_transactions()
+    producer = transactional_producer(cluster, name)
     for number in range(count):
         producer.begin_transaction()
         for n in range(chance.randint(1, 40)):
             producer.produce(topic, f"{number}-{n}".encode(), partition=n % 2)
         producer.flush()  # an abort would take back what has not left yet: no gap, and now and then a fatal error
         producer.abort_transaction() if chance.random() < 0.3 else producer.commit_transaction()
+    wait_for_markers(cluster, topic, 2)
 
 
 @pytest.mark.parametrize("location", ["source", "target"])

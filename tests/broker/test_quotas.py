@@ -10,11 +10,12 @@ import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.engine.report import TaskReport
 from heliograph.kafka.fetcher import FetchLimits
 from heliograph.model import Address
 from heliograph.wire.forward import warm_up
 from tests.clients import admin_of, make_topic, read, write
-from tests.copying import Copy
+from tests.copying import Copy, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -48,6 +49,10 @@ def set_quota(cluster: EmbeddedCluster, client_id: str, change: object) -> None:
 
 def fill(source: EmbeddedCluster, topic: str, megabytes: int) -> None:
     make_topic(source, topic)
+    write_megabytes(source, topic, megabytes)
+
+
+def write_megabytes(source: EmbeddedCluster, topic: str, megabytes: int) -> None:
     records = ({"value": b"%06d" % n * 166, "partition": n % 2} for n in range(megabytes * 1000))
     # A broker answers with a whole batch at least, so the batches are small beside the limits of these tests.
     write(source, topic, records, **{"batch.size": 16_384})
@@ -60,10 +65,17 @@ def test_a_quota_slows_the_copy_and_is_told(
     fill(source, topic, 2)
     copy = Copy(source, target, alias, topic)
     limited = source if side == "consumer" else target
+    reports: list[TaskReport] = []
+
+    def is_throttled() -> bool:
+        reports.append(copy.once(limits=FetchLimits(max_bytes=512 << 10, partition_max_bytes=256 << 10)))
+        if not reports[-1].throttled_ms:
+            write_megabytes(source, topic, 2)
+        return reports[-1].throttled_ms > 0
+
     with quota(limited, f"heliograph-{alias}-0", f"{side}_byte_rate", 500_000.0):
-        report = copy.once(limits=FetchLimits(max_bytes=512 << 10, partition_max_bytes=256 << 10))
-    assert report.throttled_ms > 0
-    assert [row.failure for row in report.partitions] == [None, None]
+        wait_for(is_throttled)  # the controller answers before the broker knows of the quota
+    assert [row.failure for report in reports for row in report.partitions] == [None, None] * len(reports)
     assert read(target, copy.remote, 2) == read(source, topic, 2)
 
 

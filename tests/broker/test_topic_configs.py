@@ -141,7 +141,7 @@ def test_fewer_brokers_than_the_replication_factor_is_a_sentence_in_the_status(
     """
     flow = SourceFlow(load(text, MachineLookup()), Flow(alias, "target"), engine=None, flow_count=1)  # type: ignore[arg-type]
     flow.start()
-    wait_until(lambda: flow.status.state == "RUNNING")
+    wait_until(lambda: flow.status.state == "RUNNING" and flow.status.trouble is not None)
     trouble = (
         "replication.factor is 3, but the cluster 'target' has 1 broker(s); lower replication.factor or add brokers"
     )

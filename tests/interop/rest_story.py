@@ -11,12 +11,14 @@ import http.client
 import json
 import ssl
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from tests.interop.rest_calls import CALLS, RestCall, Settled
 
 _PATIENCE_S = 180.0
+_PAUSE_S = 0.2
 _MOMENTARY = ("rebalance", "stale configuration")
 _OF_ITS_OWN = {"commit", "kafka_cluster_id", "documentation", "last_modified"}
 _OWN_DEFAULTS = {"refresh.topics.interval.seconds", "refresh.groups.interval.seconds"}  # docs/decisions/0005
@@ -31,9 +33,23 @@ class RestAnswer(NamedTuple):
     is_text: bool = False
 
 
-def tell(url: str, bootstrap: str) -> dict[str, RestAnswer]:
-    """Every call's answer, by its note."""
-    return {call.note: _told(url, bootstrap, call) for call in CALLS}
+def tell(url: str, bootstrap: str, expected: Mapping[str, RestAnswer] | None = None) -> dict[str, RestAnswer]:
+    """Every call's answer, by its note.
+
+    A worker answers from what it has read of its topics so far. Where `expected` answers are given, a call that changes
+    nothing is repeated until its answer agrees, or patience ends.
+    """
+    return {call.note: _settled(url, bootstrap, call, (expected or {}).get(call.note)) for call in CALLS}
+
+
+def _settled(url: str, bootstrap: str, call: RestCall, expected: RestAnswer | None) -> RestAnswer:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        answer = _told(url, bootstrap, call)
+        agrees = expected is None or _difference(call, expected, answer) is None
+        if agrees or not call.is_repeatable or time.monotonic() > deadline:
+            return answer
+        time.sleep(_PAUSE_S)
 
 
 def ask(
@@ -66,7 +82,7 @@ def _told(url: str, bootstrap: str, call: RestCall) -> RestAnswer:
         is_momentary = status == 409 and any(words in text for words in _MOMENTARY)
         if not is_momentary or time.monotonic() > deadline:
             break
-        time.sleep(0.2)
+        time.sleep(_PAUSE_S)
     if call.settled is not None:
         _wait(url, call.settled)
     is_text = (headers.get("content-type") or "").startswith("text/plain")

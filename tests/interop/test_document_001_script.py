@@ -98,8 +98,8 @@ def test_the_script_and_the_commands_say_and_do_the_same(folder: Path, url: str)
     wait_for(lambda: run_script(folder, url, "status", "source-0").stdout == RUNNING)
     assert ours(url, "status", "source-0").stdout == RUNNING
     again = ours(url, "deploy", "source-0")
-    assert again.stdout == run_script(folder, url, "deploy", "source-0").stdout
     assert again.stdout.count("already deployed") == 3
+    assert again.stdout == run_script(folder, url, "deploy", "source-0").stdout
     assert [line.split()[:3] for line in ours(url, "connectors").stdout.splitlines()[1:]] == [
         [f"mm2-{code}-source-0", "source", "RUNNING"] for code in CODES
     ]

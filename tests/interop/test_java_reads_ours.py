@@ -65,10 +65,10 @@ def test_java_clients_find_their_way_by_our_heartbeats_and_checkpoints(
             for tp, at in found.items()  # type: ignore[attr-defined]
         }
 
-    billing = translated(utils.translateOffsets(props, alias, "billing", java.seconds(20)))
+    billing = translated(utils.translateOffsets(props, alias, "billing", java.seconds(120)))
     assert billing == {orders[0]: (110, "meta"), orders[1]: (5, "")}
     pattern = java.jvm.java.util.regex.Pattern.compile(".*ing")
-    by_group = utils.translateOffsets(props, alias, pattern, java.seconds(20))
+    by_group = utils.translateOffsets(props, alias, pattern, java.seconds(120))
     assert {group: translated(found) for group, found in by_group.items()} == {
         "billing": billing,
         "shipping": {orders[0]: (45, "é")},

@@ -17,13 +17,13 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 def test_java_answers_as_it_was_recorded(target: EmbeddedCluster, tmp_path: Path) -> None:
     with JavaConnect.on(target, tmp_path, group="rest-conformance") as connect:
-        told = tell(connect.wait_until_ready().url, target.bootstrap)
+        told = tell(connect.wait_until_ready().url, target.bootstrap, recorded())
     assert differences(recorded(), told) == {}
 
 
 def test_our_worker_answers_as_java_does(target: EmbeddedCluster, alias: str, tmp_path: Path) -> None:
     port = free_port()
     with RunningWorker(worker_file(tmp_path, target, f"{alias}-rest", port), port) as worker:
-        told = tell(worker.wait_until_ready().url, target.bootstrap)
+        told = tell(worker.wait_until_ready().url, target.bootstrap, recorded())
         assert worker.stop() == 0, worker.output()
     assert differences(recorded(), told) == {}

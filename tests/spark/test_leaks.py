@@ -58,7 +58,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     name = f"test-{os.getpid()}-leaks"
     cluster = start_cluster(name, data=folder / "data", config=world.broker_config(), port=world.port)
     try:
-        admin = Admin("A", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=30)
+        admin = Admin("A", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=60)
         assert admin.create_topics([CreateTopic("orders", 2, 1, ())]) == {}
         assert admin.wait_for_leaders({"orders": 2}) == {}
         admin.close()
@@ -156,7 +156,7 @@ def test_what_a_run_shows_while_it_copies_and_when_it_crashes(world: World) -> N
 
 def copied(world: World, topic: str) -> bool:
     bootstrap = {"bootstrap.servers": f"127.0.0.1:{world.plain_port}"}
-    admin = Admin("B", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=30)
+    admin = Admin("B", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=60)
     is_there = topic in admin.view([topic]).partition_counts
     admin.close()
     return is_there and sum(map(len, read(world.cluster, topic, 2, **bootstrap).values())) >= 500
@@ -242,6 +242,7 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
     try:
         wait_for(lambda: "REST API is at" in world.said("worker.log") or process.poll() is not None)
         assert process.poll() is None, world.said("worker.log")
+        wait_for(lambda: b'"healthy"' in world.get(f"{url}/health"))  # before, it refuses what is put
         world.get(f"{url}/admin/loggers/root", {"level": "TRACE"}, "PUT")
         secret = world.placeholder("file")
         configs = {
@@ -323,7 +324,7 @@ def test_what_another_user_of_the_machine_can_fetch(world: World, open_temp: Pat
 
 def test_no_topic_has_a_secret(world: World) -> None:
     """Last: everything before has written."""
-    admin = Admin("B", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=30)
+    admin = Admin("B", (Address("127.0.0.1", world.plain_port),), Security(), "test", timeout_s=60)
     counts = admin.view().partition_counts
     admin.close()
     assert {"A.orders", "C.orders", "leaks-config", "leaks-status", "mm2-offsets.A.internal"} <= counts.keys()

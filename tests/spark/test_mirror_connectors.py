@@ -186,14 +186,14 @@ def test_replicate_from_latest(running: Mirror, source: EmbeddedCluster, target:
     here, there = FROM_LATEST
     topic, remote = "from-latest", f"{here}.from-latest"
 
-    def first_partition(cluster: EmbeddedCluster, name: str) -> list[Seen]:
-        return read(cluster, name, PARTITIONS).get(0, [])
+    def ends(cluster: EmbeddedCluster, name: str) -> dict[int, list[Seen]]:
+        return {p: records[-5:] for p, records in read(cluster, name, PARTITIONS).items()}
 
     wait_for(lambda: remote in running.topics(there), PATIENCE_S, pause_s=0.2)
     # Nobody can tell from outside when the copy has begun.
-    wait_for(lambda: running.produce(here, topic, "new") or first_partition(target, remote))
+    wait_for(lambda: running.produce(here, topic, "new") or len(ends(target, remote)) == PARTITIONS)
     running.produce(here, topic, "last")
-    wait_for(lambda: first_partition(target, remote)[-5:] == first_partition(source, topic)[-5:])
+    wait_for(lambda: ends(target, remote) == ends(source, topic), pause_s=0.3)
     copied, written = read(target, remote, PARTITIONS), read(source, topic, PARTITIONS)
     assert all(records == written[p][-len(records) :] for p, records in copied.items())
     assert b"old" not in {record.value for records in copied.values() for record in records}

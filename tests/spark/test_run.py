@@ -146,8 +146,12 @@ def check_rest(port: int, alias: str, remote_topics: list[str]) -> None:
     name = f"{alias}->target.MirrorSourceConnector"
     path = f"/{quote(name)}"
     assert name in asked("GET")[1]
-    state = asked("GET", f"{path}/status")[1]
-    assert (state["connector"]["state"], {task["state"] for task in state["tasks"]}) == ("RUNNING", {"RUNNING"})
+
+    def are_running() -> bool:
+        state = asked("GET", f"{path}/status")[1]
+        return {state["connector"]["state"], *(task["state"] for task in state["tasks"])} == {"RUNNING"}
+
+    wait_for(are_running)  # the task of the new partitions may have just begun
     wait_for(lambda: asked("GET", f"{path}/topics")[1] == {name: {"topics": remote_topics}})
     # Progress is committed once a second.
     wait_for(lambda: len(asked("GET", f"{path}/offsets")[1]["offsets"]) == 3)

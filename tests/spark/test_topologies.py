@@ -92,7 +92,7 @@ def test_a_cluster_that_is_away_holds_up_only_its_own_flows(
     fill(source, topic, "a")
     fill(target, topic, "z")
     (port,) = free_ports(1)
-    lines = (f"topics = {topic}", f"{z}.bootstrap.servers = 127.0.0.1:{port}", "heliograph.connect.timeout.ms = 1000")
+    lines = (f"topics = {topic}", f"{z}.bootstrap.servers = 127.0.0.1:{port}", "heliograph.connect.timeout.ms = 5000")
     file = file_of(tmp_path, {a: source, z: target, c: third}, [f"{a}->{c}", f"{z}->{c}"], *lines)
     with Running(file) as running:
         wait_for(lambda: is_equal(source, topic, third, f"{a}.{topic}"))
@@ -137,7 +137,8 @@ def test_hundreds_of_topics_and_groups_are_followed(
     admin = admin_of(source)
     asking = GroupAdmin(admin)
     for n, group in enumerate(groups):
-        asking.commit(group, {TopicPartition(names[n % len(names)], 0): CommittedOffset(n % 10)})
+        places = {TopicPartition(names[n % len(names)], 0): CommittedOffset(n % 10)}
+        assert asking.commit(group, places) == {}
     admin.close()
     lines = (f"topics = {topic}-.*", f"groups = {alias}-.*")
     file = file_of(tmp_path, {alias: source, "target": target}, [f"{alias}->target"], *lines)

@@ -39,7 +39,7 @@ def check_changes_touch_no_task(
     wait_for(lambda: is_equal(source, f"{topic}-more", target, f"{alias}.{topic}-more"))
     assert worker.ask("PUT", f"{path}/config", config)[0] == 200
     wait_for(lambda: f"{topic}-more" not in str(worker.ask("GET", f"{path}/tasks")[1]))
-    assert worker.output().count("no task is restarted") == 2
+    wait_for(lambda: worker.output().count("no task is restarted") == 2)
     assert python_workers(worker.process.pid) == copying
 
 

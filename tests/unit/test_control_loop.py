@@ -144,4 +144,4 @@ def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(troubles: Trou
 def test_a_loop_that_never_began_can_be_stopped(troubles: Troubles) -> None:
     loop = ControlLoop("A->B test", FakeWork(), troubles)
     loop.stop()
-    assert loop.join(1)
+    assert loop.join(60)

@@ -100,7 +100,7 @@ def test_a_broker_that_wants_a_long_pause_stops_only_its_own_partitions(mirror: 
 
 
 def test_what_waits_for_the_end_of_a_pause_is_not_read_again(mirror: Spread) -> None:
-    pauses_ms = [2500]
+    pauses_ms = [5000]
 
     def throttled(seen: Seen) -> object:
         answer = mirror.target.ordinary(seen)

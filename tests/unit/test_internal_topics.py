@@ -91,7 +91,7 @@ def test_a_topic_that_is_made_and_gets_no_leader_is_an_error(cluster: ScriptedCl
         return answer
 
     assert admin.view([]).brokers  # connected, while there is time
-    admin.timeout_s = 0.5
+    admin.timeout_s = 2.0
     cluster.script(CreateTopicsRequest, made_without_leader)
     with pytest.raises(BrokerError, match=f"The topic {TOPIC.name} on 'A' cannot be used: partition 0 has no leader"):
         ensure(admin)

@@ -57,7 +57,7 @@ class Driver:
         self.reports.append((caller.task_id, caller.attempt, report))
         return self.answer
 
-    def client(self, *, token: str | None = None, timeout_ms: int = 5000) -> LeaseClient:
+    def client(self, *, token: str | None = None, timeout_ms: int = 60_000) -> LeaseClient:
         return LeaseClient(LeaseSpec(self.server.address, token or self.server.token, timeout_ms), "task-0", 2)
 
 
@@ -222,7 +222,7 @@ class Wire:
 
 def test_the_token_never_crosses_the_wire(driver: Driver) -> None:
     wire = Wire(driver.server.address)
-    client = LeaseClient(LeaseSpec(wire.address, driver.server.token, 5000), "task-0", 2)
+    client = LeaseClient(LeaseSpec(wire.address, driver.server.token, 60_000), "task-0", 2)
     client.report(TaskReport())
     eventually(lambda: driver.reports)
     assert b"task-0" in wire.seen
@@ -347,7 +347,7 @@ def test_tasks_are_told_the_name_from_outside_while_the_driver_listens_elsewhere
     (port,) = free_ports(1)
     server = LeaseServer(LeasePlace(bind_address, "name.outside", port), lambda _caller, _report: {"stop": "enough"})
     assert server.address == Address("name.outside", port)
-    client = LeaseClient(LeaseSpec(Address(near, port), server.token, 5000), "task-0", 1)
+    client = LeaseClient(LeaseSpec(Address(near, port), server.token, 60_000), "task-0", 1)
     client.report(TaskReport())
     assert eventually(lambda: client.stop_reason) == "enough"
     client.close()

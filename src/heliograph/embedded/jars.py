@@ -8,6 +8,7 @@ without pins, of a version that we do not test with, is used as it comes, and a 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import logging
@@ -15,6 +16,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +27,7 @@ from heliograph.embedded.places import LIBS_VARIABLE, cache_folder
 from heliograph.errors import EmbeddedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 DEFAULT_VERSION = "4.3.1"
 _MARKER = ".complete"
@@ -67,12 +69,22 @@ def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _
     if own:
         return _existing(Path(own))
     folder = cache_folder() / "jars" / jars.name
-    if not (folder / _MARKER).exists():
-        _fetch(jars, folder, on_progress)
     if not (folder / _CHECKED).exists():
-        _check(jars, folder)
-        (folder / _CHECKED).touch()
+        with _alone(folder.parent):
+            if not (folder / _MARKER).exists():  # another process may have fetched them meanwhile
+                _fetch(jars, folder, on_progress)
+            _check(jars, folder)
+            (folder / _CHECKED).touch()
     return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process of the user fetch at a time: Ivy's cache is made for one, and brokers use what is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _existing(folder: Path) -> Path:
@@ -82,7 +94,6 @@ def _existing(folder: Path) -> Path:
 
 
 def _fetch(jars: JarSet, folder: Path, on_progress: Callable[[int, int], None]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f"{jars.name}-", dir=folder.parent))
     try:
         (work / "ivy.xml").write_text(_ivy_file(jars))
