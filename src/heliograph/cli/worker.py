@@ -20,12 +20,14 @@ from heliograph.cli.machine import MachineLookup, read_config_file
 from heliograph.cli.run import spark_pairs, stop_on_signals
 from heliograph.cli.screen import make_screen
 from heliograph.config import keys
+from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.listeners import advertised_listener, rest_listeners
 from heliograph.config.worker_file import WorkerConfig, examine_environment, examine_worker, usable_worker
 from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.kafka.leadership import LEASE_SHARE
+from heliograph.mirror.class_checks import class_error
 from heliograph.wire.forward import warm_up
 from heliograph.worker.connect_errors import NO_LEADER
 from heliograph.worker.connect_worker import ConnectWorker
@@ -110,7 +112,9 @@ def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
     levels = LogLevels()
     listeners = rest_listeners(settings)
     door = Door(config.rest, config.raw, config.resolver, listeners)
-    app = make_app(Worker(cast("Herder", herder), config.plugins, levels), door)
+    app = make_app(
+        Worker(cast("Herder", herder), ConnectorPlugins(config.raw, config.resolver, class_error), levels), door
+    )
     with RestServer(app, listeners, door.listener_tls) as server:
         advertised = advertised_listener(settings, server.listeners, socket.gethostname())
         url = advertised.url

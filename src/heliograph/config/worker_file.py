@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
-from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import ConnectorConfig, policy_name, worker_client
 from heliograph.config.listeners import Listener, rest_listeners
 from heliograph.config.names import ROLES
@@ -92,11 +91,6 @@ class WorkerConfig:
     def group_id(self) -> str:
         """The group of workers this one belongs to."""
         return self.settings[keys.GROUP_ID]
-
-    @property
-    def plugins(self) -> ConnectorPlugins:
-        """The connectors the worker can run."""
-        return ConnectorPlugins(self.raw, self.resolver)
 
     def connector(self, name: str, config: Mapping[str, str]) -> ConnectorConfig:
         """One connector in this worker."""

@@ -12,6 +12,7 @@ from heliograph.config import store_keys, worker_keys
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import CLASSES, kind_of
 from heliograph.config.literal_secrets import has_literal_secret
+from heliograph.mirror.class_checks import class_error
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
@@ -51,7 +52,7 @@ class ConnectHerder:
     ) -> None:
         self._worker = worker
         self._settings = worker.settings
-        self._plugins = ConnectorPlugins(worker.raw, worker.resolver)
+        self._plugins = ConnectorPlugins(worker.raw, worker.resolver, class_error)
         self._configs, self._statuses = stores
         self._reconciler = reconciler
         self._standing = standing
