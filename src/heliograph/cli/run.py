@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import threading
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import click
 from heliograph.cli.file_rest import file_rest, rest_option, wanted_rest
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.cli.screen import Screen, close_screen, format_bytes, make_screen
+from heliograph.cli.stopping import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.dedicated import MirrorMakerConfig, usable
 from heliograph.engine.engine import SparkEngine
@@ -151,20 +151,6 @@ def _local_slots(config: MirrorMakerConfig) -> int:
     cores = os.cpu_count() or 1
     wanted = [config.settings(flow)[keys.TASKS_MAX] for flow in config.flows]
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
-
-
-def stop_on_signals() -> threading.Event:
-    """Set when someone asks us to stop; asked twice, we leave at once."""
-    stopping = threading.Event()
-
-    def stop(number: int, _frame: object) -> None:
-        if stopping.is_set():
-            os._exit(128 + number)  # asked twice: leave at once; what was not committed is copied again
-        stopping.set()
-
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
-    return stopping
 
 
 def _watch(

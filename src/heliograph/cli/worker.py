@@ -17,8 +17,9 @@ from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
 from heliograph.cli.machine import MachineLookup, read_config_file
-from heliograph.cli.run import spark_pairs, stop_on_signals
+from heliograph.cli.run import spark_pairs
 from heliograph.cli.screen import make_screen
+from heliograph.cli.stopping import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.listeners import advertised_listener, rest_listeners
@@ -34,7 +35,7 @@ from heliograph.worker.connect_worker import ConnectWorker
 from heliograph.worker.log_levels import LogLevels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from heliograph.worker.connect_types import Herder
 
@@ -67,7 +68,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     driver = SparkDriver(spark)
     engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
     try:
-        with serving(config, engine) as url:
+        with serving(config, engine, stopping.is_set) as url:
             log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)
             while not stopping.wait(_POLL_S):
                 if driver.error is not None:
@@ -105,8 +106,13 @@ class _Herder:
 
 
 @contextmanager
-def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
-    """A worker of its group with REST, from the inside of the block on; gives REST's address."""
+def serving(
+    config: WorkerConfig, engine: SparkEngine, is_stopping: Callable[[], bool] = lambda: False
+) -> Iterator[str]:
+    """A worker of its group with REST, from the inside of the block on; gives REST's address.
+
+    A worker that is stopping does not wait for its cluster or its group.
+    """
     herder = _Herder()
     settings = config.settings
     levels = LogLevels()
@@ -125,7 +131,7 @@ def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
             )
         connect = ConnectWorker(config, engine, url, levels)
         try:
-            connect.start()
+            connect.start(is_stopping)
             herder.begun = connect.herder
             yield server.url
         finally:
