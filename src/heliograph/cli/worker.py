@@ -16,7 +16,7 @@ from heliograph.api.app import make_app
 from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
-from heliograph.cli.machine import MachineLookup, read_config_file
+from heliograph.cli.machine import MachineLookup, log_findings, read_config_file
 from heliograph.cli.run import spark_pairs
 from heliograph.cli.screen import make_screen
 from heliograph.cli.stopping import stop_on_signals
@@ -48,7 +48,7 @@ _LOCAL_SLOTS = 256  # threads of a local Spark that wait for their tasks: cheap,
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--master", metavar="M", help="Spark master; local by default.")
-@click.option("--conf", "confs", metavar="K=V", multiple=True, help="Spark settings; may be given again.")
+@click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbose: bool) -> None:
     """Run the mirror connectors of a Connect cluster: FILE is a connect-distributed.properties.
@@ -59,10 +59,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     is_allowed = config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED]
     spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), is_allowed)
     make_screen(verbose=verbose).close()
-    for warning in config.warnings:
-        log.warning("%s", warning)
-    for note in config.notes:
-        log.info("%s", note)
+    log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)

@@ -29,7 +29,7 @@ from heliograph.mirror.filters import group_filter
 from heliograph.mirror.flow_permissions import wanted_groups
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.model import TopicPartition
+from heliograph.model import TopicPartition, counted
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.hidden import hidden_groups
@@ -127,7 +127,7 @@ class CheckpointSync:
         found = tuple(sorted({group for group, offsets in told.of.items() if offsets} | unknown))
         new = sorted(set(found) - set(self.groups))
         if new:
-            log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
+            log.info("%s: following %s, new: %s", self.flow, counted(len(found), "consumer group"), ", ".join(new[:10]))
         self.groups = found
         return (*hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
 
