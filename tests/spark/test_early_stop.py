@@ -71,3 +71,12 @@ def test_a_worker_that_is_stopped_while_it_starts_ends_with_0(delay_s: float, tm
     with RunningWorker(*nobodys_worker(tmp_path)) as worker:
         assert stopped_after(worker, delay_s) == (0, []), worker.output()
     assert "Traceback" not in worker.output()
+
+
+def test_a_worker_that_waits_for_its_cluster_ends_with_0(tmp_path: Path) -> None:
+    file, port = nobodys_worker(tmp_path)
+    file.write_text(file.read_text() + "heliograph.connect.timeout.ms=3600000\n")
+    with RunningWorker(file, port) as worker:
+        wait_for(lambda: "REST is reached from this machine only" in worker.output())
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.process.wait(PATIENCE_S) == 0, worker.output()

@@ -44,6 +44,20 @@ def test_every_option_that_can_be_repeated_says_so_in_the_same_words() -> None:
         assert "..." not in (option.metavar or ""), (command_name, option.name)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["validat"], "No such command 'validat'. Did you mean 'validate'?"),
+        (["nothing-like-it"], "No such command 'nothing-like-it'."),
+        (["deploy", "mm2-msc-A.json"], "'mm2-msc-A.json' is a file; name the cluster: heliograph deploy A --dir ."),
+    ],
+)
+def test_a_slip_of_the_pen_gets_a_hint(arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code != 0
+    assert sentence in f"{result.output} {result.exception}"
+
+
 def test_help_lists_every_command() -> None:
     result = CliRunner().invoke(cli, ["--help"])
     assert result.exit_code == 0

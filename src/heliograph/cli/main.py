@@ -13,6 +13,7 @@ import click
 
 from heliograph import __version__
 from heliograph.cli.stopping import leave_on_signals
+from heliograph.config.suggest import did_you_mean
 from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
@@ -57,6 +58,15 @@ class _Commands(click.Group):
         module, name = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(f"heliograph.cli.{module}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the command that may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(error.message + did_you_mean(args[0], _COMMANDS), ctx) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -146,7 +146,8 @@ def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerR
     """The same for the variables of a container; those that are not `CONNECT_*` are nobody's business."""
     entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
     if not entries:
-        return WorkerReport((f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}.",))
+        what = f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}"
+        return WorkerReport((f"{what}; name the file: heliograph worker connect-distributed.properties.",))
     return _examine(entries, lookup)
 
 
