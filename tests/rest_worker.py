@@ -20,6 +20,7 @@ from heliograph.config.listeners import Listener, rest_listeners
 from heliograph.config.placeholders import Resolver
 from heliograph.config.rest_access import rest_access
 from heliograph.config.types import Settings
+from heliograph.mirror.class_checks import class_error
 from heliograph.worker import connect_errors as refuse
 from heliograph.worker.log_levels import LogLevels
 from tests.fake_herder import FakeHerder
@@ -32,7 +33,7 @@ ANY_PORT = (Listener("127.0.0.1", 0),)
 
 def real_plugins() -> ConnectorPlugins:
     """MM2's connectors in a worker without settings."""
-    return ConnectorPlugins({}, Resolver(FakeLookup(), {}))
+    return ConnectorPlugins({}, Resolver(FakeLookup(), {}), class_error)
 
 
 def check_config(plugins: ConnectorPlugins, config: Mapping[str, str]) -> None:
@@ -121,7 +122,7 @@ def login_lines(folder: Path, *users: str) -> dict[str, str]:
 def guarded_worker(raw: Mapping[str, str], herder: FakeHerder | None = None, **more: Any) -> Iterator[RestWorker]:
     """The API as a worker's file secures it; its listeners are `listeners`, with port 0."""
     resolver = Resolver(MachineLookup(), raw)
-    plugins, log_levels = ConnectorPlugins(raw, resolver), LogLevels()
+    plugins, log_levels = ConnectorPlugins(raw, resolver, class_error), LogLevels()
     herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
     listeners = rest_listeners(Settings({name: raw[name] for name in ("listeners",)}))
     door = Door(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)

@@ -157,3 +157,8 @@ class Heartbeat(NamedTuple):
     source: str
     target: str
     timestamp_ms: int
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts: `1 record`, `2,000 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -75,7 +75,7 @@ def test_one_topic_is_explained_be_it_there_or_not(
     make_topic(source, topic, 1)
     file = write_file(tmp_path, source, target, alias, topic)
     there = run("plan", file, "--topic", topic).stdout
-    assert f"  create   {alias}.{topic}: 1 partitions" in there
+    assert f"  create   {alias}.{topic}: 1 partition" in there
     assert "mm2-offsets" not in there
     assert "  skip" not in there
     missing = run("plan", file, "--topic", "nowhere").stdout
@@ -93,4 +93,4 @@ def test_what_stands_in_the_way_is_told_with_an_exit_code(
     file = write_file(tmp_path, source, target, alias, topic, "replication.factor=5")
     told = run("plan", file)
     assert told.returncode == 1
-    assert "  trouble  replication.factor is 5, but the cluster 'target' has 1 broker(s)" in told.stdout
+    assert "  trouble  replication.factor is 5, but the cluster 'target' has 1 broker" in told.stdout

@@ -142,9 +142,7 @@ def test_fewer_brokers_than_the_replication_factor_is_a_sentence_in_the_status(
     flow = SourceFlow(load(text, MachineLookup()), Flow(alias, "target"), engine=None, flow_count=1)  # type: ignore[arg-type]
     flow.start()
     wait_until(lambda: flow.status.state == "RUNNING" and flow.status.trouble is not None)
-    trouble = (
-        "replication.factor is 3, but the cluster 'target' has 1 broker(s); lower replication.factor or add brokers"
-    )
+    trouble = "replication.factor is 3, but the cluster 'target' has 1 broker; lower replication.factor or add brokers"
     assert flow.status.trouble == f"The topics {alias}.{topic} cannot be made on 'target': {trouble}"
     flow.stop()
     assert flow.join(180)

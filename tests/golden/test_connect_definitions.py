@@ -13,6 +13,7 @@ from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import CLASSES, Kind
 from heliograph.config.keys import TABLE
 from heliograph.config.placeholders import Resolver
+from heliograph.mirror.class_checks import class_error
 
 DUMP = json.loads((Path(__file__).parent / "java_configdefs.json").read_text())
 CONFIGS: dict[Kind, str] = {
@@ -176,7 +177,7 @@ def test_keys_beyond_javas_are_looked_at_where_they_are_set() -> None:
 def test_offset_syncs_that_are_off_and_set_up_contradict_each_other() -> None:
     why = "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
     changes = {"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "target"}
-    assert errors(**changes) == {"offset-syncs.topic.location": [why]}
+    assert errors(**changes) == {"emit.offset-syncs.enabled": [why]}
     assert errors(**{"emit.offset-syncs.enabled": "false"}) == {}
 
 
@@ -201,11 +202,80 @@ def test_exactly_once_that_is_required_must_be_possible() -> None:
     dirty = {"source.consumer.isolation.level": "read_uncommitted"}
     (why,) = errors(worker=ready, **required, **dirty)["exactly.once.support"]
     assert "source consumer is configured with isolation.level set to 'read_committed'" in why
-    assert errors("heartbeat", worker=ready, **required) == {
-        "exactly.once.support": [
-            "The connector does not support exactly-once semantics with the provided configuration."
-        ]
-    }
+    (why,) = errors("heartbeat", worker=ready, **required)["exactly.once.support"]
+    assert why.startswith("The connector does not implement the API required for preflight validation of exactly-once")
+
+
+def test_an_error_hides_no_other() -> None:
+    """What is wrong with one value keeps no contradiction of others from the report."""
+    off = {"emit.checkpoints.enabled": "false", "exactly.once.support": "required"}
+    every = {"emit.checkpoints.enabled", "exactly.once.support"}
+    for name, value in (
+        ("sync.group.offsets.enabled", "x"),
+        ("source.cluster.alias", None),
+        ("name", ""),
+        ("source.cluster.sasl.jaas.config", "${env:NOBODY}"),
+        ("groups", "${file:/x:y}"),
+        ("producer.override.acks", "${env:NOBODY}"),
+    ):
+        found = errors("checkpoint", worker=ENV_PROVIDER, **off, **{name: value})
+        assert set(found) == {*every, name}, name
+        assert len(found["exactly.once.support"]) == 2
+
+
+def classes(**changes: str) -> dict[str, str | None]:
+    """What is said of a config where classes are looked up."""
+    config = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
+    worker = ENV_PROVIDER
+    told = ConnectorPlugins(worker, Resolver(NoLookup(), worker), class_error).validated(CLASSES["source"], config)
+    return {each.definition["name"]: "; ".join(each.errors) for each in told if each.errors}
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("replication.policy.class", "IdentityReplicationPolicy"),
+        ("replication.policy.class", "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"),
+        ("replication.policy.class", "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"),
+        ("replication.policy.class", "RenameReplicationPolicy"),
+        ("replication.policy.class", "heliograph.mirror.policy:IdentityReplicationPolicy"),
+        ("topic.filter.class", "DefaultTopicFilter"),
+        ("forwarding.admin.class", "org.apache.kafka.clients.admin.ForwardingAdmin"),
+        ("key.converter", "org.apache.kafka.connect.converters.ByteArrayConverter"),
+    ],
+)
+def test_a_class_that_can_be_used_is_taken(key: str, name: str) -> None:
+    assert classes(**{key: name}) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "why"),
+    [
+        ("replication.policy.class", "no_such_module:Policy", "the module 'no_such_module' cannot be imported"),
+        (
+            "replication.policy.class",
+            "heliograph.errors:Nobody",
+            "the module 'heliograph.errors' has no class 'Nobody'.",
+        ),
+        ("topic.filter.class", "heliograph.errors:ConfigError", "needs the method should_replicate_topic"),
+        ("forwarding.admin.class", "heliograph.errors:ConfigError", "Class heliograph.errors:ConfigError could not be"),
+        ("key.converter", "org.apache.kafka.connect.json.JsonConverter", "Heliograph keeps the bytes of every key"),
+        ("key.converter", "JsonConverter", "Heliograph keeps the bytes of every key"),
+    ],
+)
+def test_a_class_that_cannot_be_used_gets_its_sentence(key: str, name: str, why: str) -> None:
+    (told,) = classes(**{key: name}).values()
+    assert told is not None
+    assert told.startswith(f"Invalid value {name} for configuration {key}: ")
+    assert why in told
+
+
+def test_what_a_placeholder_of_a_class_holds_is_not_shown() -> None:
+    (told,) = classes(replication__policy__class="${env:SECRET}").values()
+    assert told == (
+        "Invalid value ${env:SECRET} for configuration replication.policy.class:"
+        " What the placeholder stands for does not fit"
+    )
 
 
 def test_a_refused_override_is_told_with_its_key() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from heliograph.embedded.cluster import forget_cluster, start_cluster
 from tests.interop.java_connect import JavaConnect
 from tests.interop.rest_calls import CALLS
-from tests.interop.rest_story import RestAnswer, tell
+from tests.interop.rest_story import RestAnswer, in_short, tell
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "connect_rest.json"
 _CLUSTER = "record-connect-rest"
@@ -40,7 +40,7 @@ def main() -> None:
 def kept(note: str, answer: RestAnswer) -> dict[str, Any]:
     """An answer as it is written down."""
     call = next(call for call in CALLS if call.note == note)
-    body = answer.body
+    body = in_short(call, answer.body)
     if call.any_names:
         body = {name: body[name] for name in [*list(body)[:_KEPT_LOGGERS], "root"]}
     return answer._replace(body=_masked(body))._asdict()

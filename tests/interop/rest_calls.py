@@ -24,7 +24,9 @@ class Settled(NamedTuple):
 class RestCall(NamedTuple):
     """One call. What is compared of the answer beside its status, unless all of it:
 
-    `own_words`: the shape of the error; `shape_only`: the shape; `any_names`: the shape, whatever the names in the map.
+    `own_words`: the shape of the error; `shape_only`: the shape; `any_names`: the shape, whatever the names in the map;
+    `own_judgement`: keys of which Heliograph says something else than Java, in the answer of /validate; `in_short`: of
+    the keys of a connector, those that are not as they are by default, or their names alone.
     """
 
     note: str
@@ -35,6 +37,8 @@ class RestCall(NamedTuple):
     own_words: bool = False
     shape_only: bool = False
     any_names: bool = False
+    own_judgement: tuple[str, ...] = ()
+    in_short: bool = False
     settled: Settled | None = None
     changes_nothing: bool = False  # whatever its method, it only shows the state the calls before it led to
 
@@ -54,8 +58,9 @@ def send(note: str, method: str, path: str, payload: object = None, settled: Set
     return RestCall(note, method, path, json.dumps(payload), JSON, settled=settled)
 
 
-def validate(note: str, plugin: str, config: object) -> RestCall:
-    return send(note, "PUT", f"/connector-plugins/{plugin}/config/validate", config)
+def validate(note: str, plugin: str, config: object, own_judgement: tuple[str, ...] = ()) -> RestCall:
+    call = send(note, "PUT", f"/connector-plugins/{plugin}/config/validate", config)
+    return call._replace(own_judgement=own_judgement)
 
 
 def bad(note: str, method: str, path: str, body: str) -> RestCall:
@@ -324,6 +329,190 @@ PLUGINS = [
     send("validate: the wrong method", "POST", "/connector-plugins/MirrorHeartbeat/config/validate", {}),
 ]
 
+_NAMES = ("MirrorSource", "MirrorSourceConnector", f"{MIRROR}.MirrorSource", f"{MIRROR}.MirrorSourceConnector")
+_OTHER_NAMES = ("Source", "Connector", "mirrorsource", "MirrorSource%20", "MirrorCheckpointConnector", "Foo")
+_BODY_NAMES = (*_NAMES, "MirrorSourceConnectorConnector", "org.x.MirrorSource", " MirrorSource ", "Foo", "")
+
+
+def _named(path: str, included: str) -> RestCall:
+    """The class once in the path and once in the body; Java's 500 has words of its own."""
+    note = f"names: '{path}' for '{included}'"
+    call = validate(note, path, {"connector.class": included, "name": "x", "source.cluster.alias": "A"})
+    is_found = included in (_NAMES[0], _NAMES[1], _NAMES[3])
+    return call._replace(in_short=True, own_words=not is_found)
+
+
+NAMES = [
+    *(_named(path, included) for path in (*_NAMES, *_OTHER_NAMES) for included in _BODY_NAMES),
+    *(
+        get(f"names: keys of '{name}'", f"/connector-plugins/{name}/config")._replace(in_short=True)
+        for name in (*_NAMES, *_OTHER_NAMES)
+    ),
+]
+
+
+def _judged(note: str, kind: str, own_judgement: tuple[str, ...] = (), **settings: object) -> RestCall:
+    """A config that lacks nothing but what the note says; `__` in a name stands for a dot."""
+    config = {"connector.class": f"Mirror{kind}", "name": "x", "source.cluster.alias": "A"}
+    more = {name.replace("__", "."): value for name, value in settings.items()}
+    return validate(f"judged: {note}", f"Mirror{kind}", config | more, own_judgement)._replace(in_short=True)
+
+
+_CLASS_KEYS = {
+    "Source": ("replication.policy.class", "topic.filter.class", "config.property.filter.class"),
+    "Checkpoint": ("replication.policy.class", "topic.filter.class", "group.filter.class"),
+    "Heartbeat": ("replication.policy.class",),
+}
+_ALL_CLASS_KEYS = ("forwarding.admin.class", "key.converter", "value.converter", "header.converter")
+_UNKNOWN = ("no.such", "", "  ", "NoSuch", "no such", "a.b$c")
+# Heliograph runs no transforms, so it refuses the key and finds no class of theirs.
+_T, _P = ("transforms",), ("predicates",)
+# Read-committed is the default here (docs/decisions/0007), so a source's exactly-once fails for another reason.
+_EOS = ("exactly.once.support",)
+# Java shows this key of another connector without its definition and its value.
+_SYNCS = ("emit.offset-syncs.enabled",)
+
+JUDGED = [
+    *(
+        _judged(f"{key} '{name}' of {kind}", kind, **{key: name})
+        for kind, class_keys in _CLASS_KEYS.items()
+        for key in (*class_keys, *_ALL_CLASS_KEYS)
+        for name in _UNKNOWN
+    ),
+    *(
+        _judged(f"{key} by Kafka's class", kind, **{key: f" {MIRROR}.{name} "})
+        for key, name, kind in (
+            ("replication.policy.class", "IdentityReplicationPolicy", "Heartbeat"),
+            ("topic.filter.class", "DefaultTopicFilter", "Source"),
+            ("group.filter.class", "DefaultGroupFilter", "Checkpoint"),
+            ("config.property.filter.class", "DefaultConfigPropertyFilter", "Source"),
+        )
+    ),
+    _judged(
+        "a class of another connector", "Heartbeat", topic__filter__class="no.such", group__filter__class="no.such"
+    ),
+    _judged(
+        "two classes and a number", "Source", replication__policy__class="a.b", topic__filter__class="c", tasks__max="x"
+    ),
+    _judged("a Python class, which Java does not find", "Source", replication__policy__class="no.such:Policy")._replace(
+        own_judgement=("replication.policy.class",)
+    ),
+    _judged("a Python class for an admin, which neither finds", "Source", forwarding__admin__class="no.such:Admin"),
+    _judged(
+        "no checkpoints, and a word that is no boolean",
+        "Checkpoint",
+        **{"emit.checkpoints.enabled": "false", "sync.group.offsets.enabled": "x"},
+    ),
+    _judged(
+        "no checkpoints, no syncs, and a word that is no boolean",
+        "Checkpoint",
+        _SYNCS,
+        **{
+            "emit.checkpoints.enabled": "false",
+            "emit.offset-syncs.enabled": "false",
+            "sync.group.offsets.enabled": "x",
+        },
+    ),
+    _judged(
+        "no syncs, and checkpoints by no boolean",
+        "Checkpoint",
+        _SYNCS,
+        **{"emit.checkpoints.enabled": "x", "emit.offset-syncs.enabled": "false"},
+    ),
+    _judged(
+        "no checkpoints, enabled by no boolean", "Checkpoint", enabled="x", **{"emit.checkpoints.enabled": "false"}
+    ),
+    _judged(
+        "no checkpoints in a connector that is off",
+        "Checkpoint",
+        enabled="false",
+        **{"emit.checkpoints.enabled": "false", "sync.group.offsets.enabled": "x"},
+    ),
+    _judged(
+        "no checkpoints and no name",
+        "Checkpoint",
+        **{"emit.checkpoints.enabled": "false", "name": "", "tasks.max": "0"},
+    ),
+    _judged(
+        "no syncs, set up all the same",
+        "Source",
+        **{"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "target", "tasks.max": "x"},
+    ),
+    _judged(
+        "no syncs, two keys of theirs, one wrong",
+        "Source",
+        **{
+            "emit.offset-syncs.enabled": "false",
+            "offset-syncs.topic.location": "moon",
+            "offset-syncs.topic.replication.factor": "1",
+        },
+    ),
+    _judged("no syncs, nothing set up", "Source", **{"emit.offset-syncs.enabled": "false", "offset.lag.max": "1"}),
+    _judged("exactly-once of a source", "Source", _EOS, exactly__once__support="required"),
+    _judged(
+        "exactly-once of a source, and a word that is no boolean",
+        "Source",
+        exactly__once__support="required",
+        source__consumer__isolation__level="read_committed",
+        sync__topic__acls__enabled="x",
+    ),
+    _judged(
+        "exactly-once of a source that reads everything, and a class that is not there",
+        "Source",
+        _EOS,
+        exactly__once__support="required",
+        source__consumer__isolation__level="read_uncommitted",
+        replication__policy__class="no.such",
+    ),
+    _judged(
+        "exactly-once of heartbeats, and no number", "Heartbeat", exactly__once__support="required", tasks__max="x"
+    ),
+    _judged(
+        "exactly-once of checkpoints that are off",
+        "Checkpoint",
+        **{"exactly.once.support": "required", "emit.checkpoints.enabled": "false"},
+    ),
+    _judged(
+        "several words that are none of the choices",
+        "Source",
+        **{"config.action.reload": "x", "errors.tolerance": "x", "sasl.login.refresh.buffer.seconds": "-1"},
+    ),
+    _judged("a transform without type", "Source", _T, transforms="t"),
+    _judged("a transform of an unknown type", "Heartbeat", _T, **{"transforms": "t", "transforms.t.type": "no.such"}),
+    _judged("a transform with an empty type", "Checkpoint", _T, **{"transforms": "t", "transforms.t.type": ""}),
+    _judged("a transform whose type is null", "Source", _T, **{"transforms": "t", "transforms.t.type": None}),
+    _judged("two transforms and two predicates", "Source", (*_T, *_P), transforms=" t , u", predicates="p,q"),
+    _judged("a transform twice", "Source", _T, transforms="t,t"),
+    _judged("a transform that nobody names", "Source", **{"transforms.t.type": "no.such"}),
+    _judged("a predicate of an unknown type", "Source", _P, **{"predicates": "p", "predicates.p.type": "no.such"}),
+    _judged("no transforms", "Source", transforms="", predicates=""),
+]
+
+CREATED = [
+    send(
+        f"create: {key} that is not there",
+        "POST",
+        "/connectors",
+        {"name": "x", "config": {"connector.class": f"Mirror{kind}", "source.cluster.alias": "A", key: "no.such"}},
+    )
+    for kind, key in (
+        ("Source", "replication.policy.class"),
+        ("Source", "topic.filter.class"),
+        ("Source", "config.property.filter.class"),
+        ("Checkpoint", "group.filter.class"),
+        ("Heartbeat", "forwarding.admin.class"),
+        ("Heartbeat", "header.converter"),
+    )
+] + [
+    send(
+        "put: a class that is not there",
+        "PUT",
+        "/connectors/x/config",
+        {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "replication.policy.class": "no.such"},
+    ),
+    get("create: still none of these", "/connectors"),
+]
+
 LOGGERS = [
     RestCall("loggers", "GET", "/admin/loggers", any_names=True),
     get("logger: root", "/admin/loggers/root", shape_only=True),
@@ -350,4 +539,4 @@ CLEANING = [
     get("clean: no connectors", "/connectors"),
 ]
 
-CALLS = [*NOBODY, *REFUSED, *RUNNING, *OFFSETS, *PLUGINS, *LOGGERS, *CLEANING]
+CALLS = [*NOBODY, *REFUSED, *CREATED, *RUNNING, *OFFSETS, *PLUGINS, *NAMES, *JUDGED, *LOGGERS, *CLEANING]

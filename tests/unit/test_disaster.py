@@ -94,7 +94,7 @@ def test_flows_that_can_be_asked_are_planned(file: Path) -> None:
     assert result.exit_code == 3
     assert result.stdout.splitlines() == [
         "A->B",
-        "  copy     t -> A.t (1 partitions)",
+        "  copy     t -> A.t (1 partition)",
         "  nothing to create, grow, alter or add",
         "B->A",
         f"  trouble  {GONE}",

@@ -79,7 +79,7 @@ def test_create_compacted_topic_fails(cluster: ScriptedCluster, admin: Admin, co
 def test_a_default_factor_bends_and_one_that_was_written_does_not(cluster: ScriptedCluster, admin: Admin) -> None:
     three = CreateTopic(TOPIC.name, 1, 3, ())
     cluster.script(CreateTopicsRequest, INVALID_FACTOR)
-    with pytest.raises(BrokerError, match=r"x\.replication\.factor is 3, but the cluster 'A' has 1 broker\(s\)"):
+    with pytest.raises(BrokerError, match=r"x\.replication\.factor is 3, but the cluster 'A' has 1 broker;"):
         ensure(admin, three)
     assert ensure(admin, three, explicit=False).replication_factor == 1
 

@@ -39,8 +39,8 @@ def test_fresh_clusters_get_heartbeats_both_ways() -> None:
     assert plan.notes == [
         "heartbeats will be created on 'A' for the heartbeats of B->A, and copied to A.heartbeats",
         "mm2-offset-syncs.B.internal will be created on 'A' for the offset syncs",
-        f"B: 1 broker(s) cannot hold mm2-offsets.A.internal, heartbeats, A.checkpoints.internal {bent}",
-        f"A: 1 broker(s) cannot hold heartbeats, mm2-offset-syncs.B.internal {bent}",
+        f"B: 1 broker cannot hold mm2-offsets.A.internal, heartbeats, A.checkpoints.internal {bent}",
+        f"A: 1 broker cannot hold heartbeats, mm2-offset-syncs.B.internal {bent}",
     ]
     assert plan.troubles == []
 
@@ -60,6 +60,6 @@ def test_a_factor_of_the_users_that_a_cluster_cannot_hold_is_a_trouble_on_either
     lines = ("offset-syncs.topic.replication.factor=3", "checkpoints.topic.replication.factor=2")
     plan = planned(FakeAdmin("A"), FakeAdmin("B"), *lines)
     assert [trouble.partition("; ")[0] for trouble in plan.troubles] == [
-        "offset-syncs.topic.replication.factor is 3, but the cluster 'A' has 1 broker(s)",
-        "checkpoints.topic.replication.factor is 2, but the cluster 'B' has 1 broker(s)",
+        "offset-syncs.topic.replication.factor is 3, but the cluster 'A' has 1 broker",
+        "checkpoints.topic.replication.factor is 2, but the cluster 'B' has 1 broker",
     ]

@@ -67,7 +67,7 @@ def test_a_task_that_ends_without_having_written_its_progress_says_so(mirror: Mi
     mirror.until_copied("abc")
     wait_for(lambda: told(mirror, "progress waits"))
     (event,) = mirror.stop(join).events
-    assert event.startswith("A->B: the task ends before it could write the progress of 1 partition(s), t-0 first (prog")
+    assert event.startswith("A->B: the task ends before it could write the progress of 1 partition, t-0 first (prog")
 
 
 def test_progress_that_is_refused_ends_the_task_and_names_the_cluster_of_progress(mirror: Mirror) -> None:

@@ -67,5 +67,5 @@ def test_a_copy_without_trouble_is_a_success_and_one_that_could_not_begin_is_not
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert code_of(EndedFlow(), once=True) == 0
-    assert capsys.readouterr().out == "A->B: done, 0 records, 0 B, 0 topic(s)\n"
+    assert capsys.readouterr().out == "A->B: done, 0 records, 0 B, 0 topics\n"
     assert code_of(EndedFlow(UnreachableError("gone")), once=True) == 3

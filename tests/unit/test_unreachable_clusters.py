@@ -64,6 +64,12 @@ def words_of(admin: Admin) -> str:
     return str(told.value)
 
 
+def test_who_is_stopping_does_not_wait() -> None:
+    config = connector()
+    admin = make_admin(config, "us", config.flow)
+    admin.wait_until_reachable(24 * 3600, is_stopping=lambda: True)
+
+
 def connector(**more: str) -> ConnectorConfig:
     worker = {"bootstrap.servers": NOBODY_ELSE}
     return ConnectorConfig("c", CONNECTOR | more, worker, Resolver(FakeLookup(), worker))

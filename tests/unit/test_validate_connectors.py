@@ -247,7 +247,7 @@ def test_a_connector_is_held_to_what_its_worker_declares_and_allows(
     result = validate(tmp_path, config, "--worker", worker_file(tmp_path, *PROVIDER, policy))
     assert "canary" not in result.output
     assert [line.split(": ")[2] for line in told(result) if line.startswith("error")] == [
-        *("tasks.max", "topics", "groups", "producer.override.linger.ms"),
+        *("tasks.max", "topics", "groups", "exactly.once.support", "producer.override.linger.ms"),
     ]
     sound = {**SOUND, "source.cluster.ssl.key.password": "${env:CANARY}", "producer.override.linger.ms": "5"}
     assert validate(tmp_path, sound, "--worker", worker_file(tmp_path, *PROVIDER)).exit_code == 0

@@ -235,4 +235,3 @@ def test_a_connector_of_the_worker_has_its_settings() -> None:
     settings = config.settings(Flow("A", "target"))
     assert settings[keys.GROUP_ID] == "connect-cluster"
     assert settings[keys.THROTTLE_BYTES_PER_SECOND] == 5
-    assert worker.plugins.resolve("MirrorSource") == "org.apache.kafka.connect.mirror.MirrorSourceConnector"

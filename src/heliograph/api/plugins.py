@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heliograph.api.exchange import Call
 
 _LATEST = "latest"
+_SUFFIX = "Connector"
 
 
 def list_plugins(call: Call) -> Answer:
@@ -48,12 +49,17 @@ def validate(call: Call) -> Answer:
     name, included = call.path["plugin"], config.get("connector.class")
     if included is None:
         raise _as_server_error(no_class(config))
-    if included != name:
+    if not _without_suffix(included).endswith(_without_suffix(name)):
         raise OTHER_TYPE.error(included=included, requested=name)
-    plugin = call.worker.plugins.resolve(name)
+    plugin = call.worker.plugins.resolve(included)
     if plugin is None:
-        raise _as_server_error(unknown_class(name, call.worker.plugins.connector_classes()))
-    return json_answer({**call.worker.plugins.validate(plugin, config), "name": name})
+        raise _as_server_error(unknown_class(included, call.worker.plugins.connector_classes()))
+    return json_answer({**call.worker.plugins.validate(plugin, config), "name": included})
+
+
+def _without_suffix(class_name: str) -> str:
+    """Connect compares the class of the path with the end of the class in the body, both without this suffix."""
+    return class_name.removesuffix(_SUFFIX) or class_name
 
 
 def _as_server_error(error: ConnectError) -> ConnectError:

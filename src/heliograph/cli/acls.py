@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "principals",
     metavar="CLUSTER=User:X",
     multiple=True,
-    help="Whom a cluster takes us for; CLUSTER.ROLE for one client.",
+    help="Whom a cluster takes us for; CLUSTER.ROLE for one client; may be repeated.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["kafka-acls", "strimzi", "json"]), default="kafka-acls", show_default=True

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from heliograph.errors import ConfigError, RestError
+from heliograph.model import counted
 
 _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 100.0  # a worker itself gives up after 90 s
@@ -98,7 +99,7 @@ class ConnectClient:
             return []
         values = [each.get("value") or {} for each in found.get("configs") or ()]
         told = [f"{value.get('name')}: {error}" for value in values for error in value.get("errors") or ()]
-        return told or [f"the worker found {found['error_count']} error(s) in its configuration"]
+        return told or [f"the worker found {counted(found['error_count'], 'error')} in its configuration"]
 
     def put_config(self, name: str, config: dict[str, Any]) -> None:
         """Create a connector, or give it this configuration."""

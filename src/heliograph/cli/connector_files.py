@@ -29,6 +29,7 @@ class Part(NamedTuple):
         return f"mm2-{self.code}-{cluster}"
 
 
+_SUFFIX = ".json"
 PARTS = (
     Part("cpc", "Checkpoint", "Checkpoints", "Checkpoints"),
     Part("hbc", "Heartbeat", "Heartbeats", "Heartbeat"),
@@ -40,6 +41,12 @@ def check_cluster(cluster: str) -> None:
     """A cluster's name must be one."""
     if not cluster.strip():
         raise ConfigError("Cluster is empty")
+    if cluster.endswith(_SUFFIX):
+        name = cluster.rpartition("/")[2].removesuffix(_SUFFIX)
+        folder = cluster.rpartition("/")[0] or "."
+        for part in PARTS:
+            name = name.removeprefix(part.name_for(""))
+        raise ConfigError(f"'{cluster}' is a file; name the cluster: heliograph deploy {name} --dir {folder}")
 
 
 def read_connector_files(folder: Path, cluster: str) -> dict[Part, dict[str, Any]]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from heliograph.cli.flows import EXIT_REFUSED, count_of, load_file, parse_flow, show_json, table
+from heliograph.cli.flows import EXIT_REFUSED, load_file, parse_flow, show_json, table
 from heliograph.cli.machine import secrets_option
 from heliograph.config.suggest import nearest
 from heliograph.errors import ClusterError
 from heliograph.mirror.checkpoints import is_movable
 from heliograph.mirror.failover import GroupPlan, Outcome
 from heliograph.mirror.group_view import is_unknown, left_behind, plan_failback, plan_failover
-from heliograph.model import Flow, GroupType
+from heliograph.model import Flow, GroupType, counted
 from heliograph.worker.group_offsets import FlowGroups
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
         click.option("--all", "is_all", is_flag=True, help="All groups of the flow."),
-        click.option("--group", "names", metavar="G ...", multiple=True, help="Groups to move."),
+        click.option("--group", "names", metavar="G", multiple=True, help="A group to move; may be repeated."),
         click.option("--flow", "flow_text", metavar="A->B", help="The flow; needed where the file has several."),
         click.argument("more", nargs=-1, metavar=""),
         click.argument("file", type=click.Path(path_type=Path)),
@@ -273,9 +273,9 @@ def _headline(result: Result, cluster: str, *, dry_run: bool) -> str:
     count = len(plan.offsets)
     if not result.is_moved:
         verb = "WOULD NOT MOVE" if dry_run else "NOT MOVED"
-        return f"{plan.group}: {verb} to '{cluster}' ({count} of {count_of(plan.wanted_count, 'offset')} {done})"
+        return f"{plan.group}: {verb} to '{cluster}' ({count} of {counted(plan.wanted_count, 'offset')} {done})"
     verb = "would continue" if dry_run else "continues"
-    return f"{plan.group}: {verb} on '{cluster}', {count_of(count, 'offset')} {done}"
+    return f"{plan.group}: {verb} on '{cluster}', {counted(count, 'offset')} {done}"
 
 
 def _reset_key(plan: GroupPlan) -> str:

@@ -18,6 +18,7 @@ from heliograph.config.listeners import file_listeners, parse_listener
 from heliograph.config.rest_access import rest_access
 from heliograph.errors import HeliographError
 from heliograph.kafka.cluster_id import cluster_id
+from heliograph.mirror.class_checks import java_class_error
 from heliograph.worker.clusters import make_admin
 from heliograph.worker.file_herder import FileHerder
 from heliograph.worker.log_levels import LogLevels
@@ -103,7 +104,7 @@ def file_rest(
 
     levels = LogLevels()
     herder = FileHerder(config, flows, control, levels, first_targets_id)
-    plugins = ConnectorPlugins({}, config.resolver)
+    plugins = ConnectorPlugins({}, config.resolver, java_class_error)
     # What changes something is refused before it reaches the herder.
     app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.door, read_only=True)
     server = RestServer(app, wanted.listeners, wanted.door.listener_tls)

@@ -56,8 +56,3 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 def _shown(value: object) -> str:
     return "-" if value is None else str(value)
-
-
-def count_of(number: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

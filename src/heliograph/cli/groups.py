@@ -30,7 +30,7 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--flow", "flow_text", metavar="A->B", help="Only this flow.")
-@click.option("--group", "names", metavar="G", multiple=True, help="Only this group; may be given several times.")
+@click.option("--group", "names", metavar="G", multiple=True, help="Only this group; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @secrets_option
 @click.pass_context

@@ -40,7 +40,7 @@ def kafka() -> None:
 @click.option("--brokers", type=click.IntRange(1, 9), help="How many brokers; 1 for a new cluster.")
 @click.option("--version", help=f"{_VERSION_HELP} {DEFAULT_VERSION} for a new cluster.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the cluster's data; kept over restarts.")
-@click.option("--config", "configs", multiple=True, metavar="FILE|K=V", help="Broker settings; may be given again.")
+@click.option("--config", "configs", multiple=True, metavar="FILE|K=V", help="Broker settings; may be repeated.")
 def start(
     name: str,
     port: int | None,

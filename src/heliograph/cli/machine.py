@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from heliograph.config.forms import ConfigText
 from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+log = logging.getLogger("heliograph")
 
 
 class MachineLookup:
@@ -36,6 +43,15 @@ def read_config_file(path: Path) -> str:
         raise ConfigError(f"{path}: this is a folder, not a file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from None
+
+
+def log_findings(file: Path | None, warnings: Iterable[str], notes: Iterable[str]) -> None:
+    """Log what there is to say about a configuration, with the file that its lines are counted in."""
+    where = "" if file is None else f"{file}: "
+    for warning in warnings:
+        log.warning("%s%s", where, warning)
+    for note in notes:
+        log.info("%s%s", where, note)
 
 
 class MountedSecrets:

@@ -1,63 +1,84 @@
-"""`heliograph`: the group of all commands, and the one place where an error becomes a sentence and an exit code."""
+"""`heliograph`: the group of all commands, and the one place where an error becomes a sentence and an exit code.
+
+A command is imported when it is called for: until then only this module has to be, which is why `run` and `worker` can
+be stopped from their first moments on.
+"""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 from heliograph import __version__
-from heliograph.cli.acls import acls
-from heliograph.cli.connectors import connectors
-from heliograph.cli.convert import convert_command
-from heliograph.cli.demo import demo
-from heliograph.cli.deploy import deploy, redeploy, status, undeploy
-from heliograph.cli.explain import explain
-from heliograph.cli.failover import failback, failover
-from heliograph.cli.groups import groups
-from heliograph.cli.kafka import kafka
-from heliograph.cli.plan import plan
-from heliograph.cli.run import run
-from heliograph.cli.translate import translate
-from heliograph.cli.validate import validate
-from heliograph.cli.worker import worker
-from heliograph.engine.crash_report import trace_of
+from heliograph.cli.stopping import leave_on_signals
+from heliograph.config.suggest import did_you_mean
 from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
 EXIT_REFUSED = 1  # by a Connect worker that answered
 EXIT_CONFIG = 2  # what the user wrote
 EXIT_START = 3  # what the world did not let us begin, as in connect-mirror-maker.sh
+_UNTIL_STOPPED = frozenset({"run", "worker"})
+# The name of each command: its module and the function there.
+_COMMANDS = {
+    "run": ("run", "run"),
+    "worker": ("worker", "worker"),
+    "groups": ("groups", "groups"),
+    "translate": ("translate", "translate"),
+    "failover": ("failover", "failover"),
+    "failback": ("failover", "failback"),
+    "plan": ("plan", "plan"),
+    "validate": ("validate", "validate"),
+    "explain": ("explain", "explain"),
+    "acls": ("acls", "acls"),
+    "deploy": ("deploy", "deploy"),
+    "undeploy": ("deploy", "undeploy"),
+    "redeploy": ("deploy", "redeploy"),
+    "status": ("deploy", "status"),
+    "connectors": ("connectors", "connectors"),
+    "convert": ("convert", "convert_command"),
+    "kafka": ("kafka", "kafka"),
+    "demo": ("demo", "demo"),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Commands(click.Group):
+    """Commands that are imported when they are called for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        """Every name, sorted."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of a name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"heliograph.cli.{module}"), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the command that may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(error.message + did_you_mean(args[0], _COMMANDS), ctx) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="heliograph")
 def cli() -> None:
     """Kafka MirrorMaker 2 in Python, on Spark."""
 
 
-cli.add_command(run)
-cli.add_command(worker)
-cli.add_command(groups)
-cli.add_command(translate)
-cli.add_command(failover)
-cli.add_command(failback)
-cli.add_command(plan)
-cli.add_command(validate)
-cli.add_command(explain)
-cli.add_command(acls)
-cli.add_command(deploy)
-cli.add_command(undeploy)
-cli.add_command(redeploy)
-cli.add_command(status)
-cli.add_command(connectors)
-cli.add_command(convert_command)
-cli.add_command(kafka)
-cli.add_command(demo)
-
-
 def main() -> None:
     """Run a command; errors raised on purpose are told without a stack trace."""
+    if _UNTIL_STOPPED.intersection(sys.argv[1:2]):
+        leave_on_signals()
     try:
         cli()
     except HeliographError as error:
@@ -68,6 +89,8 @@ def main() -> None:
             click.echo(f"warning: {warning}", err=True)
         sys.exit(_exit_code(error))
     except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
+        from heliograph.engine.crash_report import trace_of  # noqa: PLC0415  (as the commands: not before it is needed)
+
         click.echo(trace_of(error), err=True)
         sys.exit(EXIT_FAULT)
 

@@ -16,6 +16,7 @@ from heliograph.cli.flows import EXIT_UNREACHABLE
 from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
 from heliograph.config.dedicated import load
 from heliograph.errors import ClusterError
+from heliograph.model import counted
 from heliograph.worker.flow_plan import FlowPlan, plan_flow
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ EXIT_TROUBLES = 1
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("more", nargs=-1, metavar="")
-@click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
+@click.option(
+    "--clusters", "targets", metavar="TARGET", multiple=True, help="Only flows into this cluster; may be repeated."
+)
 @click.option("--topic", metavar="NAME", help="Explain one topic of the source only; it need not exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @secrets_option
@@ -91,10 +94,13 @@ def as_lines(plan: FlowPlan) -> list[str]:
     """A plan as text, one thing per line."""
     parts: list[tuple[str, Iterable[str]]] = [
         ("create", map(_created, plan.creates)),
-        ("grow", (f"{topic}: {old} -> {new} partitions" for topic, old, new in plan.grows)),
+        ("grow", (f"{topic}: {old} -> {counted(new, 'partition')}" for topic, old, new in plan.grows)),
         ("alter", (f"{alter.topic}: {', '.join(map(_changed, alter.changes))}" for alter in plan.alters)),
         ("add ACL", map(str, plan.adds_acls)),
-        ("copy", (f"{each.topic} -> {each.remote_topic} ({each.partitions} partitions)" for each in plan.copies)),
+        (
+            "copy",
+            (f"{each.topic} -> {each.remote_topic} ({counted(each.partitions, 'partition')})" for each in plan.copies),
+        ),
         ("skip", (f"{topic}: {reason}" for topic, reason in plan.skips)),
         ("missing", (f"ACL: {missing}" for missing in plan.missing_acls)),
         ("note", plan.notes),
@@ -141,7 +147,7 @@ def as_data(plan: FlowPlan) -> dict[str, Any]:
 
 
 def _created(topic: CreateTopic) -> str:
-    words = [f"{topic.partition_count} partitions", f"replication factor {topic.replication_factor}"]
+    words = [counted(topic.partition_count, "partition"), f"replication factor {topic.replication_factor}"]
     words += [f"{name}={value}" for name, value in topic.configs]
     return f"{topic.name}: {', '.join(words)}"
 

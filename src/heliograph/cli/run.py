@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import threading
 import time
 from pathlib import Path
@@ -14,13 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from heliograph.cli.file_rest import file_rest, rest_option, wanted_rest
-from heliograph.cli.machine import MachineLookup, read_mirror_file, secrets_option
+from heliograph.cli.machine import MachineLookup, log_findings, read_mirror_file, secrets_option
 from heliograph.cli.screen import Screen, close_screen, format_bytes, make_screen
+from heliograph.cli.stopping import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.dedicated import MirrorMakerConfig, usable
 from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import ConfigError, EngineError
+from heliograph.model import counted
 from heliograph.wire.forward import warm_up
 from heliograph.worker.checks import examine_all
 from heliograph.worker.control import Control
@@ -43,10 +44,12 @@ _SECRET_CONF = re.compile(r"(?i)(password|secret|token|(access|secret)[._]?key)$
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("more", nargs=-1, metavar="")
-@click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
+@click.option(
+    "--clusters", "targets", metavar="TARGET", multiple=True, help="Only flows into this cluster; may be repeated."
+)
 @click.option("--once", is_flag=True, help="Copy up to the end offsets seen at the start, then exit.")
 @click.option("--master", metavar="M", help="Spark master; by default local, with as many slots as the flows can use.")
-@click.option("--conf", "confs", metavar="K=V ...", multiple=True, help="Spark settings.")
+@click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @secrets_option
 @rest_option
@@ -73,10 +76,7 @@ def run(
     spark = _spark_settings(config, master, (*confs, *more_confs))
     rest = wanted_rest(config)
     screen = make_screen(verbose=verbose)
-    for warning in config.warnings:
-        log.warning("%s", warning)
-    for note in config.notes:
-        log.info("%s", note)
+    log_findings(file, config.warnings, config.notes)
     # Where the kernels were never compiled this takes seconds; Spark takes as long to start.
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
@@ -153,20 +153,6 @@ def _local_slots(config: MirrorMakerConfig) -> int:
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
 
 
-def stop_on_signals() -> threading.Event:
-    """Set when someone asks us to stop; asked twice, we leave at once."""
-    stopping = threading.Event()
-
-    def stop(number: int, _frame: object) -> None:
-        if stopping.is_set():
-            os._exit(128 + number)  # asked twice: leave at once; what was not committed is copied again
-        stopping.set()
-
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
-    return stopping
-
-
 def _watch(
     flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver, *, once: bool
 ) -> None:
@@ -227,17 +213,21 @@ def _keeps_from_copying(step: str) -> bool:
 
 def _tell_copied(status: FlowStatus) -> None:
     records, size = status.totals
-    topics = len(status.rows())
-    click.echo(f"{status.flow}: {status.state.lower()}, {records:,} records, {format_bytes(size)}, {topics} topic(s)")
+    topics = counted(len(status.rows()), "topic")
+    click.echo(f"{status.flow}: {status.state.lower()}, {counted(records, 'record')}, {format_bytes(size)}, {topics}")
     if status.lost_offsets:
-        click.echo(f"{status.flow}: {status.lost_offsets:,} offsets were gone from the source before they were copied")
+        click.echo(f"{status.flow}: {_were(status.lost_offsets, 'offset')} gone from the source before being copied")
     if status.cut_offsets:
         click.echo(
-            f"{status.flow}: {status.cut_offsets:,} offsets were cut off at the source after they were copied;"
-            " the target keeps them"
+            f"{status.flow}: {_were(status.cut_offsets, 'offset')} cut off at the source after being copied;"
+            " the target keeps what was copied"
         )
     if status.skipped_records:
         click.echo(
-            f"{status.flow}: {status.skipped_records:,} records were too large for the target and left out"
+            f"{status.flow}: {_were(status.skipped_records, 'record')} too large for the target and left out"
             " (errors.tolerance=all)"
         )
+
+
+def _were(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'was' if number == 1 else 'were'}"

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heliograph.engine.crash_report import unexpected
+from heliograph.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,6 +145,6 @@ class LogLines:
 def describe_row(row: TopicRow) -> str:
     """One topic in one line."""
     return (
-        f"{row.flow} {row.topic}: {row.partitions} partitions, {row.records:,} records ({row.records_per_s:,.0f}/s,"
-        f" {row.bytes_per_s / 1e6:,.1f} MB/s), lag {row.lag:,}, latency {_latency(row)}"
+        f"{row.flow} {row.topic}: {counted(row.partitions, 'partition')}, {counted(row.records, 'record')}"
+        f" ({row.records_per_s:,.0f}/s, {row.bytes_per_s / 1e6:,.1f} MB/s), lag {row.lag:,}, latency {_latency(row)}"
     )

@@ -23,7 +23,7 @@ EXIT_NOT_FOUND = 1
 @click.command()
 @click.option("--bootstrap", metavar="HOST:PORT", required=True, help="The target, where the checkpoints are.")
 @click.option("--source", metavar="ALIAS", required=True, help="Alias of the cluster the group has read on.")
-@click.option("--group", "names", metavar="G", multiple=True, help="A group; may be given several times.")
+@click.option("--group", "names", metavar="G", multiple=True, help="A group; may be repeated.")
 @click.option("--all", "is_all", is_flag=True, help="All groups that have checkpoints.")
 @click.option("--config", "file", type=click.Path(path_type=Path), help="Client properties: security, naming policy.")
 @click.option("--timeout", "timeout_s", metavar="SECONDS", default=30.0, show_default=True, help="Time to read.")

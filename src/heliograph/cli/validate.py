@@ -33,7 +33,9 @@ EXIT_NOT_USABLE = 2
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("more", nargs=-1, metavar="[FILE]...")
-@click.option("--clusters", "targets", metavar="TARGET ...", multiple=True, help="Only flows into these clusters.")
+@click.option(
+    "--clusters", "targets", metavar="TARGET", multiple=True, help="Only flows into this cluster; may be repeated."
+)
 @click.option(
     "--worker",
     "worker_file",

@@ -16,23 +16,26 @@ from heliograph.api.app import make_app
 from heliograph.api.door import Door
 from heliograph.api.exchange import Worker
 from heliograph.api.server import RestServer
-from heliograph.cli.machine import MachineLookup, read_config_file
-from heliograph.cli.run import spark_pairs, stop_on_signals
+from heliograph.cli.machine import MachineLookup, log_findings, read_config_file
+from heliograph.cli.run import spark_pairs
 from heliograph.cli.screen import make_screen
+from heliograph.cli.stopping import stop_on_signals
 from heliograph.config import keys
+from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.listeners import advertised_listener, rest_listeners
 from heliograph.config.worker_file import WorkerConfig, examine_environment, examine_worker, usable_worker
 from heliograph.engine.engine import SparkEngine
 from heliograph.engine.session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.kafka.leadership import LEASE_SHARE
+from heliograph.mirror.class_checks import class_error
 from heliograph.wire.forward import warm_up
 from heliograph.worker.connect_errors import NO_LEADER
 from heliograph.worker.connect_worker import ConnectWorker
 from heliograph.worker.log_levels import LogLevels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from heliograph.worker.connect_types import Herder
 
@@ -45,7 +48,7 @@ _LOCAL_SLOTS = 256  # threads of a local Spark that wait for their tasks: cheap,
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--master", metavar="M", help="Spark master; local by default.")
-@click.option("--conf", "confs", metavar="K=V", multiple=True, help="Spark settings; may be given again.")
+@click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbose: bool) -> None:
     """Run the mirror connectors of a Connect cluster: FILE is a connect-distributed.properties.
@@ -56,16 +59,13 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     is_allowed = config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED]
     spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), is_allowed)
     make_screen(verbose=verbose).close()
-    for warning in config.warnings:
-        log.warning("%s", warning)
-    for note in config.notes:
-        log.info("%s", note)
+    log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
     engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
     try:
-        with serving(config, engine) as url:
+        with serving(config, engine, stopping.is_set) as url:
             log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)
             while not stopping.wait(_POLL_S):
                 if driver.error is not None:
@@ -103,14 +103,21 @@ class _Herder:
 
 
 @contextmanager
-def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
-    """A worker of its group with REST, from the inside of the block on; gives REST's address."""
+def serving(
+    config: WorkerConfig, engine: SparkEngine, is_stopping: Callable[[], bool] = lambda: False
+) -> Iterator[str]:
+    """A worker of its group with REST, from the inside of the block on; gives REST's address.
+
+    A worker that is stopping does not wait for its cluster or its group.
+    """
     herder = _Herder()
     settings = config.settings
     levels = LogLevels()
     listeners = rest_listeners(settings)
     door = Door(config.rest, config.raw, config.resolver, listeners)
-    app = make_app(Worker(cast("Herder", herder), config.plugins, levels), door)
+    app = make_app(
+        Worker(cast("Herder", herder), ConnectorPlugins(config.raw, config.resolver, class_error), levels), door
+    )
     with RestServer(app, listeners, door.listener_tls) as server:
         advertised = advertised_listener(settings, server.listeners, socket.gethostname())
         url = advertised.url
@@ -121,7 +128,7 @@ def serving(config: WorkerConfig, engine: SparkEngine) -> Iterator[str]:
             )
         connect = ConnectWorker(config, engine, url, levels)
         try:
-            connect.start()
+            connect.start(is_stopping)
             herder.begun = connect.herder
             yield server.url
         finally:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.config.keys import TABLE
-from heliograph.config.types import CLASS, PASSWORD, STRING, Scope
+from heliograph.config.types import CLASS, PASSWORD, STRING, Scope, split_list
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from heliograph.config.connector import Kind
     from heliograph.config.types import Key
 
@@ -66,6 +68,7 @@ _FRAMEWORK = {
     "transaction.boundary.interval.ms": _Place("Exactly Once Support", 4, "SHORT", "Transaction boundary interval"),
     "offsets.storage.topic": _Place("offsets.topic", 1, "LONG", "Offsets topic"),
 }
+_NOUNS = {"transforms": "Transformation", "predicates": "Predicate"}
 # In the table, yet not among Java's definitions: read by a filter, written by MM2 for its tasks, or removed in 4.0.
 _NOT_DEFINED = frozenset(
     {
@@ -113,6 +116,27 @@ def definition(row: Key[Any]) -> dict[str, Any]:
 def own_definition(name: str) -> dict[str, Any]:
     """The definition of a key that no table knows, such as one behind `producer.override.`."""
     return definition(TABLE.get(name) or TABLE["name"]) | {"name": name, "required": False, "display_name": name}
+
+
+def named_plugins(word: str, aliases: str) -> Iterator[dict[str, Any]]:
+    """The definitions of `transforms.NAME.type` and alike: those that Connect has for a class it does not find."""
+    noun = _NOUNS[word]
+    for alias in dict.fromkeys(split_list(aliases)):
+        for order, (part, of_type) in enumerate((("type", CLASS), ("plugin.version", STRING))):
+            what = part.rpartition(".")[2]
+            yield {
+                "name": f"{word}.{alias}.{part}",
+                "type": of_type.name,
+                "required": part == "type",
+                "default_value": None,
+                "importance": "HIGH",
+                "documentation": f"{'Class' if part == 'type' else 'Version'} of the {noun.lower()} '{alias}'.",
+                "group": f"{word.capitalize()}: {alias}",
+                "order_in_group": order,
+                "width": "LONG",
+                "display_name": f"{noun} {what} for {alias}",
+                "dependents": [],
+            }
 
 
 def shown(row: Key[Any], value: Any) -> str | None:

@@ -2,6 +2,9 @@
 
 Java's sentences are kept where Java would refuse; what only Heliograph cannot do is told in its own. A key that the
 definitions do not list appears only where it is set and known: ours, those a filter reads, and refused overrides.
+Keys of named transforms and predicates are listed as Connect lists them for a class that it does not find.
+
+Invariant: an error of one key hides no other. Contradictions are looked for among the keys without errors.
 """
 
 from __future__ import annotations
@@ -15,20 +18,24 @@ from heliograph.config.connect_definitions import (
     SCOPES,
     defined_keys,
     definition,
+    named_plugins,
     own_definition,
     shown,
 )
 from heliograph.config.connector import CLASSES, ConnectorConfig, kind_of
 from heliograph.config.redaction import redact_value
-from heliograph.config.types import BOOLEAN, DOUBLE, HIDDEN, INT, LONG, PASSWORD, SHORT, at_least
+from heliograph.config.types import BOOLEAN, CLASS, DOUBLE, HIDDEN, INT, LONG, PASSWORD, SHORT, STRING, Scope, at_least
 from heliograph.errors import ConfigError
+from heliograph.model import Flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from heliograph.config.connector import Kind
     from heliograph.config.placeholders import Resolver
-    from heliograph.config.types import Check, Key
+    from heliograph.config.types import Check, Key, Settings
+
+    ClassError = Callable[[Key[str], Settings], str | None]
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 _NUMBERS = (INT, LONG, SHORT, DOUBLE)
@@ -42,10 +49,16 @@ _NOT_COMMITTED = (
     " isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions will be"
     " replicated from the source cluster to the target cluster."
 )
-_NOT_EXACTLY_ONCE = "The connector does not support exactly-once semantics with the provided configuration."
+_NO_PREFLIGHT = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. Please"
+    " consult the documentation for the connector to determine whether it supports exactly-once semantics, and then"
+    ' consider reconfiguring the connector to use the value "requested" for this property (which will disable this'
+    " preflight check and allow the connector to be created)."
+)
 _WORKER_NOT_EXACTLY_ONCE = "This worker does not have exactly-once source support enabled."
 # Where a connector is held to more than a dedicated-mode file is.
 _CHECKS: dict[str, Check[Any]] = {keys.TASKS_MAX.name: at_least(1)}
+_ANY_FLOW = Flow("source", "target")
 
 
 class Validated(NamedTuple):
@@ -70,11 +83,15 @@ class Validated(NamedTuple):
 
 
 class ConnectorPlugins:
-    """The three connectors of MM2 in a worker: their names, their keys, and whether a config is sound."""
+    """The three connectors of MM2 in a worker: their names, their keys, and whether a config is sound.
 
-    def __init__(self, worker: Mapping[str, str], resolver: Resolver) -> None:
+    `class_error` decides about the class that a key names; without it no class is looked up.
+    """
+
+    def __init__(self, worker: Mapping[str, str], resolver: Resolver, class_error: ClassError | None = None) -> None:
         self._worker = worker
         self._resolver = resolver
+        self._class_error = class_error
 
     def connector_classes(self) -> list[str]:
         """Full names of all connector classes."""
@@ -92,10 +109,11 @@ class ConnectorPlugins:
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
         """What becomes of a config, with the members of Connect's ConfigInfos; errors are in it, not raised."""
         validated = self.validated(plugin, config)
+        groups = [each.definition["group"] for each in validated]
         return {
             "name": plugin,
             "error_count": sum(len(each.errors) for each in validated),
-            "groups": list(GROUPS),
+            "groups": list(dict.fromkeys((*GROUPS, *(group for group in groups if group is not None)))),
             "configs": [each.as_json() for each in validated],
         }
 
@@ -105,7 +123,7 @@ class ConnectorPlugins:
 
     def validated(self, plugin: str, config: Mapping[str, str | None]) -> list[Validated]:
         """Every key of a connector, and those beyond that are set."""
-        validation = _Validation(_kind(plugin), config, self._worker, self._resolver)
+        validation = _Validation(_kind(plugin), config, self._worker, self._resolver, self._class_error)
         return validation.validated()
 
 
@@ -120,20 +138,26 @@ class _Validation:
     """Looks at one config."""
 
     def __init__(
-        self, kind: Kind, config: Mapping[str, str | None], worker: Mapping[str, str], resolver: Resolver
+        self,
+        kind: Kind,
+        config: Mapping[str, str | None],
+        worker: Mapping[str, str],
+        resolver: Resolver,
+        class_error: ClassError | None,
     ) -> None:
         self._kind = kind
         self._config = config
         self._given = {name: value for name, value in config.items() if value is not None}
+        self._worker = worker
+        self._all_placeholders = resolver
         self._resolver = resolver.declared_only()
-        name = self._given.get("name", "")
-        self._connector = ConnectorConfig(name, self._given, worker, resolver)
+        self._class_error = class_error
 
     def validated(self) -> list[Validated]:
         found = {row.name: self._validated(row) for row in defined_keys(self._kind)}
         found |= {row.name: self._validated(row) for row in self._known_beyond(found)}
-        contradictions = () if any(each.errors for each in found.values()) else self._told_contradictions()
-        for name, why in (*self._refused(), *contradictions):
+        found |= self._named_plugins(found)
+        for name, why in (*self._connector(self._given).refused_overrides(), *self._told_contradictions(found)):
             given = redact_value(name, self._given[name]) if name in self._given else None
             before = found.get(name, Validated(own_definition(name), given))
             found[name] = before._replace(errors=(*before.errors, why))
@@ -144,67 +168,101 @@ class _Validation:
                 )
         return list(found.values())
 
+    def _connector(self, given: Mapping[str, str]) -> ConnectorConfig:
+        return ConnectorConfig(given.get("name", ""), given, self._worker, self._all_placeholders)
+
+    def _named_plugins(self, found: Mapping[str, Validated]) -> dict[str, Validated]:
+        """The keys of each transform and predicate; there is no class to choose, and what is set is not found."""
+        listed = {}
+        for word in ("transforms", "predicates"):
+            value = found[word].value or ""
+            for entry in named_plugins(word, "" if "${" in value else value):
+                name = entry["name"]
+                text = self._given.get(name)
+                errors: tuple[str, ...] = ()
+                if self._class_error is not None and entry["required"]:
+                    invalid = f"Invalid value {text} for configuration {name}: Class {text} could not be found."
+                    errors = (_missing(name) if text is None else invalid,)
+                listed[name] = Validated(entry, None if errors or text is None else redact_value(name, text), errors)
+        return listed
+
     def _known_beyond(self, found: Mapping[str, Validated]) -> Iterator[Key[Any]]:
         for name in self._given:
             row = keys.TABLE.get(name)
             if row is not None and name not in found and row.scope & SCOPES[self._kind]:
                 yield row
 
-    def _refused(self) -> Iterator[tuple[str, str]]:
-        yield from self._connector.refused_overrides()
-
     def _validated(self, row: Key[Any]) -> Validated:
         entry = definition(row)
         text = self._given.get(row.name)
         if text is None:
-            missing = f'Missing required configuration "{row.name}" which has no default value.'
-            lacks = (missing,) if row.name in REQUIRED else ()
+            lacks = (_missing(row.name),) if row.name in REQUIRED else ()
             return Validated(entry, entry["default_value"], lacks, not row.name.endswith(_OF_A_CONVERTER))
         try:
             resolved = self._resolver.resolve(row.name, text)
         except ConfigError as error:
             return Validated(entry, redact_value(row.name, text), error.problems)
-        value, errors = _parsed(row, resolved)
+        value, errors = self._class_errors(row, text) or _parsed(row, resolved)
         if errors and resolved != text:  # what a config provider holds is not ours to show
             unfit = f"Invalid value {text} for configuration {row.name}: What the placeholder stands for does not fit"
             return Validated(entry, text, (unfit,))
         if value is None:
             return Validated(entry, None, errors)
-        is_placeholder = resolved != text
-        return Validated(entry, text if is_placeholder and row.type is not PASSWORD else shown(row, value), errors)
+        if resolved != text and row.type is not PASSWORD:
+            return Validated(entry, text, errors)
+        return Validated(entry, value if row.type is STRING else shown(row, value), errors)
 
-    def _told_contradictions(self) -> tuple[tuple[str, str], ...]:
-        """Settings that cannot even be put together (a name that is empty) are told by their key as well."""
-        try:
-            return tuple(self._contradictions())
-        except ConfigError as error:
-            return tuple((name, why) for name, _, why in (each.partition(": ") for each in error.problems))
+    def _class_errors(self, row: Key[Any], text: str) -> tuple[None, tuple[str, ...]] | None:
+        """Judged in the worker's settings alone: a connector does not decide which modules may be imported."""
+        if self._class_error is None or row.type is not CLASS or row.scope & Scope.CLIENT:
+            return None
+        why = self._class_error(row, self._connector({row.name: text}).settings(_ANY_FLOW))
+        return None if why is None else (None, (f"Invalid value {text} for configuration {row.name}: {why}",))
 
-    def _contradictions(self) -> Iterator[tuple[str, str]]:
-        flow = self._connector.flow
-        settings = self._connector.settings(flow)
+    def _told_contradictions(self, found: Mapping[str, Validated]) -> Iterator[tuple[str, str]]:
+        """Settings that cannot even be put together (a name that is empty) are reported by their key as well."""
+        sound = {name: text for name, text in self._given.items() if name not in found or not found[name].errors}
+        while True:
+            try:
+                yield from tuple(self._contradictions(self._connector({keys.SOURCE_ALIAS.name: "source"} | sound)))
+            except ConfigError as error:
+                problems = [each.partition(": ") for each in error.problems]
+                yield from ((name, why) for name, _, why in problems)
+                if not sound.keys() & {name for name, _, _ in problems}:
+                    return
+                sound = {name: text for name, text in sound.items() if name not in {each[0] for each in problems}}
+            else:
+                return
+
+    def _contradictions(self, connector: ConnectorConfig) -> Iterator[tuple[str, str]]:
+        settings = connector.settings(connector.flow)
         if self._kind == "checkpoint" and settings[keys.ENABLED]:
             if not settings[keys.EMIT_CHECKPOINTS_ENABLED]:
                 yield keys.EMIT_CHECKPOINTS_ENABLED.name, _NO_CHECKPOINTS
             if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
                 yield keys.EMIT_OFFSET_SYNCS_ENABLED.name, _CHECKPOINTS_WITHOUT_SYNCS
-        if self._kind == "source" and not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-            for name in self._given:
-                if name.startswith(_OFFSET_SYNCS_PREFIXES):
-                    yield name, _NO_OFFSET_SYNCS
+        are_syncs_set_up = any(name.startswith(_OFFSET_SYNCS_PREFIXES) for name in self._given)
+        if self._kind == "source" and not settings[keys.EMIT_OFFSET_SYNCS_ENABLED] and are_syncs_set_up:
+            yield keys.EMIT_OFFSET_SYNCS_ENABLED.name, _NO_OFFSET_SYNCS
         if settings[keys.EXACTLY_ONCE_SUPPORT] == "required":
-            for why in self._not_exactly_once():
+            for why in self._not_exactly_once(connector):
                 yield keys.EXACTLY_ONCE_SUPPORT.name, why
 
-    def _not_exactly_once(self) -> Iterator[str]:
-        flow = self._connector.flow
-        consumer = self._connector.client(flow.source, "consumer", flow)
+    def _not_exactly_once(self, connector: ConnectorConfig) -> Iterator[str]:
+        """Connect's herder judges any connector; MirrorSourceConnector then replaces that by its own sentence."""
+        flow = connector.flow
+        consumer = connector.client(flow.source, "consumer", flow)
         if self._kind == "source" and consumer[client_keys.ISOLATION_LEVEL] != "read_committed":
             yield _NOT_COMMITTED
-        if self._connector.settings(flow)[keys.EXACTLY_ONCE_SOURCE_SUPPORT] != "enabled":
+            return
+        if connector.settings(flow)[keys.EXACTLY_ONCE_SOURCE_SUPPORT] != "enabled":
             yield _WORKER_NOT_EXACTLY_ONCE
-        elif self._kind != "source":
-            yield _NOT_EXACTLY_ONCE
+        if self._kind != "source":
+            yield _NO_PREFLIGHT
+
+
+def _missing(name: str) -> str:
+    return f'Missing required configuration "{name}" which has no default value.'
 
 
 def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[str, ...]]:

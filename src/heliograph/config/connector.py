@@ -35,6 +35,9 @@ Kind = Literal["source", "checkpoint", "heartbeat"]
 _PACKAGE = "org.apache.kafka.connect.mirror."
 _KINDS: dict[str, Kind] = {"Source": "source", "Checkpoint": "checkpoint", "Heartbeat": "heartbeat"}
 CLASSES: dict[Kind, str] = {kind: f"{_PACKAGE}Mirror{word}Connector" for word, kind in _KINDS.items()}
+_BY_NAME: dict[str, Kind] = {
+    name: kind for word, kind in _KINDS.items() for name in (CLASSES[kind], f"Mirror{word}Connector", f"Mirror{word}")
+}
 # Connect's defaults where a dedicated-mode file has others.
 _DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
 _PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
@@ -42,8 +45,7 @@ _PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.c
 
 def kind_of(class_name: str | None) -> Kind | None:
     """Which of MM2's connectors a class is, by its full name or one of Connect's aliases; None where it is another."""
-    word = (class_name or "").strip().removeprefix(_PACKAGE).removesuffix("Connector")
-    return _KINDS.get(word.removeprefix("Mirror")) if word.startswith("Mirror") else None
+    return _BY_NAME.get(class_name or "")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys, store_keys
-from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import ConnectorConfig, policy_name, worker_client
 from heliograph.config.listeners import Listener, rest_listeners
 from heliograph.config.names import ROLES
@@ -93,11 +92,6 @@ class WorkerConfig:
         """The group of workers this one belongs to."""
         return self.settings[keys.GROUP_ID]
 
-    @property
-    def plugins(self) -> ConnectorPlugins:
-        """The connectors the worker can run."""
-        return ConnectorPlugins(self.raw, self.resolver)
-
     def connector(self, name: str, config: Mapping[str, str]) -> ConnectorConfig:
         """One connector in this worker."""
         return ConnectorConfig(name, config, self.raw, self.resolver)
@@ -152,7 +146,8 @@ def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerR
     """The same for the variables of a container; those that are not `CONNECT_*` are nobody's business."""
     entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
     if not entries:
-        return WorkerReport((f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}.",))
+        what = f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}"
+        return WorkerReport((f"{what}; name the file: heliograph worker connect-distributed.properties.",))
     return _examine(entries, lookup)
 
 

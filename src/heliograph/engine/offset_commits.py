@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from heliograph.errors import TaskError
 from heliograph.kafka.outgoing import Outgoing
 from heliograph.kafka.own_records import OwnRecord, build_batches
-from heliograph.model import SourceOffset, TopicPartition
+from heliograph.model import SourceOffset, TopicPartition, counted
 from heliograph.wire.connect_offsets import encode_headers, encode_key, encode_value, partition_for_key
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class OffsetCommits:
         if not missing:
             return []
         why = f" ({self.trouble})" if self.trouble else ""
-        told = f"{self._spec.flow}: the task ends before it could write the progress of {len(missing)} partition(s)"
+        of = counted(len(missing), "partition")
+        told = f"{self._spec.flow}: the task ends before it could write the progress of {of}"
         return [f"{told}, {missing[0]} first{why}; the next start goes on from the progress that was written before."]
 
     def _write(self, timestamp_ms: int) -> bool:

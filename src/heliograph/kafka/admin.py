@@ -95,10 +95,10 @@ class Admin:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def wait_until_reachable(self, timeout_s: float) -> None:
+    def wait_until_reachable(self, timeout_s: float, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Try the bootstrap servers until one answers; raises what the last one said, and the time-out."""
         deadline = time.monotonic() + timeout_s
-        while True:
+        while not is_stopping():
             try:
                 self.view([])
             except AuthenticationError:

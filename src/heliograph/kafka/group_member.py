@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 _LEAVE_TIMEOUT_S = 5.0
 _RETRY_HEARTBEAT_S = 0.3
+_STOP_POLL_S = 0.5
 _NO_GENERATION = -1
 
 
@@ -110,15 +111,18 @@ class Membership:
         for thread in self._threads:
             thread.start()
 
-    def wait_until_joined(self, timeout_s: float) -> None:
+    def wait_until_joined(self, timeout_s: float, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Wait until the leader is known; raises what keeps us out, at once where only a person can change it."""
+        deadline = time.monotonic() + timeout_s
 
         def is_decided() -> bool:
-            return self.standing.leader_url is not None or _needs_a_person(self._failure)
+            is_out_of_time = time.monotonic() >= deadline
+            return self.standing.leader_url is not None or _needs_a_person(self._failure) or is_out_of_time
 
         with self._changed:
-            self._changed.wait_for(is_decided, timeout_s)
-            if self.standing.leader_url is None:
+            while not is_decided() and not is_stopping():
+                self._changed.wait(min(_STOP_POLL_S, max(0.0, deadline - time.monotonic())))
+            if self.standing.leader_url is None and not is_stopping():
                 raise self._failure or ClusterError(
                     f"The group '{self._settings.group}' has named no leader within {timeout_s:.0f} s."
                 )

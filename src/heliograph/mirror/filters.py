@@ -71,10 +71,18 @@ class CustomFilter:
         return None if self.accepts(name) else f"{self.key} ({self.class_name}) does not take it"
 
 
+# The class that MM2 has for each key, and the method that a user's class needs.
+FILTERS = {
+    keys.TOPIC_FILTER_CLASS: ("DefaultTopicFilter", "should_replicate_topic"),
+    keys.GROUP_FILTER_CLASS: ("DefaultGroupFilter", "should_replicate_group"),
+    keys.CONFIG_PROPERTY_FILTER_CLASS: ("DefaultConfigPropertyFilter", "should_replicate_config_property"),
+}
+
+
 def topic_filter(settings: Settings) -> NameFilter:
     """The filter of `topics` and `topics.exclude`, or the class of `topic.filter.class`."""
     custom, (include, exclude) = try_both(
-        lambda: _custom(settings, keys.TOPIC_FILTER_CLASS, "DefaultTopicFilter", "should_replicate_topic"),
+        lambda: _custom(settings, keys.TOPIC_FILTER_CLASS),
         lambda: _compiled(settings, keys.TOPICS, keys.TOPICS_EXCLUDE),
     )
     return custom or ListFilter(include, exclude, keys.TOPICS.name)
@@ -83,7 +91,7 @@ def topic_filter(settings: Settings) -> NameFilter:
 def group_filter(settings: Settings) -> NameFilter:
     """The filter of `groups` and `groups.exclude`, or the class of `group.filter.class`."""
     custom, (include, exclude) = try_both(
-        lambda: _custom(settings, keys.GROUP_FILTER_CLASS, "DefaultGroupFilter", "should_replicate_group"),
+        lambda: _custom(settings, keys.GROUP_FILTER_CLASS),
         lambda: _compiled(settings, keys.GROUPS, keys.GROUPS_EXCLUDE),
     )
     return custom or ListFilter(include, exclude, keys.GROUPS.name)
@@ -91,15 +99,15 @@ def group_filter(settings: Settings) -> NameFilter:
 
 def config_property_filter(settings: Settings) -> NameFilter:
     """The filter of `config.properties.exclude`, or the class of `config.property.filter.class`."""
-    key, method = keys.CONFIG_PROPERTY_FILTER_CLASS, "should_replicate_config_property"
     custom, (exclude,) = try_both(
-        lambda: _custom(settings, key, "DefaultConfigPropertyFilter", method),
+        lambda: _custom(settings, keys.CONFIG_PROPERTY_FILTER_CLASS),
         lambda: _compiled(settings, keys.CONFIG_PROPERTIES_EXCLUDE),
     )
     return custom or ListFilter(compile_java("(?s).*"), exclude, "config.properties")
 
 
-def _custom(settings: Settings, key: Key[str], default: str, method: str) -> CustomFilter | None:
+def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
+    default, method = FILTERS[key]
     if not is_custom(settings[key]):
         known_class(key, settings, [default])
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.mirror.checkpoints import is_movable, name_clash, remote_partition
 from heliograph.mirror.group_view import STREAMS_STAY
-from heliograph.model import GroupType
+from heliograph.model import GroupType, counted
 
 if TYPE_CHECKING:
     from heliograph.mirror.failover import LogBounds, Place
@@ -104,7 +104,7 @@ def _why_not_copied(view: GroupView, row: GroupRow, place: Place | None) -> str 
         return "nothing tells yet where its offset is on the target (no offset sync reaches back to it)"
     copied = view.progress.get(row.tp)
     if row.source_offset is not None and copied is not None and row.source_offset > copied.offset + 1:
-        return f"replication is {row.source_offset - copied.offset - 1} offsets behind the group"
+        return f"replication is {counted(row.source_offset - copied.offset - 1, 'offset')} behind the group"
     return None
 
 
@@ -116,7 +116,7 @@ def _why_not_there(row: GroupRow, *, follows_groups: bool) -> str | None:
         return f"the group is active on the target ({row.target_state}) and goes its own way"
     ahead = (row.target_offset or 0) - (row.translated_offset or 0)
     if ahead > 0:
-        return f"the group on the target is {ahead} offsets ahead: it has worked there"
+        return f"the group on the target is {counted(ahead, 'offset')} ahead: it has worked there"
     return _waits_for(row, follows_groups=follows_groups)
 
 

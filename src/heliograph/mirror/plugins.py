@@ -44,8 +44,8 @@ def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: S
     raise ConfigError(f"{key.name}: there is no '{shown}'.{hint}")
 
 
-def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> Any:
-    """An object of the class that the key names, configured; it has all of `methods`."""
+def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> type[Any]:
+    """Import the class that the key names; it has all of `methods`."""
     written = settings[key]
     module_name, _, class_name = written.partition(":")
     try:
@@ -62,12 +62,18 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
     lacking = [method for method in methods if method in abstract or not callable(getattr(made, method, None))]
     if lacking:
         raise ConfigError(f"{key.name}: '{written}' needs the method {' and '.join(lacking)} ({_GUIDE}).")
+    return made
+
+
+def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> Any:
+    """An object of the class that the key names, configured; it has all of `methods`."""
+    made = custom_class(key, settings, methods)
     try:
         plugin = made()
         if callable(getattr(plugin, "configure", None)):
             plugin.configure(dict(settings.values))
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{key.name}: '{written}' cannot be made: {_told(error)}.") from error
+        raise ConfigError(f"{key.name}: '{settings[key]}' cannot be made: {_told(error)}.") from error
     return plugin
 
 

@@ -248,14 +248,14 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow_source: str, target: st
     return False
 
 
-_STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
-_POLICIES = (
+STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+POLICIES = (
     "DefaultReplicationPolicy",
     "IdentityReplicationPolicy",
     "RenameReplicationPolicy",
     "LegacyReplicationPolicy",  # KIP-382's name for Identity
 )
-_QUESTIONS = ("format_remote_topic", "topic_source", "upstream_topic")
+POLICY_METHODS = ("format_remote_topic", "topic_source", "upstream_topic")
 
 
 def make_policy(settings: Settings) -> ReplicationPolicy:
@@ -263,11 +263,11 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
     separator = settings[keys.POLICY_SEPARATOR]
     internal = separator if settings[keys.POLICY_INTERNAL_SEPARATOR] else "."
     if is_custom(settings[keys.POLICY_CLASS]):
-        policy = load_custom(keys.POLICY_CLASS, settings, _QUESTIONS)
+        policy = load_custom(keys.POLICY_CLASS, settings, POLICY_METHODS)
         return policy if isinstance(policy, ReplicationPolicy) else CustomReplicationPolicy(policy, internal)
     default = DefaultReplicationPolicy(separator, internal)
     identity = IdentityReplicationPolicy(settings[keys.SOURCE_ALIAS], default)
-    name = known_class(keys.POLICY_CLASS, settings, _POLICIES, also=[_STRIMZI_IDENTITY])
+    name = known_class(keys.POLICY_CLASS, settings, POLICIES, also=[STRIMZI_IDENTITY])
     if name == "DefaultReplicationPolicy":
         if not separator:
             raise ConfigError(

@@ -6,6 +6,8 @@ number of brokers.
 
 from __future__ import annotations
 
+from heliograph.model import counted
+
 
 def possible_factor(wanted: int, broker_count: int, *, is_explicit: bool) -> int:
     """The factor to create a topic with."""
@@ -15,11 +17,12 @@ def possible_factor(wanted: int, broker_count: int, *, is_explicit: bool) -> int
 def bent_sentence(alias: str, what: str, wanted: int, broker_count: int) -> str:
     """Says that a default factor was bent for a kind of topic."""
     return (
-        f"{alias}: {broker_count} broker(s) cannot hold {what} with the default replication factor {wanted};"
+        f"{alias}: {counted(broker_count, 'broker')} cannot hold {what} with the default replication factor {wanted};"
         f" using {broker_count}"
     )
 
 
 def too_large_sentence(alias: str, key: str, wanted: int, broker_count: int) -> str:
     """Says that a factor the user wrote is more than the cluster can hold."""
-    return f"{key} is {wanted}, but the cluster '{alias}' has {broker_count} broker(s); lower {key} or add brokers"
+    has = counted(broker_count, "broker")
+    return f"{key} is {wanted}, but the cluster '{alias}' has {has}; lower {key} or add brokers"

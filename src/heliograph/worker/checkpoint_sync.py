@@ -37,7 +37,7 @@ from heliograph.mirror.filters import group_filter
 from heliograph.mirror.flow_permissions import wanted_groups
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
-from heliograph.model import GroupType, TopicPartition
+from heliograph.model import GroupType, TopicPartition, counted
 from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
 from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.hidden import hidden_groups
@@ -145,7 +145,7 @@ class CheckpointSync:
         found = tuple(sorted({group for group, offsets in told.of.items() if offsets} | unknown))
         new = sorted(set(found) - set(self.groups))
         if new:
-            log.info("%s: following %d consumer group(s), new: %s", self.flow, len(found), ", ".join(new[:10]))
+            log.info("%s: following %s, new: %s", self.flow, counted(len(found), "consumer group"), ", ".join(new[:10]))
         self.groups = found
         if self._settings[keys.SHARE_GROUPS_ENABLED]:
             gone = () if trouble is None else self.share_groups

@@ -12,6 +12,9 @@ from heliograph.config import store_keys, worker_keys
 from heliograph.config.connect_validation import ConnectorPlugins
 from heliograph.config.connector import CLASSES, kind_of
 from heliograph.config.literal_secrets import has_literal_secret
+from heliograph.config.redaction import shown_name
+from heliograph.mirror.class_checks import class_error
+from heliograph.model import counted
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MOST_KEYS = 20  # in one line of the log
+_STATE_WORDS: dict[str, str] = {"STARTED": "resumed", "PAUSED": "paused", "STOPPED": "stopped"}
 _SAME_ADDRESS = (
     "the leading worker calls itself {url}, as this one does; give each worker an address that the others reach"
     " (listeners, or rest.advertised.host.name and rest.advertised.port)"
@@ -51,7 +56,7 @@ class ConnectHerder:
     ) -> None:
         self._worker = worker
         self._settings = worker.settings
-        self._plugins = ConnectorPlugins(worker.raw, worker.resolver)
+        self._plugins = ConnectorPlugins(worker.raw, worker.resolver, class_error)
         self._configs, self._statuses = stores
         self._reconciler = reconciler
         self._standing = standing
@@ -147,13 +152,16 @@ class ConnectHerder:
         with self._changing():
             if name not in self._configs.connectors:
                 return True, self._put_new(name, config, None)
+            before = self._configs.connectors[name].config
             self._configs.put_connector(name, dict(config))
+            log.info("Connector %s: reconfigured; %s", name, _changes({**before, "name": name}, config))
             self._reconciler.wake()
             return False, self.info(name)
 
     def _put_new(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
         """A connector that has just been made has no tasks yet, even if they are quick."""
         self._configs.put_connector(name, dict(config), initial_state)
+        log.info("Connector %s: created%s", name, f" {initial_state}" if initial_state else "")
         self._reconciler.wake()
         return ConnectorInfo(name, config)
 
@@ -173,6 +181,7 @@ class ConnectHerder:
         with self._changing():
             self._stored(name)
             self._configs.delete_connector(name)
+            log.info("Connector %s: deleted", name)
             self._reconciler.forget(name)
             self._statuses.delete_connector(name)
 
@@ -182,6 +191,7 @@ class ConnectHerder:
             if name not in self._configs.connectors:
                 raise connect_errors.UNKNOWN_CONNECTOR.error(name=name)
             self._configs.put_target_state(name, state)
+            log.info("Connector %s: %s", name, _STATE_WORDS[state])
         self._reconciler.wake()
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
@@ -189,6 +199,8 @@ class ConnectHerder:
         if name not in self._configs.connectors:
             raise connect_errors.RESTART_UNKNOWN.error(name=name)
         self._configs.claim()
+        what = f"{'with' if include_tasks else 'without'} its tasks{', only what has failed' if only_failed else ''}"
+        log.info("Connector %s: restarted %s", name, what)
         told = self._reconciler.restart(name, include_tasks=include_tasks, only_failed=only_failed)
         if told is None:
             return self.status(name)
@@ -203,6 +215,7 @@ class ConnectHerder:
         if task not in self._statuses.tasks(name):
             raise connect_errors.RESTART_UNKNOWN_TASK.error(name=name, task=task)
         self._configs.claim()
+        log.info("Connector %s: task %d restarted", name, task)
         self._reconciler.restart_task(name, task)
 
     def reset_topics(self, name: str) -> None:
@@ -262,6 +275,15 @@ class ConnectHerder:
                 self._settings[store_keys.CONFIG_STORAGE_TOPIC],
                 " and ".join(literal),
             )
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """The names of the keys that differ, without their values: those may be secrets."""
+    changed = sorted(key for key in before.keys() | after.keys() if key != "name" and before.get(key) != after.get(key))
+    if not changed:
+        return "no key differs"
+    more = f" and {counted(len(changed) - _MOST_KEYS, 'other')}" if len(changed) > _MOST_KEYS else ""
+    return f"changed: {', '.join(map(shown_name, changed[:_MOST_KEYS]))}{more}"
 
 
 def _task_status(number: int, status: Status) -> TaskStatus:

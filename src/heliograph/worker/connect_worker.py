@@ -23,6 +23,8 @@ from heliograph.worker.internal_topics import create_worker_topics
 from heliograph.worker.leader_writes import LeaderWrites
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from heliograph.config.worker_file import WorkerConfig
     from heliograph.engine.engine import SparkEngine
     from heliograph.kafka.security import Security
@@ -55,15 +57,17 @@ class ConnectWorker:
             config, stores, self._reconciler, lambda: self._membership.standing, log_levels, url, self._cluster_id
         )
 
-    def start(self) -> None:
+    def start(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Make and read the worker's topics, join its group, and begin; raises where the cluster does not let us."""
-        self._admins[0].wait_until_reachable(self._settings[keys.CONNECT_TIMEOUT_MS] / 1000)
+        self._admins[0].wait_until_reachable(self._settings[keys.CONNECT_TIMEOUT_MS] / 1000, is_stopping)
+        if is_stopping():
+            return
         create_worker_topics(self._admins[0], self._settings)
         self._configs.load()
         self._statuses.load()
         self._reconciler.start()
         self._membership.start()
-        self._membership.wait_until_joined(_JOIN_TIMEOUT_S)
+        self._membership.wait_until_joined(_JOIN_TIMEOUT_S, is_stopping)
 
     def stop(self) -> None:
         """End what runs, then leave the group: whoever leads next begins behind what we have committed."""

@@ -10,6 +10,8 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from heliograph.model import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -58,12 +60,8 @@ def beginning(partitions: Iterable[PartitionSpec], rows: Iterable[PartitionRepor
     parts = [f"{known} behind what was committed"] if known else []
     if known < len(positions):
         parts.append(f"{len(positions) - known} without progress yet")
-    words = f"begins with {_counted(len(positions), 'partition')}: {', '.join(parts)}"
+    words = f"begins with {counted(len(positions), 'partition')}: {', '.join(parts)}"
     already_there = sum(row.already_there for row in rows)
     if not already_there:
         return words
-    return f"{words}; {_counted(already_there, 'record')} behind that found on the target, not copied again"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{words}; {counted(already_there, 'record')} behind that found on the target, not copied again"

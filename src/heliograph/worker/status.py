@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.model import counted
 from heliograph.worker.task_troubles import TaskTroubles, brief
 from heliograph.worker.troubles import Change
 
@@ -251,5 +252,5 @@ def _words_of(report: TaskReport) -> list[str]:
     """What troubles a task. Where a cluster is away, what its partitions said last only hides that."""
     stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
     if stuck and any(words.startswith("cluster '") for words in report.trouble):
-        stuck = [f"{len(stuck)} partition{'s' if len(stuck) > 1 else ''} wait{'' if len(stuck) > 1 else 's'}"]
+        stuck = [f"{counted(len(stuck), 'partition')} wait{'' if len(stuck) > 1 else 's'}"]
     return [*report.trouble, *stuck]

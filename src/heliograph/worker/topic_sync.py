@@ -17,7 +17,7 @@ from heliograph.mirror.internal_topics import offsets_topic
 from heliograph.mirror.name_starts import Names
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
-from heliograph.model import TopicPartition, TopicState
+from heliograph.model import TopicPartition, TopicState, counted
 from heliograph.worker.hidden import hidden_topics
 from heliograph.worker.troubles import ToldOnce, by_reason
 
@@ -134,7 +134,13 @@ class TopicSync:
         for action in actions:
             if action.name in made:
                 verb = "created" if isinstance(action, CreateTopic) else "grew"
-                log.info("%s: %s %s with %d partitions", self._target.alias, verb, action.name, action.partition_count)
+                log.info(
+                    "%s: %s %s with %s",
+                    self._target.alias,
+                    verb,
+                    action.name,
+                    counted(action.partition_count, "partition"),
+                )
         reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
         return made, (
             *by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons),
