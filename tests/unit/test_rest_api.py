@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from heliograph.api.body_reader import LARGEST_BODY_BYTES
 from heliograph.api.guard import Access
 from heliograph.api.root import health, unhealthy
-from heliograph.api.routes import ROUTES, Endpoint
+from heliograph.api.routes import LARGEST_CONFIG_BYTES, ROUTES, Endpoint
 from heliograph.errors import ConnectError, UnreachableError
 from tests.fake_herder import FakeHerder
 from tests.rest_worker import RestWorker, rest_worker
@@ -51,8 +50,8 @@ def test_json_is_written_without_blanks_in_connects_order_and_unescaped(worker: 
 
 
 def test_a_created_connectors_address_is_told_under_the_host_that_was_asked(worker: RestWorker) -> None:
-    reply = worker.ask("POST", "/connectors", {"name": "a b", "config": HEARTBEAT}, host="mirror.example:80")
-    assert reply.headers["location"] == "http://mirror.example:80/connectors/a%20b"
+    reply = worker.ask("POST", "/connectors", {"name": "a b", "config": HEARTBEAT}, host="localhost:18083")
+    assert reply.headers["location"] == "http://localhost:18083/connectors/a%20b"
 
 
 def test_a_name_is_trimmed_and_becomes_part_of_the_config(worker: RestWorker) -> None:
@@ -199,7 +198,7 @@ def test_only_json_is_given(worker: RestWorker, accept: str, status: int) -> Non
 
 
 def test_a_body_beyond_all_reason_is_refused(worker: RestWorker) -> None:
-    body = b" " * (LARGEST_BODY_BYTES + 1)
+    body = b" " * (LARGEST_CONFIG_BYTES + 1)
     try:
         status = worker.send("PUT", "/connectors/x/config", body, {"content-type": "application/json"}).status
     except ConnectionError:

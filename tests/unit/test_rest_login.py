@@ -103,7 +103,7 @@ def test_a_changed_file_of_users_counts_at_once_and_an_unreadable_one_does_not(
 
 def test_a_stranger_is_refused_before_his_body_is_read(worker: RestWorker) -> None:
     with connected(worker) as stranger:
-        stranger.sendall(b"POST /connectors HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n")
+        stranger.sendall(b"POST /connectors HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         answer = read_all(stranger)
     assert answer.startswith(b"HTTP/1.1 401 ")
     assert b"connection: close" in answer.lower()
@@ -322,6 +322,7 @@ def test_a_store_that_cannot_be_read_is_named(authority: Authority) -> None:
 
 # --- what is not waited for -----------------------------------------------------------------------
 OPEN = {"listeners": "http://127.0.0.1:0"}
+JSON = b"Content-Type: application/json\r\n"
 
 
 def connected(running: RestWorker) -> socket.socket:
@@ -357,7 +358,7 @@ def test_headers_that_come_byte_by_byte_are_not_waited_for(monkeypatch: pytest.M
 def test_the_second_request_of_a_connection_is_not_waited_for_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RestProtocol, "headers_timeout_s", 1.0)
     with guarded_worker(OPEN) as running, connected(running) as client:
-        client.sendall(b"GET /connectors HTTP/1.1\r\nHost: h\r\n\r\n")
+        client.sendall(b"GET /connectors HTTP/1.1\r\nHost: localhost\r\n\r\n")
         while not client.recv(10_000).endswith(b"[]"):
             pass
         client.sendall(b"GET /conn")
@@ -368,7 +369,10 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(body_reader, "BODY_TIMEOUT_S", 0.5)
     with guarded_worker(OPEN) as running:
         with connected(running) as slow:
-            slow.sendall(b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n{")
+            slow.sendall(
+                b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 5\r\n\r\n{"
+            )
             answer = read_all(slow)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert running.ask("GET", "/connectors").status == 200
@@ -377,7 +381,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 def test_bodies_together_take_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_reader, "LARGEST_BODIES_BYTES", 1000)
     with guarded_worker(OPEN) as running:
-        head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n"
+        head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 900\r\n\r\n"
         with connected(running) as first, connected(running) as second:
             first.sendall(head + b" " * 800)
             assert running.ask("GET", "/connectors").status == 200  # by now the first is being read
@@ -388,7 +392,9 @@ def test_bodies_together_take_no_more_memory_than_they_may(monkeypatch: pytest.M
 
 def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
     with guarded_worker(OPEN) as running, connected(running) as client:
-        client.sendall(b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n")
+        client.sendall(
+            b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 99999999\r\n\r\n"
+        )
         assert read_all(client).startswith(b"HTTP/1.1 413 ")
 
 
