@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -396,6 +397,79 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
             b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 99999999\r\n\r\n"
         )
         assert read_all(client).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "login", "status"),
+    [
+        ("PUT", "/connectors/x/fence", None, 400),
+        ("POST", "/connectors/x/tasks", None, 400),
+        ("PUT", "/connectors/x/config", None, 401),
+        ("PUT", "/no/such/path", None, 404),
+        ("PUT", "/connectors", None, 405),
+        ("PUT", "/connectors/orders-1/config", "ann", 404),
+        ("PUT", "/connectors/shared-1/config", "ann", 403),
+        ("PUT", "/admin/loggers/root", "ann", 403),
+        ("PUT", "/connectors/ann-1/pause", "ann", 413),
+        ("PUT", "/connectors/ann-1/config", "ann", 413),
+    ],
+)
+def test_what_is_refused_is_refused_before_its_body_is_read(
+    tmp_path: Path, method: str, path: str, login: str | None, status: int
+) -> None:
+    (tmp_path / "rules.yaml").write_text("- {users: ann, see: shared-.*, change: ann-.*}\n")
+    lines = {**login_lines(tmp_path, "ann"), "heliograph.rest.rules.file": f"{tmp_path}/rules.yaml"}
+    with guarded_worker(lines) as running, connected(running) as client:
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000000\r\n".encode() + JSON
+        if login is not None:
+            head += f"Authorization: {running.log_in(login).authorization}\r\n".encode()
+        client.sendall(head + b"\r\n{")
+        answer = read_all(client)  # until the connection is closed: the rest is not waited for
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_a_wrong_media_type_is_refused_before_its_body_is_read() -> None:
+    with guarded_worker(OPEN) as running, connected(running) as client:
+        client.sendall(
+            b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+            b"Content-Length: 9\r\n\r\n{"
+        )
+        assert read_all(client).startswith(b"HTTP/1.1 415 ")
+
+
+def test_bodies_of_internal_routes_take_nothing_of_the_budget_of_callers(tmp_path: Path) -> None:
+    with guarded_worker(login_lines(tmp_path, "ann")) as running:
+        strangers = [connected(running) for _stranger in range(8)]
+        for stranger in strangers:
+            stranger.sendall(
+                b"PUT /connectors/x/fence HTTP/1.1\r\nHost: localhost\r\n"
+                + JSON
+                + b"Transfer-Encoding: chunked\r\n\r\n"
+            )
+            # What is sent after the refusal may be cut off.
+            with suppress(ConnectionError):
+                for _chunk in range(40):
+                    stranger.sendall(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+        config = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "x": "y" * 1_000_000}
+        assert running.log_in("ann").ask("PUT", "/connectors/x/config", config).status == 201
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_callers_without_a_certificate_do_not_take_the_budget_of_those_with_one(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_reader, "LARGEST_UNNAMED_BODIES_BYTES", 1000)
+    head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 100000\r\n\r\n"
+    config = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "x": "y" * 2_000}
+    with guarded_worker(authority.lines("requested")) as running, connected(running) as plain:
+        running.tls = authority.client()
+        with running.tls.wrap_socket(plain, server_hostname="127.0.0.1") as stranger:
+            stranger.sendall(head + b" " * 900)
+            assert running.ask("GET", "/connectors").status == 200
+            assert running.ask("PUT", "/connectors/x/config", config).status == 429
+            running.tls = authority.client(authority.issue("client"))
+            assert running.ask("PUT", "/connectors/x/config", config).status == 201
 
 
 def test_headers_beyond_all_reason_are_refused() -> None:
