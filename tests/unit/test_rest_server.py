@@ -127,8 +127,8 @@ def test_silent_connections_keep_nobody_out_and_are_logged_once(
             opened = [
                 socket.create_connection(("127.0.0.1", listener.port), 20) for _client in range(10 * few_connections)
             ]
-            assert worker.ask("GET", "/connectors").status == 200
             wait_for(lambda: sum(map(is_closed, opened)) >= 9 * few_connections)  # noqa: B023
+            assert worker.ask("GET", "/connectors").status == 200
             assert len(worker.server._connections) <= few_connections
             for client in opened:
                 client.close()

@@ -22,6 +22,9 @@ from heliograph.api.repeated import RepeatedWarning
 
 _log = logging.getLogger(__name__)
 MOST_CONNECTIONS = 500
+ACCEPTED_AT_ONCE = 50
+"""Of a flood; then requests are read, so that a connection that has sent one is not taken for a silent one."""
+_BACKLOG = 1024  # a client whose connection does not fit in waits a second before it tries again
 _SHARE_OF_FILES = 4
 _ACCEPT_PAUSE_S = 0.5  # shorter than asyncio waits before it accepts again
 _NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -118,6 +121,10 @@ class CountedListener(socket.socket):
         super().__init__(fileno=bound.detach())
         self._connections = connections
         self._paused_until = 0.0
+
+    def listen(self, backlog: int = 0) -> None:
+        """Listen; to asyncio the backlog is how many it accepts at once, and here it is longer."""
+        super().listen(max(backlog, _BACKLOG))
 
     def accept(self) -> tuple[socket.socket, Any]:
         """The next connection; a refused one is reported as asyncio expects of one that went away by itself."""

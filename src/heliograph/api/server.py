@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import uvicorn
 
-from heliograph.api.connections import Connections, CountedListener
+from heliograph.api.connections import ACCEPTED_AT_ONCE, Connections, CountedListener
 from heliograph.api.hosts import Place
 from heliograph.api.protocol import CONNECTIONS, PLACE, RestProtocol
 from heliograph.errors import HeliographError
@@ -36,7 +36,6 @@ _GRACE_S = 5
 _IDLE_S = 30  # as Connect's; clients that keep connections count on it
 _HANDSHAKE_S = 10.0
 _START_TIMEOUT_S = 30.0
-_BACKLOG = 128
 _LARGEST_HEADERS_BYTES = 32 << 10
 
 
@@ -155,7 +154,7 @@ class _Server(uvicorn.Server):
                 ),
                 sock=bound,
                 ssl=self.config.ssl,
-                backlog=_BACKLOG,
+                backlog=ACCEPTED_AT_ONCE,
                 ssl_handshake_timeout=_HANDSHAKE_S if self.config.ssl else None,
             )
             for bound in sockets or ()
@@ -187,7 +186,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
 def _bound(listener: Listener) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(address[:2], family=family)
     except OSError as error:
         raise HeliographError(
             f"The REST server cannot listen on {listener.url} ({error.strerror or error});"
