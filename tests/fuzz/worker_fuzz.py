@@ -25,6 +25,7 @@ from tests.fuzz.requests import Clusters, Sent, draw
 _SENDERS = 4
 _HEALTH_PAUSE_S = 0.1
 _ANSWER_S = 100.0
+_HEALTH_S = 40.0  # shorter, so that a report of a worker that hangs names the requests it has
 _SOCKETS = 300
 _HOLD_S = 2.0
 _RAW = (
@@ -112,14 +113,14 @@ class WorkerFuzz:
 
     # --- health -----------------------------------------------------------------------------------
     def _watch_health(self) -> None:
-        connection = self._connection(_ANSWER_S)
+        connection = self._connection(_HEALTH_S)
         while not self._stopping.wait(_HEALTH_PAUSE_S):
             begin = time.monotonic()
             try:
                 connection, status = self._health(connection)
             except OSError as error:
                 if self._worker.process.poll() is None:
-                    self._violated(f"/health: {error!r} while under way: {self._all_under_way()}")
+                    self._violated(f"/health did not answer ({error!r}) while under way: {self._all_under_way()}")
                 return
             took = time.monotonic() - begin
             self.health_calls += 1
@@ -136,7 +137,7 @@ class WorkerFuzz:
                 response.read()
             except (ConnectionError, http.client.HTTPException):
                 connection.close()
-                connection = self._connection(_ANSWER_S)
+                connection = self._connection(_HEALTH_S)
             else:
                 return connection, response.status
         raise ConnectionError("closed twice")

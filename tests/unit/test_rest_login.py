@@ -437,21 +437,20 @@ def test_a_wrong_media_type_is_refused_before_its_body_is_read() -> None:
         assert read_all(client).startswith(b"HTTP/1.1 415 ")
 
 
-def test_bodies_of_internal_routes_take_nothing_of_the_budget_of_callers(tmp_path: Path) -> None:
+def test_bodies_of_internal_routes_take_nothing_of_the_budget_of_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_reader, "LARGEST_BODIES_BYTES", 1_200_000)
+    head = b"PUT /connectors/x/fence HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 65000\r\n\r\n"
     with guarded_worker(login_lines(tmp_path, "ann")) as running:
-        strangers = [connected(running) for _stranger in range(8)]
+        strangers = [connected(running) for _stranger in range(20)]
         for stranger in strangers:
-            stranger.sendall(
-                b"PUT /connectors/x/fence HTTP/1.1\r\nHost: localhost\r\n"
-                + JSON
-                + b"Transfer-Encoding: chunked\r\n\r\n"
-            )
             # What is sent after the refusal may be cut off.
             with suppress(ConnectionError):
-                for _chunk in range(40):
-                    stranger.sendall(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+                stranger.sendall(head + b" " * 60_000)
+        assert running.log_in("ann").ask("GET", "/connectors").status == 200
         config = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "x": "y" * 1_000_000}
-        assert running.log_in("ann").ask("PUT", "/connectors/x/config", config).status == 201
+        assert running.ask("PUT", "/connectors/x/config", config).status == 201
         for stranger in strangers:
             stranger.close()
 
@@ -460,6 +459,7 @@ def test_callers_without_a_certificate_do_not_take_the_budget_of_those_with_one(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body_reader, "LARGEST_UNNAMED_BODIES_BYTES", 1000)
+    monkeypatch.setattr(body_reader, "LARGEST_BODIES_BYTES", 2500)
     head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 100000\r\n\r\n"
     config = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "x": "y" * 2_000}
     with guarded_worker(authority.lines("requested")) as running, connected(running) as plain:
