@@ -16,10 +16,10 @@ UNIT = tests/architecture tests/golden tests/unit
 ALONE = -m "not broker and not spark" --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test slow check lint unit bench chaos soak exactness fuzz fmt docs clean
+.PHONY: help setup demo test slow check lint unit bench chaos soak exactness fuzz fuzz-rest fmt docs clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the virtual environment, compile the kernels, fetch Kafka's jars
 
@@ -62,6 +62,9 @@ fuzz: $(STAMP) ## New examples for every property, hostile bytes included, for a
 	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider --timeout 0 --hypothesis-profile fuzz \
 		-n 2 -m "hypothesis and not broker and not spark" tests
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.strict_arrays -n 2 --timeout 0 tests/properties
+
+fuzz-rest: $(STAMP) ## Hostile requests to a running worker, /health and its memory watched: MINUTES=30 SEED=1
+	@$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.api.app import make_app
-from heliograph.api.body_reader import LARGEST_BODY_BYTES
 from heliograph.api.exchange import Worker
-from heliograph.api.routes import ROUTES
+from heliograph.api.routes import LARGEST_CONFIG_BYTES, ROUTES
 from heliograph.errors import HeliographError
 from heliograph.worker.log_levels import LogLevels
 from tests.fake_herder import FakeHerder
@@ -165,7 +164,7 @@ def test_a_body_without_an_end_is_read_no_further_than_the_limit() -> None:
 
     heard = ask(new_app(), "PUT", "/connectors/x/config", [(b"content-type", b"application/json")], endless())
     assert heard.status == 413
-    assert heard.chunks_taken <= LARGEST_BODY_BYTES // (1 << 20) + 1
+    assert heard.chunks_taken <= LARGEST_CONFIG_BYTES // (1 << 20) + 1
 
 
 class Failing(FakeHerder):

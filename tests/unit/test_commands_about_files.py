@@ -29,7 +29,7 @@ def test_errors_warnings_and_notes_are_told_together(tmp_path: Path) -> None:
         "A->B.topics=[",
         "A->B.replication.factor=two",
         "A->B.topcs=x",
-        "access.control.allow.origin=x",
+        "access.control.allow.methods=x",
         "A.sasl.mechanism=X",
     )
     result = call(tmp_path, "validate", minimal(*lines, "A.security.protocol=SASL_SSL"))
@@ -202,7 +202,7 @@ def test_a_pattern_is_refused_with_its_reason_and_place(tmp_path: Path) -> None:
         ((), "usable; A->B; no errors."),
         (("A->B.topcs=x",), "usable; A->B; no errors, 1 warning."),
         (("A->B.topcs=x", "A->B.topiks=x", "A->B.tasks.max=x"), "not usable; 1 error, 2 warnings."),
-        (("access.control.allow.origin=x", "A->B.tasks.max=x", "topics=("), "not usable; 2 errors, 1 note."),
+        (("access.control.allow.methods=x", "A->B.tasks.max=x", "topics=("), "not usable; 2 errors, 1 note."),
     ],
 )
 def test_what_was_found_is_counted_in_words(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
-from heliograph.api.body_reader import LARGEST_BODY_BYTES
 from heliograph.api.guard import Access
 from heliograph.api.root import health, unhealthy
-from heliograph.api.routes import ROUTES, Endpoint
+from heliograph.api.routes import LARGEST_CONFIG_BYTES, ROUTES, Endpoint
 from heliograph.errors import ConnectError, UnreachableError
+from heliograph.worker.connect_types import ConnectorInfo
 from tests.fake_herder import FakeHerder
 from tests.rest_worker import RestWorker, rest_worker
 
@@ -51,8 +53,8 @@ def test_json_is_written_without_blanks_in_connects_order_and_unescaped(worker: 
 
 
 def test_a_created_connectors_address_is_told_under_the_host_that_was_asked(worker: RestWorker) -> None:
-    reply = worker.ask("POST", "/connectors", {"name": "a b", "config": HEARTBEAT}, host="mirror.example:80")
-    assert reply.headers["location"] == "http://mirror.example:80/connectors/a%20b"
+    reply = worker.ask("POST", "/connectors", {"name": "a b", "config": HEARTBEAT}, host="localhost:18083")
+    assert reply.headers["location"] == "http://localhost:18083/connectors/a%20b"
 
 
 def test_a_name_is_trimmed_and_becomes_part_of_the_config(worker: RestWorker) -> None:
@@ -199,7 +201,7 @@ def test_only_json_is_given(worker: RestWorker, accept: str, status: int) -> Non
 
 
 def test_a_body_beyond_all_reason_is_refused(worker: RestWorker) -> None:
-    body = b" " * (LARGEST_BODY_BYTES + 1)
+    body = b" " * (LARGEST_CONFIG_BYTES + 1)
     try:
         status = worker.send("PUT", "/connectors/x/config", body, {"content-type": "application/json"}).status
     except ConnectionError:
@@ -249,6 +251,50 @@ def test_a_request_that_takes_too_long_is_answered_and_the_next_one_served() -> 
         assert (reply.status, reply.body["message"]) == (500, "Request timed out")
         assert worker.ask("GET", "/connectors/x").status == 404
         release.set()
+
+
+def test_a_thread_is_counted_until_it_ends_and_health_waits_for_none() -> None:
+    release, running = threading.Event(), Counter[str]()
+
+    class Stuck(FakeHerder):
+        def connectors(self) -> list[str]:
+            running["threads"] += 1
+            release.wait(60)
+            return []
+
+    routes = [
+        replace(row, timeout_s=0.05) if row.path == "/connectors" and row.method == "GET" else row for row in ROUTES
+    ]
+    with rest_worker(Stuck(), routes=routes) as worker:
+        for _caller in range(40):
+            assert worker.ask("GET", "/connectors").status == 500
+        assert running["threads"] == 32, "those who were answered still have their threads"
+        assert worker.ask("GET", "/health").status == 200
+        release.set()
+
+
+def test_large_bodies_are_handled_one_at_a_time() -> None:
+    entered, release, at_once = threading.Event(), threading.Event(), Counter[str]()
+
+    class Slow(FakeHerder):
+        def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
+            at_once["now"] += 1
+            at_once["most"] = max(at_once["most"], at_once["now"])
+            entered.set()
+            release.wait(60)
+            at_once["now"] -= 1
+            return super().put_config(name, config)
+
+    with rest_worker(Slow()) as worker, ThreadPoolExecutor(4) as callers:
+        large = [
+            callers.submit(worker.ask, "PUT", f"/connectors/{name}/config", {**HEARTBEAT, "x": "y" * 300_000})
+            for name in "abcd"
+        ]
+        assert entered.wait(60)
+        assert worker.ask("GET", "/connectors").status == 200, "small ones do not wait"
+        release.set()
+        assert [each.result().status for each in large] == [201] * 4
+    assert at_once["most"] == 1
 
 
 def test_health_tells_a_start_and_a_worker_that_is_stuck() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.api import bodies
+from heliograph.api.routes import LARGEST_CONFIG_BYTES, LARGEST_OFFSETS_BYTES
 from heliograph.errors import ConnectError
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -95,3 +96,36 @@ def test_a_request_that_creates_nothing_is_refused(body: str, words: str) -> Non
 
 def test_utf_16_is_read_too() -> None:
     assert bodies.config_map('{"a":"ü"}'.encode("utf-16")) == {"a": "ü"}
+
+
+def test_a_body_of_many_values_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loads(*_values: object, **_more: object) -> object:
+        raise AssertionError("it must not be decoded")
+
+    monkeypatch.setattr(bodies.json, "loads", loads)
+    for many in (b'{"offsets":[' + b"{}," * 210_000, b"[" * 400_001, b"{" * 400_001, b'{"a":' + b"[1," * 200_001):
+        for read in READERS:
+            with pytest.raises(ConnectError, match="more than 400000 values") as refused:
+                read(many)
+            assert refused.value.status == 413
+
+
+def test_the_offsets_of_many_partitions_fit_into_one_body() -> None:
+    """The limits are above what is sent in earnest."""
+    entries = [
+        {
+            "partition": {"cluster": "A", "partition": number % 100, "topic": f"orders-{number}"},
+            "offset": {"offset": number},
+        }
+        for number in range(30_000)
+    ]
+    body = json.dumps({"offsets": entries}).encode()
+    assert len(body) < LARGEST_OFFSETS_BYTES
+    assert len(bodies.offsets(body)) == 30_000
+
+
+def test_a_long_list_of_topics_fits_into_a_config() -> None:
+    topics = ",".join(f"t{number}" for number in range(150_000))
+    body = json.dumps({"topics": topics}).encode()
+    assert 1 << 20 < len(body) < LARGEST_CONFIG_BYTES
+    assert bodies.config_map(body) == {"topics": topics}

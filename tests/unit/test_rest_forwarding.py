@@ -13,6 +13,7 @@ from heliograph.api.principals import Principal
 from heliograph.api.routes import ROUTES
 from heliograph.api.signed_principal import HEADER, sign
 from heliograph.embedded.ports import free_ports
+from heliograph.errors import ConnectError
 from heliograph.worker.connect_errors import NO_LEADER
 from tests.certificates import Authority, subject
 from tests.fake_herder import FakeHerder
@@ -148,33 +149,70 @@ def test_a_password_does_not_travel_to_the_leader(lines: dict[str, str]) -> None
     assert b"authorization" not in heard[0].lower()
 
 
-def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str]) -> None:
     platform, payments = Principal("user", "platform"), Principal("user", "payments")
     body, target = b'{"name": "orders-9", "config": {}}', "/connectors?forward=false"
     with guarded_worker(lines) as leader:
         key = leader.herder.keys[0]
-        good = sign(platform, "POST", target, body, key)
+
+        def signed(by: bytes = key) -> str:
+            return sign(platform, "POST", target, body, by)
 
         def ask(header: str, method: str = "POST", target: str = target, body: bytes = body) -> int:
             headers = {"content-type": "application/json", HEADER: header}
             return leader.send(method, target, body, headers).status
 
-        assert ask(good) == 400, "let in, and refused for its config"
-        assert ask(sign(platform, "POST", target, body, b"another key")) == 401
-        assert ask(good, body=b"{}") == 401
-        assert ask(good, target="/connectors?forward=false&x=1") == 401
-        assert ask(good, method="PUT", target="/connectors/x/config") == 401
-        of_payments, of_platform = sign(payments, "POST", target, body, key).partition("."), good.partition(".")
+        assert ask(signed()) == 400, "let in, and refused for its config"
+        assert ask(signed(b"another key")) == 401
+        assert ask(signed(), body=b"{}") == 401
+        assert ask(signed(), target="/connectors?forward=false&x=1") == 401
+        assert ask(signed(), method="PUT", target="/connectors/x/config") == 401
+        of_payments, of_platform = sign(payments, "POST", target, body, key).partition("."), signed().partition(".")
         assert ask(f"{of_platform[0]}.{of_payments[2]}") == 401
         for nonsense in ("", ".", "x.y", "é.é", f"{of_platform[0]}", f"{of_platform[0]}."):
             assert ask(nonsense) == 401, nonsense
-        with monkeypatch.context() as later:
-            later.setattr(signed_principal.time, "time", lambda: 2_000_000_000.0)
-            assert ask(good) == 401, "it was signed long ago"
         leader.herder.keys = (b"a new key", key)
-        assert ask(good) == 400, "the key before still counts"
+        assert ask(signed()) == 400, "the key before still counts"
         leader.herder.keys = (b"a newer key", b"a new key")
-        assert ask(good) == 401
+        assert ask(signed()) == 401
+
+
+def test_a_signed_header_counts_once_and_for_half_a_minute(
+    lines: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform, target, begin = Principal("user", "platform"), "/connectors?forward=false", 1_900_000_000.0
+    with guarded_worker(lines) as leader:
+
+        def ask(header: str, at: float) -> int:
+            monkeypatch.setattr(signed_principal.time, "time", lambda: at)
+            return leader.ask("GET", target, **{HEADER: header}).status
+
+        def signed(at: float = begin) -> str:
+            monkeypatch.setattr(signed_principal.time, "time", lambda: at)
+            return sign(platform, "GET", target, b"", leader.herder.keys[0])
+
+        header = signed()
+        assert [ask(header, begin), ask(header, begin), ask(header, begin + 29)] == [200, 401, 401]
+        ahead = signed(begin + 25)
+        assert [ask(ahead, begin), ask(ahead, begin + 50)] == [200, 401], "a number is remembered as long as it is good"
+        assert [ask(signed(), begin + 29), ask(signed(), begin + 31), ask(signed(), begin - 31)] == [200, 401, 401]
+    assert caplog.text.count("Synchronize the clocks of the workers") == 1
+
+
+def test_the_numbers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signed_principal, "_MOST_REMEMBERED", 10)
+    forwards, now, allowed = signed_principal.Forwards(), 1_900_000_000.0, 0
+    monkeypatch.setattr(signed_principal.time, "time", lambda: now)
+
+    def use() -> None:
+        forwards.verify(sign(None, "GET", "/", b"", b"key"), "GET", "/", [b"key"])
+
+    with pytest.raises(ConnectError):
+        for allowed in range(20):  # noqa: B007
+            use()
+    assert allowed == 10
+    now += 31
+    use()
 
 
 def test_without_a_key_the_client_is_told_to_come_again(lines: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -103,7 +104,7 @@ def test_a_changed_file_of_users_counts_at_once_and_an_unreadable_one_does_not(
 
 def test_a_stranger_is_refused_before_his_body_is_read(worker: RestWorker) -> None:
     with connected(worker) as stranger:
-        stranger.sendall(b"POST /connectors HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n")
+        stranger.sendall(b"POST /connectors HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         answer = read_all(stranger)
     assert answer.startswith(b"HTTP/1.1 401 ")
     assert b"connection: close" in answer.lower()
@@ -322,6 +323,7 @@ def test_a_store_that_cannot_be_read_is_named(authority: Authority) -> None:
 
 # --- what is not waited for -----------------------------------------------------------------------
 OPEN = {"listeners": "http://127.0.0.1:0"}
+JSON = b"Content-Type: application/json\r\n"
 
 
 def connected(running: RestWorker) -> socket.socket:
@@ -357,7 +359,7 @@ def test_headers_that_come_byte_by_byte_are_not_waited_for(monkeypatch: pytest.M
 def test_the_second_request_of_a_connection_is_not_waited_for_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RestProtocol, "headers_timeout_s", 3.0)  # the first one must come in time
     with guarded_worker(OPEN) as running, connected(running) as client:
-        client.sendall(b"GET /connectors HTTP/1.1\r\nHost: h\r\n\r\n")
+        client.sendall(b"GET /connectors HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = b""
         while not answer.endswith(b"[]"):
             more = client.recv(10_000)
@@ -371,7 +373,10 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(body_reader, "BODY_TIMEOUT_S", 0.5)
     with guarded_worker(OPEN) as running:
         with connected(running) as slow:
-            slow.sendall(b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n{")
+            slow.sendall(
+                b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 5\r\n\r\n{"
+            )
             answer = read_all(slow)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert running.ask("GET", "/connectors").status == 200
@@ -380,7 +385,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 def test_bodies_together_take_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_reader, "LARGEST_BODIES_BYTES", 1000)
     with guarded_worker(OPEN) as running:
-        head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n"
+        head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 900\r\n\r\n"
         with connected(running) as first, connected(running) as second:
             first.sendall(head + b" " * 800)
             assert running.ask("GET", "/connectors").status == 200  # by now the first is being read
@@ -391,8 +396,83 @@ def test_bodies_together_take_no_more_memory_than_they_may(monkeypatch: pytest.M
 
 def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
     with guarded_worker(OPEN) as running, connected(running) as client:
-        client.sendall(b"PUT /connectors/x/config HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n")
+        client.sendall(
+            b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 99999999\r\n\r\n"
+        )
         assert read_all(client).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "login", "status"),
+    [
+        ("PUT", "/connectors/x/fence", None, 400),
+        ("POST", "/connectors/x/tasks", None, 400),
+        ("PUT", "/connectors/x/config", None, 401),
+        ("PUT", "/no/such/path", None, 404),
+        ("PUT", "/connectors", None, 405),
+        ("PUT", "/connectors/orders-1/config", "ann", 404),
+        ("PUT", "/connectors/shared-1/config", "ann", 403),
+        ("PUT", "/admin/loggers/root", "ann", 403),
+        ("PUT", "/connectors/ann-1/pause", "ann", 413),
+        ("PUT", "/connectors/ann-1/config", "ann", 413),
+    ],
+)
+def test_what_is_refused_is_refused_before_its_body_is_read(
+    tmp_path: Path, method: str, path: str, login: str | None, status: int
+) -> None:
+    (tmp_path / "rules.yaml").write_text("- {users: ann, see: shared-.*, change: ann-.*}\n")
+    lines = {**login_lines(tmp_path, "ann"), "heliograph.rest.rules.file": f"{tmp_path}/rules.yaml"}
+    with guarded_worker(lines) as running, connected(running) as client:
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000000\r\n".encode() + JSON
+        if login is not None:
+            head += f"Authorization: {running.log_in(login).authorization}\r\n".encode()
+        client.sendall(head + b"\r\n{")
+        answer = read_all(client)  # until the connection is closed: the rest is not waited for
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_a_wrong_media_type_is_refused_before_its_body_is_read() -> None:
+    with guarded_worker(OPEN) as running, connected(running) as client:
+        client.sendall(
+            b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+            b"Content-Length: 9\r\n\r\n{"
+        )
+        assert read_all(client).startswith(b"HTTP/1.1 415 ")
+
+
+def test_bodies_of_internal_routes_take_nothing_of_the_budget_of_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_reader, "LARGEST_BODIES_BYTES", 1_200_000)
+    head = b"PUT /connectors/x/fence HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 65000\r\n\r\n"
+    with guarded_worker(login_lines(tmp_path, "ann")) as running:
+        strangers = [connected(running) for _stranger in range(20)]
+        for stranger in strangers:
+            # What is sent after the refusal may be cut off.
+            with suppress(ConnectionError):
+                stranger.sendall(head + b" " * 60_000)
+        assert running.log_in("ann").ask("GET", "/connectors").status == 200
+        config = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "x": "y" * 1_000_000}
+        assert running.ask("PUT", "/connectors/x/config", config).status == 201
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_callers_without_a_certificate_do_not_take_the_budget_of_those_with_one(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_reader, "LARGEST_UNNAMED_BODIES_BYTES", 1000)
+    monkeypatch.setattr(body_reader, "LARGEST_BODIES_BYTES", 2500)
+    head = b"PUT /connectors/x/config HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Content-Length: 100000\r\n\r\n"
+    config = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "x": "y" * 2_000}
+    with guarded_worker(authority.lines("requested")) as running, connected(running) as plain:
+        running.tls = authority.client()
+        with running.tls.wrap_socket(plain, server_hostname="127.0.0.1") as stranger:
+            stranger.sendall(head + b" " * 900)
+            assert running.ask("GET", "/connectors").status == 200
+            assert running.ask("PUT", "/connectors/x/config", config).status == 429
+            running.tls = authority.client(authority.issue("client"))
+            assert running.ask("PUT", "/connectors/x/config", config).status == 201
 
 
 def test_headers_beyond_all_reason_are_refused() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import http.client
+import resource
 import socket
 import threading
 from pathlib import Path
 
 import pytest
 
-from heliograph.api import reference
+from heliograph.api import connections, reference
 from heliograph.api.app import make_app
 from heliograph.api.errors import refusals
 from heliograph.api.exchange import Worker
@@ -18,9 +21,11 @@ from heliograph.config.listeners import Listener
 from heliograph.embedded.ports import free_ports
 from heliograph.errors import HeliographError
 from heliograph.worker.log_levels import LogLevels
+from tests.certificates import Authority
+from tests.copying import wait_for
 from tests.fake_herder import FakeHerder
 from tests.interop.rest_story import ask
-from tests.rest_worker import real_plugins
+from tests.rest_worker import guarded_worker, real_plugins
 
 
 def server(*listeners: Listener, herder: FakeHerder | None = None) -> RestServer:
@@ -87,3 +92,104 @@ def test_every_row_of_the_tables_is_told_apart() -> None:
     assert len({(row.method, row.path) for row in ROUTES}) == len(ROUTES)
     assert len({row.text for row in refusals()}) == len(refusals())
     assert all(row.doc for row in ROUTES)
+
+
+# --- connections ----------------------------------------------------------------------------------
+@pytest.fixture
+def few_connections(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 10)
+    return 10
+
+
+def silent(rest: RestServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", rest.listeners[0].port), 20)
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the server has closed a connection; asked without waiting."""
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_silent_connections_keep_nobody_out_and_are_logged_once(
+    few_connections: int, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    lines = {**authority.lines(), "listeners": "https://127.0.0.1:0, http://127.0.0.1:0"}
+    with guarded_worker(lines) as worker:
+        worker.tls = authority.client()
+        for listener in worker.server.listeners:
+            opened = [
+                socket.create_connection(("127.0.0.1", listener.port), 20) for _client in range(10 * few_connections)
+            ]
+            wait_for(lambda: sum(map(is_closed, opened)) >= 9 * few_connections)  # noqa: B023
+            assert worker.ask("GET", "/connectors").status == 200
+            assert len(worker.server._connections) <= few_connections
+            for client in opened:
+                client.close()
+    assert caplog.text.count("connections, its limit") == 1
+
+
+def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("heliograph.api.server._HANDSHAKE_S", 0.5)
+    with guarded_worker(Authority(tmp_path).lines()) as worker, silent(worker.server) as client:
+        wait_for(lambda: len(worker.server._connections) == 1)
+        wait_for(lambda: is_closed(client), 20)
+        wait_for(lambda: len(worker.server._connections) == 0)
+
+
+def test_a_connection_that_is_served_is_not_closed_for_others_and_one_that_was_served_only_after_silent_ones(
+    few_connections: int,
+) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    class Slow(FakeHerder):
+        def connectors(self) -> list[str]:
+            entered.set()
+            release.wait(60)
+            return ["late"]
+
+    rest = server(Listener("127.0.0.1", 0), herder=Slow())
+    with rest:
+        served = http.client.HTTPConnection("127.0.0.1", rest.listeners[0].port, timeout=60)
+        served.request("GET", "/connectors")
+        assert entered.wait(30)
+        idle = http.client.HTTPConnection("127.0.0.1", rest.listeners[0].port, timeout=60)
+        idle.request("GET", "/health")
+        assert idle.getresponse().read()
+        opened = [silent(rest) for _client in range(5 * few_connections)]
+        wait_for(lambda: sum(map(is_closed, opened)) >= 4 * few_connections)
+        idle.request("GET", "/health")
+        assert idle.getresponse().status == 200
+        release.set()
+        assert served.getresponse().read() == b'["late"]'
+        for client in (*opened, idle, served):
+            client.close()
+
+
+def test_a_process_without_file_descriptors_logs_one_line_and_recovers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = iter([OSError(errno.EMFILE, "Too many open files")] * 3)
+    accept = socket.socket.accept
+
+    def exhausted(self: socket.socket) -> object:
+        for failure in failures:
+            raise failure
+        return accept(self)
+
+    with server(Listener("127.0.0.1", 0)) as rest:
+        monkeypatch.setattr(socket.socket, "accept", exhausted)
+        assert ask(rest.url, "GET", "/connectors")[0] == 200
+    assert caplog.text.count("Too many open files") == 1
+
+
+def test_there_are_fewer_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, most in ((1024, 256), (20_000, 500), (resource.RLIM_INFINITY, 500)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _what, files=files: (files, files))
+        assert connections._most_connections() == most

@@ -1,25 +1,29 @@
 """The REST API as a Starlette app: HTTP on one side, the table of routes and the handlers on the other.
 
-Around the handlers the rules of Connect's web server hold, in its order: path (404), method (405), caller (401), media
-types (415, 406). A body is read only when its caller is known. Handlers block, so each runs on a thread; one that takes
-longer than its row allows is answered for and left to itself. What a caller may do is decided by the worker that
-answers, so a request that is passed on is judged by the leader.
+Around the handlers the rules of Connect's web server hold, in its order: host and origin (403), path (404), method
+(405), caller (401), media types (415, 406). A body is read only when nothing else is left to refuse. Handlers block, so
+each runs on a thread; one that takes longer than its row allows is answered for, and keeps its thread until it ends.
+What a caller may do is decided by the worker that answers, so a request that is passed on is judged by the leader.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import anyio
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from heliograph.api.body_reader import BodyReader
+from heliograph.api.body_reader import BodyReader, has_body
 from heliograph.api.door import Arrival, Door
 from heliograph.api.errors import (
+    INTERNAL_ONLY,
     NO_SUCH_METHOD,
     NO_SUCH_PATH,
     NOT_ACCEPTABLE,
@@ -34,22 +38,28 @@ from heliograph.api.errors import (
 from heliograph.api.exchange import JSON_TYPE, TEXT_TYPE, Answer, Call, Worker
 from heliograph.api.forwarding import FORWARD, Forwarded, forward, once
 from heliograph.api.guard import Access
-from heliograph.api.protocol import CERTIFICATE
+from heliograph.api.hosts import Place
+from heliograph.api.protocol import CERTIFICATE, LET_IN, PLACE
 from heliograph.api.routes import ROUTES, Endpoint
+from heliograph.errors import ConnectError
 from heliograph.worker.connect_errors import REBALANCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from heliograph.api.guard import Caller
+    from heliograph.api.hosts import Hosts
 
 _log = logging.getLogger(__name__)
 _MOST_THREADS = 32
 _MOST_LOCAL_THREADS = 8
+_MOST_PROBE_THREADS = 2
+_LARGE_BODY_BYTES = 256 << 10
 _ACCEPTED = {JSON_TYPE, "application/*", "*/*"}
-# Told before the body was read: the rest of it is not waited for.
+# The rest of the body is not waited for.
 _CLOSING = {row.status for row in (UNAUTHORIZED, TOO_SLOW, TOO_LARGE, TOO_MANY_BODIES)}
 
 
@@ -66,22 +76,33 @@ def make_app(
         exception_handlers={404: _no_such_path},
     )
     app.router.redirect_slashes = False
-    return _without_trailing_slash(app)
+    return _outermost(app, desk.door.hosts)
 
 
 async def _no_such_path(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return _response(request, answer_of(NO_SUCH_PATH.error()))
+    return _response(answer_of(NO_SUCH_PATH.error()), is_unread=has_body(request))
 
 
-def _without_trailing_slash(app: ASGIApp) -> ASGIApp:
-    """To Connect `/connectors/` is `/connectors`."""
+def _outermost(app: ASGIApp, hosts: Hosts) -> ASGIApp:
+    """Refuses foreign hosts and origins before anything else. To Connect `/connectors/` is `/connectors`."""
 
-    async def trimmed(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and len(scope["path"]) > 1:
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            hosts.check(scope["method"], Headers(scope=scope), _place(scope))
+        except ConnectError as refusal:
+            request = Request(scope)
+            await _response(answer_of(refusal), is_unread=has_body(request))(scope, receive, send)
+            return
+        if len(scope["path"]) > 1:
             scope = {**scope, "path": scope["path"].removesuffix("/")}
         await app(scope, receive, send)
 
-    return trimmed
+    return checked
+
+
+def _place(scope: Scope) -> Place:
+    place: Place = scope.get("state", {}).get(PLACE, Place())
+    return place
 
 
 class _Resource:
@@ -93,59 +114,102 @@ class _Resource:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        is_unread = has_body(request)
         try:
-            answer = await self._answer(request)
+            if request.method == "OPTIONS":
+                answer = self._options(request)
+            else:
+                endpoint, caller = self._admitted(request)
+                async with self._desk.body_of(endpoint, request, caller) as body:
+                    is_unread = False
+                    answer = await self._answer(endpoint, request, body, caller)
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001  (whatever fails, the client gets an answer)
             answer = answer_of(error)
-        response = _response(request, answer)
+        if answer.location is not None and self._desk.door.hosts.is_known(request.url.netloc, _place(scope)):
+            answer = answer._replace(location=f"{request.url.scheme}://{request.url.netloc}{answer.location}")
+        response = _response(answer, is_unread=is_unread)
         if answer.status == UNAUTHORIZED.status and self._desk.door.challenge is not None:
             response.headers["www-authenticate"] = self._desk.door.challenge
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Answer:
-        if request.method == "OPTIONS":
-            self._desk.enter(Access.BE_KNOWN, request)
-            allowed = ", ".join(sorted({*self._methods, "OPTIONS"}))
-            return Answer(200, allowed.encode(), TEXT_TYPE)
+    def _options(self, request: Request) -> Answer:
+        self._desk.enter(Access.BE_KNOWN, request)
+        return Answer(200, ", ".join(sorted({*self._methods, "OPTIONS"})).encode(), TEXT_TYPE)
+
+    def _admitted(self, request: Request) -> tuple[Endpoint, Caller]:
+        """What is asked for and who asks; raises whatever is to be refused without the body."""
         endpoint = self._methods.get(request.method)
         if endpoint is None:
             raise NO_SUCH_METHOD.error()
         caller = self._desk.enter(endpoint.access, request)
-        async with self._desk.bodies.body_of(request) as body:
-            caller.check_body(body)
-            _check_media_types(request, body)
-            return await self._desk.serve(endpoint, request, body, caller)
+        _check_media_types(request, has_body=request.headers.get("content-length", "0") != "0")
+        self._desk.admit(endpoint, request, caller)
+        return endpoint, caller
+
+    async def _answer(self, endpoint: Endpoint, request: Request, body: bytes, caller: Caller) -> Answer:
+        caller.check_body(body)
+        _check_media_types(request, has_body=bool(body))
+        return await self._desk.serve(endpoint, request, body, caller)
 
 
 class _Desk:
-    """Has each request done on a thread, here or at the leader. Local ones do not wait for the others' threads."""
+    """Has each request done on a thread, here or at the leader.
+
+    Local ones do not wait for the others' threads, nor the question whether the worker is healthy for any. A large body
+    takes many times its size while it is handled, so there is one thread for all of them.
+    """
 
     def __init__(self, worker: Worker, door: Door, *, read_only: bool) -> None:
         self._worker = worker
         self._read_only = read_only
         self.door = door
-        self.bodies = BodyReader()
-        self._threads = anyio.CapacityLimiter(_MOST_THREADS)
-        self._local_threads = anyio.CapacityLimiter(_MOST_LOCAL_THREADS)
+        self._bodies = BodyReader()
+        # A thread is taken until it ends, also when its caller was answered before.
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "rest")
+        self._local_threads = ThreadPoolExecutor(_MOST_LOCAL_THREADS, "rest-local")
+        self._probe_threads = ThreadPoolExecutor(_MOST_PROBE_THREADS, "rest-health")
+        self._large_bodies_thread = ThreadPoolExecutor(1, "rest-large")
 
     def enter(self, access: Access, request: Request) -> Caller:
         """Who calls; raises the refusal of who is not let in."""
-        certificate = request.scope.get("state", {}).get(CERTIFICATE)
-        arrival = Arrival(request.method, _target(request), request.headers, certificate)
-        return self.door.enter(access, arrival, self._worker.herder)
+        state = request.scope.get("state", {})
+        arrival = Arrival(request.method, _target(request), request.headers, state.get(CERTIFICATE))
+        caller = self.door.enter(access, arrival, self._worker.herder)
+        if access is not Access.NOTHING and LET_IN in state:
+            state[LET_IN]()
+        return caller
+
+    def admit(self, endpoint: Endpoint, request: Request, caller: Caller) -> None:
+        """Raise the refusal of a call that needs no body for it."""
+        if endpoint.access is Access.NOTHING:
+            raise INTERNAL_ONLY.error()
+        if self._read_only and endpoint.is_change:
+            raise READ_ONLY.error()
+        if endpoint.is_local or self._worker.herder.leader_url is None:
+            caller.admit(endpoint.access, request.path_params)
+
+    def body_of(self, endpoint: Endpoint, request: Request, caller: Caller) -> AbstractAsyncContextManager[bytes]:
+        """The body, for as long as the block lasts."""
+        is_named = caller.principal is not None or not self.door.knows_callers
+        return self._bodies.body_of(request, endpoint.largest_body_bytes, is_named=is_named)
 
     async def serve(self, endpoint: Endpoint, request: Request, body: bytes, caller: Caller) -> Answer:
         """The answer, or after the endpoint's time the one it has for that; the thread is then left to itself."""
-        if self._read_only and endpoint.is_change:
-            raise READ_ONLY.error()
-        threads = self._local_threads if endpoint.is_local else self._threads
+        threads = self._threads_for(endpoint, body)
         with anyio.move_on_after(endpoint.timeout_s):
-            return await anyio.to_thread.run_sync(
-                self._handle, endpoint, request, body, caller, abandon_on_cancel=True, limiter=threads
+            return await asyncio.get_running_loop().run_in_executor(
+                threads, self._handle, endpoint, request, body, caller
             )
         return endpoint.on_timeout()
+
+    def _threads_for(self, endpoint: Endpoint, body: bytes) -> ThreadPoolExecutor:
+        if endpoint.is_probe:
+            return self._probe_threads
+        if len(body) > _LARGE_BODY_BYTES:
+            return self._large_bodies_thread
+        return self._local_threads if endpoint.is_local else self._threads
 
     def _handle(self, endpoint: Endpoint, request: Request, body: bytes, caller: Caller) -> Answer:
         leader_url = None if endpoint.is_local else self._worker.herder.leader_url
@@ -171,9 +235,9 @@ def _target(request: Request) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _check_media_types(request: Request, body: bytes) -> None:
+def _check_media_types(request: Request, *, has_body: bool) -> None:
     sent = request.headers.get("content-type")
-    if (sent is not None or body) and _media_type(sent or "") != JSON_TYPE:
+    if (sent is not None or has_body) and _media_type(sent or "") != JSON_TYPE:
         raise UNSUPPORTED_MEDIA_TYPE.error()
     accepted = request.headers.get("accept", "*/*")
     if not any(_media_type(part) in _ACCEPTED for part in accepted.split(",")):
@@ -184,11 +248,11 @@ def _media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def _response(request: Request, answer: Answer) -> Response:
-    headers = {"connection": "close"} if answer.status in _CLOSING else {}
+def _response(answer: Answer, *, is_unread: bool) -> Response:
+    headers = {"connection": "close"} if is_unread or answer.status in _CLOSING else {}
     if answer.content_type == TEXT_TYPE:
         headers["allow"] = answer.body.decode().replace(" ", "")
     if answer.location is not None:
-        headers["location"] = f"{request.url.scheme}://{request.url.netloc}{answer.location}"
+        headers["location"] = answer.location
     content_type = answer.content_type if answer.body else None
     return Response(answer.body, answer.status, headers, media_type=content_type)

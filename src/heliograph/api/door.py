@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.api.errors import UNAUTHORIZED
 from heliograph.api.guard import Access, Caller, caller_of
+from heliograph.api.hosts import Hosts
 from heliograph.api.principals import Users, subject_of
 from heliograph.api.renewed import Renewed
 from heliograph.api.rules import Rules, parse_rules
-from heliograph.api.signed_principal import HEADER, sign, verify
+from heliograph.api.signed_principal import HEADER, Forwards, sign
 from heliograph.api.tls import forwarding_context, listener_context
 from heliograph.config.rest_access import RestAccess, https_settings
 from heliograph.errors import ConfigError
@@ -49,6 +50,8 @@ class Door:
         listeners: Sequence[Listener] = (),
     ) -> None:
         self._access = access or RestAccess()
+        self.hosts = Hosts(self._access)
+        self._forwards = Forwards()
         self._resolver = resolver
         self._users = Users(self._access.jaas_file) if self._access.jaas_file else None
         rules_file = self._access.rules_file
@@ -66,6 +69,11 @@ class Door:
         return None if self._users is None else 'Basic realm="Connect"'
 
     @property
+    def knows_callers(self) -> bool:
+        """Whether a caller has a name, by a login or by a certificate."""
+        return self._access.knows_callers
+
+    @property
     def forwarding_tls(self) -> ssl.SSLContext | None:
         """How an https leader is reached; None where this worker has no https listener, and so no keys for it."""
         return None if self._forwarding_tls is None else self._forwarding_tls.get()
@@ -77,7 +85,7 @@ class Door:
         header = arrival.headers.get(HEADER)
         vouched = None
         if header is not None:
-            vouched = verify(header, arrival.method, arrival.target, herder.session_keys())
+            vouched = self._forwards.verify(header, arrival.method, arrival.target, herder.session_keys())
         principal = self._principal(arrival) if vouched is None else vouched.principal
         if self._rules is None:
             return Caller(principal, vouched=vouched)

@@ -31,14 +31,30 @@ NOT_LET_IN = Refusal(
 MAY_NOT = Refusal(
     403, "The {who} may not {what}.", "no rule of `heliograph.rest.rules.file` lets the caller do what it asks for"
 )
+UNKNOWN_HOST = Refusal(
+    403,
+    "The Host header names none of this worker's hosts; to allow it, add it to heliograph.rest.allowed.hosts.",
+    "`Host` is not one of those that `heliograph.rest.allowed.hosts` describes: a web page may have sent the request",
+)
+FOREIGN_ORIGIN = Refusal(
+    403,
+    "A page of another origin may not change anything; to allow it, add its origin to access.control.allow.origin.",
+    "`Origin` or `Sec-Fetch-Site` names another origin than this worker's, and the request does more than read",
+)
 NO_SUCH_PATH = Refusal(404, "HTTP 404 Not Found", "the path is none of those above, or a task's number is not a number")
 NO_SUCH_METHOD = Refusal(405, "HTTP 405 Method Not Allowed", "the path does not take the method")
 NOT_ACCEPTABLE = Refusal(406, "HTTP 406 Not Acceptable", "the `Accept` header leaves out application/json")
 TOO_SLOW = Refusal(408, "HTTP 408 Request Timeout", "the body did not come within 30 seconds")
 TOO_MANY_BODIES = Refusal(
-    429, "HTTP 429 Too Many Requests", "the bodies of all requests under way have more than 64 MiB; try again"
+    429,
+    "HTTP 429 Too Many Requests",
+    "the bodies of all requests under way have more than 16 MiB (4 MiB those of callers without a name); try again",
 )
-TOO_LARGE = Refusal(413, "HTTP 413 Request Entity Too Large", "the body has more than 16 MiB")
+TOO_LARGE = Refusal(
+    413,
+    "HTTP 413 Request Entity Too Large",
+    "the body has more than 2 MiB for configs, 4 MiB for offsets, 64 KiB for the rest",
+)
 UNSUPPORTED_MEDIA_TYPE = Refusal(
     415, "HTTP 415 Unsupported Media Type", "the `Content-Type` header is not application/json"
 )
@@ -55,6 +71,11 @@ READ_ONLY = Refusal(
 NO_BODY = Refusal(500, "The request has no body; it needs {expected}.", "the body is empty or null")
 NOT_JSON = Refusal(500, "The body is not JSON: {reason} (line: {line}, column: {column}).", "the body is malformed")
 WRONG_SHAPE = Refusal(500, "The body does not fit: {reason}.", "a member of the body has the wrong type or name")
+TOO_MANY_VALUES = Refusal(
+    413,
+    "The body has more than {most} values; send fewer at a time.",
+    "the body has too many objects, lists or members",
+)
 
 # --- plugins and loggers --------------------------------------------------------------------------
 UNKNOWN_PLUGIN = Refusal(404, "Unknown plugin {name}.", "config definitions of a plugin that is not there")

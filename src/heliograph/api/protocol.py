@@ -1,8 +1,8 @@
 """One connection to REST: uvicorn's, with patience that ends, and with the certificate its client has shown.
 
 Left to itself uvicorn waits for ever for a request whose headers come byte by byte, and for a client that does not
-take its answer. Here headers have `HEADERS_TIMEOUT_S`, and there are only so many connections. The time of a body is
-kept where it is read (`body_reader.py`), the time of the work by the table of routes.
+take its answer. Here headers have `HEADERS_TIMEOUT_S`. The time of a body is kept where it is read (`body_reader.py`),
+the time of the work by the table of routes, and the number of connections by `connections.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
+    from heliograph.api.connections import Connection
+
 HEADERS_TIMEOUT_S = 30.0
-MOST_CONNECTIONS = 500
 CERTIFICATE = "client_certificate"
 """The name in a request's state under which its client's certificate is found, as DER."""
+CONNECTIONS = "connections"
+"""The name in the state of a server's requests under which its `Connections` are found."""
+PLACE = "place"
+"""The name under which a request's state has the `Place` of its listener."""
+LET_IN = "let_in"
+"""The name under which a request's state has what is to be called when its caller is let in."""
 
 
 class RestProtocol(H11Protocol):
@@ -25,15 +32,18 @@ class RestProtocol(H11Protocol):
 
     headers_timeout_s = HEADERS_TIMEOUT_S
     _headers_due: asyncio.TimerHandle | None = None
+    _connection: Connection | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
+        self._connection = self.app_state[CONNECTIONS].get(transport.get_extra_info("socket").fileno())
+        if self._connection is None:
             transport.abort()
             return
         secured: Any = transport.get_extra_info("ssl_object")
-        self.app_state = {**self.app_state, CERTIFICATE: secured.getpeercert(True) if secured is not None else None}
+        certificate = secured.getpeercert(True) if secured is not None else None
+        self.app_state = {**self.app_state, CERTIFICATE: certificate, LET_IN: self._connection.serve}
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
@@ -49,6 +59,12 @@ class RestProtocol(H11Protocol):
         """Nothing is waited for any more."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        if self._connection is not None:
+            self._connection.rest()
+        super().on_response_complete()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection that has been idle; one that does not take its answer is cut off."""

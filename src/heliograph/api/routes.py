@@ -3,6 +3,9 @@
 The app dispatches by it and `docs/reference/rest.md` is written from it. `is_local` endpoints are answered by the
 worker that is asked; all others by the one that leads. `is_change` endpoints are refused where a file defines the
 connectors. `access` is what rules must allow a caller; an endpoint without it cannot be written down.
+
+A config becomes one record of the config topic, of which brokers take 1 MiB unless they are told otherwise; twice as
+much leaves room for JSON's escapes. Offsets become a record for each partition, so more of them can be sent in turn.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 _REQUEST_TIMEOUT_S = 90.0
 _HEALTH_TIMEOUT_S = 10.0
+_LARGEST_BODY_BYTES = 64 << 10
+LARGEST_CONFIG_BYTES = 2 << 20
+LARGEST_OFFSETS_BYTES = 4 << 20
 
 
 def _timed_out() -> Answer:
@@ -40,6 +46,8 @@ class Endpoint:
     access: Access
     is_change: bool = False
     is_local: bool = False
+    is_probe: bool = False
+    largest_body_bytes: int = _LARGEST_BODY_BYTES
     timeout_s: float = _REQUEST_TIMEOUT_S
     on_timeout: Callable[[], Answer] = _timed_out
 
@@ -52,8 +60,24 @@ def _local(path: str, handler: Callable[[Call], Answer], doc: str, access: Acces
     return Endpoint("GET", path, handler, "200", doc, access, is_local=True)
 
 
-def _change(method: str, path: str, handler: Callable[[Call], Answer], answers: str, doc: str) -> Endpoint:
-    return Endpoint(method, path, handler, answers, doc, Access.CHANGE_CONNECTOR, is_change=True)
+def _change(
+    method: str,
+    path: str,
+    handler: Callable[[Call], Answer],
+    answers: str,
+    doc: str,
+    largest_body_bytes: int = _LARGEST_BODY_BYTES,
+) -> Endpoint:
+    return Endpoint(
+        method,
+        path,
+        handler,
+        answers,
+        doc,
+        Access.CHANGE_CONNECTOR,
+        is_change=True,
+        largest_body_bytes=largest_body_bytes,
+    )
 
 
 def _internal(method: str, path: str) -> Endpoint:
@@ -74,6 +98,7 @@ ROUTES = (
         "Whether the worker is ready (200), starting (503) or stuck (500, after 10 s)",
         Access.BE_KNOWN,
         is_local=True,
+        is_probe=True,
         timeout_s=_HEALTH_TIMEOUT_S,
         on_timeout=root.unhealthy,
     ),
@@ -93,12 +118,27 @@ ROUTES = (
         "New connector: `name`, `config` and maybe `initial_state`",
         Access.CREATE_CONNECTOR,
         is_change=True,
+        largest_body_bytes=LARGEST_CONFIG_BYTES,
     ),
     _read(_C, connectors.get, "Config and tasks"),
     _change("DELETE", _C, connectors.delete, "204", "Stop and forget; progress stays"),
     _read(_C + "/config", connectors.get_config, "Config alone, as it was written"),
-    _change("PUT", _C + "/config", connectors.put_config, "200, 201", "Replace the config, or create the connector"),
-    _change("PATCH", _C + "/config", connectors.patch_config, "200", "Replace some keys; null removes one"),
+    _change(
+        "PUT",
+        _C + "/config",
+        connectors.put_config,
+        "200, 201",
+        "Replace the config, or create the connector",
+        LARGEST_CONFIG_BYTES,
+    ),
+    _change(
+        "PATCH",
+        _C + "/config",
+        connectors.patch_config,
+        "200",
+        "Replace some keys; null removes one",
+        LARGEST_CONFIG_BYTES,
+    ),
     _read(_C + "/status", connectors.get_status, "States of the connector and its tasks"),
     _change("PUT", _C + "/pause", connectors.pause, "202", "Tasks stay and do nothing"),
     _change("PUT", _C + "/resume", connectors.resume, "202", "Back to work"),
@@ -116,7 +156,14 @@ ROUTES = (
     _read(_C + "/topics", connectors.get_topics, "Topics it has written to since it was created or they were reset"),
     _change("PUT", _C + "/topics/reset", connectors.reset_topics, "202", "Forget the topics it has written to"),
     _read(_C + "/offsets", offsets.get_offsets, "Committed progress"),
-    _change("PATCH", _C + "/offsets", offsets.alter_offsets, "200", "Overwrite progress; an offset of null is removed"),
+    _change(
+        "PATCH",
+        _C + "/offsets",
+        offsets.alter_offsets,
+        "200",
+        "Overwrite progress; an offset of null is removed",
+        LARGEST_OFFSETS_BYTES,
+    ),
     _change("DELETE", _C + "/offsets", offsets.reset_offsets, "200", "Forget all progress"),
     _local("/connector-plugins", plugins.list_plugins, "The connectors there are"),
     _local(
@@ -132,6 +179,7 @@ ROUTES = (
         "What each key of a config means and what is wrong with it",
         Access.WRITE_CONFIGS,
         is_local=True,
+        largest_body_bytes=LARGEST_CONFIG_BYTES,
     ),
     _local("/admin/loggers", loggers.list_loggers, "Loggers in use with their levels", Access.SEE_WORKER),
     _local("/admin/loggers/{logger}", loggers.get_logger, "Level of one logger", Access.SEE_WORKER),

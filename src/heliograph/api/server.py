@@ -8,15 +8,19 @@ one event loop, since a server of uvicorn's has one way to speak.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 import uvicorn
 
-from heliograph.api.protocol import RestProtocol
+from heliograph.api.connections import ACCEPTED_AT_ONCE, Connections, CountedListener
+from heliograph.api.hosts import Place
+from heliograph.api.protocol import CONNECTIONS, PLACE, RestProtocol
 from heliograph.errors import HeliographError
 
 if TYPE_CHECKING:
@@ -30,8 +34,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _GRACE_S = 5
 _IDLE_S = 30  # as Connect's; clients that keep connections count on it
+_HANDSHAKE_S = 10.0
 _START_TIMEOUT_S = 30.0
-_BACKLOG = 128
 _LARGEST_HEADERS_BYTES = 32 << 10
 
 
@@ -43,11 +47,13 @@ class RestServer:
             raise HeliographError("An https listener needs a TLS context.")
         self._wanted = tuple(listeners)
         self.listeners: tuple[Listener, ...] = ()
+        self._connections = Connections()
         self._servers = {
-            is_https: _server(app, tls if is_https else None) for is_https in {each.is_https for each in listeners}
+            is_https: _Server(_config(app, tls if is_https else None), self._connections)
+            for is_https in {each.is_https for each in listeners}
         }
         self._thread: threading.Thread | None = None
-        self._sockets: list[socket.socket] = []
+        self._sockets: list[_Listening] = []
 
     @property
     def url(self) -> str:
@@ -58,7 +64,7 @@ class RestServer:
         """Bind all listeners and serve; raises if one cannot be bound."""
         try:
             for listener in self._wanted:
-                self._sockets.append(_bound(listener))
+                self._sockets.append(_Listening(listener, self._connections))
         except HeliographError:
             self._close_sockets()
             raise
@@ -90,11 +96,18 @@ class RestServer:
         self.stop()
 
     async def _serve(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._report)
         await asyncio.gather(*(server.serve(self._sockets_of(kind)) for kind, server in self._servers.items()))
 
     def _sockets_of(self, is_https: bool) -> list[socket.socket]:
-        pairs = zip(self._wanted, self._sockets, strict=True)
-        return [bound for listener, bound in pairs if listener.is_https is is_https]
+        return [bound for bound in self._sockets if bound.listener.is_https is is_https]
+
+    def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError) and "protocol" not in context:
+            self._connections.report_exhausted(error)
+        else:
+            loop.default_exception_handler(context)
 
     def _wait_until_serving(self) -> None:
         assert self._thread is not None
@@ -111,14 +124,53 @@ class RestServer:
         self._sockets.clear()
 
 
-def _server(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
+class _Listening(CountedListener):
+    """The socket of a listener; one that cannot be bound raises a sentence."""
+
+    def __init__(self, listener: Listener, connections: Connections) -> None:
+        super().__init__(_bound(listener), connections)
+        self.listener = listener
+        address = ipaddress.ip_address(self.getsockname()[0])
+        self.place = Place(listener.host, address.is_loopback)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, with a limit to the handshake, and whose requests know their listener."""
+
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+        super().__init__(config)
+        self._counted = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections."""
+        loop = asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(
+                partial(
+                    RestProtocol,
+                    config=self.config,
+                    server_state=self.server_state,
+                    app_state={CONNECTIONS: self._counted, PLACE: bound.place},
+                ),
+                sock=bound,
+                ssl=self.config.ssl,
+                backlog=ACCEPTED_AT_ONCE,
+                ssl_handshake_timeout=_HANDSHAKE_S if self.config.ssl else None,
+            )
+            for bound in sockets or ()
+            if isinstance(bound, _Listening)
+        ]
+        self.started = True
+
+
+def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         http=RestProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="warning",
+        log_level="error",  # its warnings are one line for each request that is no HTTP, as many as anybody sends
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -128,13 +180,13 @@ def _server(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
     )
     config.load()
     config.ssl = tls
-    return uvicorn.Server(config)
+    return config
 
 
 def _bound(listener: Listener) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(address[:2], family=family)
     except OSError as error:
         raise HeliographError(
             f"The REST server cannot listen on {listener.url} ({error.strerror or error});"

@@ -59,7 +59,6 @@ _NO_REST = ignored("the REST server has its listeners and adds nothing to its an
 define_all(
     FILE | WORKER,
     _NO_REST,
-    ("access.control.allow.origin", STRING, "", LOW, "", "Origins whose pages may call REST from a browser."),
     ("access.control.allow.methods", STRING, "", LOW, "", "Methods that pages of other origins may call."),
     ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its answers."),
 )

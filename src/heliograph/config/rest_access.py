@@ -32,7 +32,11 @@ _OWN_KEYS = (
     keys.REST_EXTENSION_CLASSES,
     keys.REST_JAAS_CONFIG_FILE,
     keys.REST_RULES_FILE,
+    keys.REST_ADVERTISED_HOST_NAME,
+    keys.REST_ALLOWED_HOSTS,
+    keys.ACCESS_CONTROL_ALLOW_ORIGIN,
 )
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 _BASIC_AUTH = "BasicAuthSecurityRestExtension"
 _BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
 _OPTS_VARIABLE = "KAFKA_OPTS"
@@ -46,6 +50,9 @@ class RestAccess:
     client_auth: ClientAuth = "none"
     jaas_file: str = ""
     rules_file: str = ""
+    advertised_host: str = ""
+    allowed_hosts: frozenset[str] = frozenset()
+    allowed_origins: frozenset[str] = frozenset()
 
     @property
     def knows_callers(self) -> bool:
@@ -63,7 +70,14 @@ def rest_access(
         lambda: _client_auth(https_settings(raw, resolver)) if has_https else _NO_AUTH,
         lambda: _jaas_file(settings, lookup) if _has_login(settings) else "",
     )
-    access = RestAccess(client_auth, jaas_file, settings[keys.REST_RULES_FILE])
+    access = RestAccess(
+        client_auth,
+        jaas_file,
+        settings[keys.REST_RULES_FILE],
+        settings[keys.REST_ADVERTISED_HOST_NAME].strip("\"'").lower().removesuffix("."),
+        _allowed_hosts(settings),
+        frozenset(origin.strip().lower() for origin in settings[keys.ACCESS_CONTROL_ALLOW_ORIGIN].split(",")) - {""},
+    )
     if access.rules_file and not access.knows_callers:
         raise ConfigError(
             f"{settings.written_as(keys.REST_RULES_FILE)}: rules need callers with names; add"
@@ -95,6 +109,17 @@ def jaas_file_of(raw: Mapping[str, str], resolver: Resolver, lookup: Lookup) -> 
 
 def _own_settings(raw: Mapping[str, str], resolver: Resolver) -> Settings:
     return Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in _OWN_KEYS if row.name in raw})
+
+
+def _allowed_hosts(settings: Settings) -> frozenset[str]:
+    found = [host.strip("[]").lower() for host in settings[keys.REST_ALLOWED_HOSTS]]
+    for host in found:
+        if _HOST.fullmatch(host) is None:
+            raise ConfigError(
+                f"{settings.written_as(keys.REST_ALLOWED_HOSTS)}: '{host}' is not a host; write names or addresses"
+                " without protocol and port, such as connect.example.org."
+            )
+    return frozenset(found)
 
 
 def _jaas_file_of_opts(lookup: Lookup) -> str:

@@ -165,6 +165,26 @@ REST_RULES_FILE = define(
     " may do everything.",
     ours=True,
 )
+REST_ALLOWED_HOSTS = define(
+    "heliograph.rest.allowed.hosts",
+    LIST,
+    NO_STRINGS,
+    FILE | WORKER,
+    "Further hosts that a request's `Host` header may name, without ports. A listener on `localhost` accepts"
+    " `localhost`, `127.0.0.1`, `::1`, `rest.advertised.host.name` and these. Any other listener accepts"
+    " every host, unless this key is set: then IP addresses, this machine's name, `rest.advertised.host.name` and"
+    " these.",
+    ours=True,
+)
+ACCESS_CONTROL_ALLOW_ORIGIN = define(
+    "access.control.allow.origin",
+    STRING,
+    "",
+    FILE | WORKER,
+    "Origins, such as `https://ui.example.org`, whose requests may change something; `*` is every origin. Requests of"
+    " browsers that name any other origin than this worker's are refused unless they only read. No `Access-Control-*`"
+    " headers are sent, so pages of these origins reach REST through a proxy of theirs.",
+)
 INTER_WORKER_KEY_TTL_MS = define(
     "inter.worker.key.ttl.ms",
     INT,
