@@ -72,9 +72,10 @@ class Validated(NamedTuple):
 class ConnectorPlugins:
     """The three connectors of MM2 in a worker: their names, their keys, and whether a config is sound."""
 
-    def __init__(self, worker: Mapping[str, str], resolver: Resolver) -> None:
+    def __init__(self, worker: Mapping[str, str], resolver: Resolver, *, is_limited: bool = True) -> None:
         self._worker = worker
         self._resolver = resolver
+        self._is_limited = is_limited
 
     def connector_classes(self) -> list[str]:
         """Full names of all connector classes."""
@@ -105,7 +106,7 @@ class ConnectorPlugins:
 
     def validated(self, plugin: str, config: Mapping[str, str | None]) -> list[Validated]:
         """Every key of a connector, and those beyond that are set."""
-        validation = _Validation(_kind(plugin), config, self._worker, self._resolver)
+        validation = _Validation(_kind(plugin), config, self._worker, self._resolver, is_limited=self._is_limited)
         return validation.validated()
 
 
@@ -120,14 +121,20 @@ class _Validation:
     """Looks at one config."""
 
     def __init__(
-        self, kind: Kind, config: Mapping[str, str | None], worker: Mapping[str, str], resolver: Resolver
+        self,
+        kind: Kind,
+        config: Mapping[str, str | None],
+        worker: Mapping[str, str],
+        resolver: Resolver,
+        *,
+        is_limited: bool,
     ) -> None:
         self._kind = kind
         self._config = config
         self._given = {name: value for name, value in config.items() if value is not None}
         self._resolver = resolver.declared_only()
         name = self._given.get("name", "")
-        self._connector = ConnectorConfig(name, self._given, worker, resolver)
+        self._connector = ConnectorConfig(name, self._given, worker, resolver, is_limited=is_limited)
 
     def validated(self) -> list[Validated]:
         found = {row.name: self._validated(row) for row in defined_keys(self._kind)}
@@ -152,6 +159,7 @@ class _Validation:
 
     def _refused(self) -> Iterator[tuple[str, str]]:
         yield from self._connector.refused_overrides()
+        yield from self._connector.refused_classes()
 
     def _validated(self, row: Key[Any]) -> Validated:
         entry = definition(row)
