@@ -42,6 +42,7 @@ class FakeHerder:
     def forget_all(self) -> None:
         """As new."""
         self.configs: dict[str, dict[str, str]] = {}
+        self.secrets: dict[str, tuple[str, ...] | None] = {}
         self.targets: dict[str, TargetState] = {}
         self.started: set[str] = set()
         self.traces: dict[str, str] = {}
@@ -84,25 +85,37 @@ class FakeHerder:
             return []
         return [{**config, "task.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatTask"}]
 
-    def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
+    def create(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        initial_state: TargetState | None,
+        secrets: tuple[str, ...] | None = None,
+    ) -> ConnectorInfo:
         self._check(config)
         if name in self.configs:
             raise refuse.EXISTS.error(name=name)
         self.configs[name] = dict(config)
+        self.secrets[name] = secrets
         info = ConnectorInfo(name, config)
         self.set_target_state(name, initial_state or "STARTED")
         return info
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
+    def put_config(
+        self, name: str, config: Mapping[str, str], secrets: tuple[str, ...] | None = None
+    ) -> tuple[bool, ConnectorInfo]:
         if name not in self.configs:
-            return True, self.create(name, config, None)
+            return True, self.create(name, config, None, secrets)
         self._check(config)
+        self.secrets[name] = secrets
         self.configs[name] = dict(config)
         return False, self.info(name)
 
-    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
+    def patch_config(
+        self, name: str, patch: Mapping[str, str | None], secrets: tuple[str, ...] | None = None
+    ) -> ConnectorInfo:
         patched = {**self._known(name), **patch}
-        return self.put_config(name, {key: value for key, value in patched.items() if value is not None})[1]
+        return self.put_config(name, {key: value for key, value in patched.items() if value is not None}, secrets)[1]
 
     def delete(self, name: str) -> None:
         self._known(name)

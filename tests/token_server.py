@@ -26,6 +26,8 @@ class TokenServer:
         self.url = ""
         self.life_s = 3600
         self.secret = CLIENT_SECRET
+        self.location = ""  # where every request is sent on to
+        self.error = "invalid_client"
         self.troubles: list[int] = []  # HTTP statuses of the next answers
         self.asked: list[dict[str, list[str]]] = []
         self._key = rsa.generate_private_key(65537, 2048)
@@ -46,11 +48,13 @@ class TokenServer:
 
     def answer(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, dict[str, object]]:
         self.asked.append(form)
+        if self.location:
+            return 302, {"access_token": self.token(CLIENT_ID)}
         if self.troubles:
             return self.troubles.pop(0), {"error": "server_error"}
         expected = "Basic " + base64.b64encode(f"{CLIENT_ID}:{self.secret}".encode()).decode()
         if authorization != expected:
-            return 401, {"error": "invalid_client", "error_description": f"not {authorization}"}
+            return 401, {"error": self.error, "error_description": f"not {authorization}"}
         return 200, {"access_token": self.token(CLIENT_ID), "token_type": "Bearer", "expires_in": self.life_s}
 
 
@@ -75,6 +79,8 @@ def token_server(pem: Path | None = None) -> Iterator[TokenServer]:
             data = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
+            if tokens.location:
+                self.send_header("Location", tokens.location)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

@@ -2,6 +2,7 @@
 
     HeliographError
     ├── ConfigError            the user's file or options; carries all problems found, not only the first
+    │   └── NotAllowedError    a connector names what its worker or a rule does not allow
     ├── OffsetsRefusedError    progress written by hand that its connector would not understand
     ├── KeyStoreError          a keystore or truststore cannot be used
     ├── ClusterError           a Kafka cluster cannot be used
@@ -44,6 +45,10 @@ class ConfigError(HeliographError):
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         self.warnings = tuple(warnings)
         super().__init__("\n".join((*self.problems, *self.warnings)))
+
+
+class NotAllowedError(ConfigError):
+    """A connector names what its worker, or a rule, does not let it have."""
 
 
 def try_each(steps: Iterable[Callable[[], A]]) -> list[A]:

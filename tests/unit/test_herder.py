@@ -139,7 +139,7 @@ class FakeWorker:
 
     rest = RestAccess()
 
-    def connector(self, _name: str, config: dict[str, Any]) -> FakeConfig:
+    def connector(self, _name: str, config: dict[str, Any], _secrets: tuple[str, ...] | None = None) -> FakeConfig:
         return FakeConfig(config)
 
 

@@ -48,6 +48,13 @@ class Machine:
         "A->B.topics=(${PW}",
         "A->B.topic.filter.class=${PW}",
         "A->B.replication.policy.class=com.${PW}",
+        "A->B.replication.policy.class=${PW}:X",
+        "A->B.replication.policy.class=${PW}",
+        "A->B.topic.filter.class=heliograph.mirror.filters:${PW}",
+        "A->B.replication.policy.class=RenameReplicationPolicy\nA->B.heliograph.rename.topics=a=(${PW}",
+        "A.security.protocol=SSL\nA.ssl.protocol=${PW}",
+        "A.security.protocol=SSL\nA.ssl.cipher.suites=${PW}",
+        "A.security.protocol=SASL_SSL\nA.sasl.mechanism=${PW}",
         "emit.heartbeats.enabled=${PW}",
     ],
 )

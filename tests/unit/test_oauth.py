@@ -75,6 +75,29 @@ def test_a_refusal_is_one_sentence_without_the_secret(server: TokenServer) -> No
     )
 
 
+def test_a_redirect_is_not_followed(server: TokenServer) -> None:
+    """It could lead to an address that the worker does not list."""
+    with token_server() as other:
+        server.location = other.url
+        with pytest.raises(AuthenticationError, match=r"\(HTTP 302\)"):
+            fetch_token(client_of(server))
+        assert (len(server.asked), other.asked) == (1, [])
+
+
+def test_words_of_a_server_that_is_no_token_endpoint_are_not_repeated(server: TokenServer) -> None:
+    server.secret, server.error = "another", "AKIA-internal-word"
+    with pytest.raises(AuthenticationError) as caught:
+        fetch_token(client_of(server))
+    assert "(HTTP 401)" in str(caught.value)
+    assert "AKIA" not in str(caught.value)
+
+
+def test_an_endpoint_of_a_placeholder_is_shown_as_it_was_written(server: TokenServer) -> None:
+    server.secret = "another"
+    with pytest.raises(AuthenticationError, match=r"endpoint \$\{env:IDP\} refused"):
+        fetch_token(client_of(server, written="${env:IDP}"))
+
+
 def test_a_token_that_has_ended_is_not_used(server: TokenServer) -> None:
     server.life_s = -5
     with pytest.raises(AuthenticationError, match="has ended; compare the clocks"):

@@ -225,14 +225,15 @@ def test_trouble_with_a_cluster_is_told_in_its_sentence() -> None:
     assert (reply.status, reply.body) == (500, {"error_code": 500, "message": "No broker of B answered."})
 
 
-def test_a_fault_of_ours_is_logged_but_its_text_stays_inside(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_ours_is_logged_without_secrets_and_its_text_stays_inside(caplog: pytest.LogCaptureFixture) -> None:
     with rest_worker(failing(RuntimeError("password=hunter2"))) as worker:
         reply = worker.ask("GET", "/connectors")
     assert reply.body == {
         "error_code": 500,
         "message": "Unexpected error: RuntimeError; the worker's log tells more.",
     }
-    assert "hunter2" in caplog.text
+    assert "RuntimeError: password=[hidden]" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 def test_a_request_that_takes_too_long_is_answered_and_the_next_one_served() -> None:

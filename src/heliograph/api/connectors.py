@@ -10,6 +10,7 @@ from heliograph.api import bodies
 from heliograph.api.errors import NO_SUCH_PATH
 from heliograph.api.exchange import Answer, json_answer
 from heliograph.config.connect_validation import NULL_VALUE
+from heliograph.config.known_secrets import hide_known
 from heliograph.errors import ConnectError
 from heliograph.worker.connect_errors import NAME_MISMATCH, NO_TASK_STATUS, invalid
 
@@ -198,4 +199,4 @@ def _task_status(task: TaskStatus) -> dict[str, Any]:
 def _state(status: ConnectorStatus | TaskStatus) -> dict[str, Any]:
     """A trace is only told where there is one."""
     state = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
-    return {**state, "trace": status.trace} if status.trace else state
+    return {**state, "trace": hide_known(status.trace)} if status.trace else state

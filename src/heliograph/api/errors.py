@@ -5,7 +5,7 @@ Jersey's and Jetty's, and of bodies that cannot be read. Java answers the latter
 library, or with a null pointer; the status is kept for scripts, the sentence is ours and says where the fault is.
 
 Invariant: every refusal is `{"error_code":STATUS,"message":TEXT}`; an unforeseen error tells no more than that it
-happened, since its text might hold a secret; the log has the rest.
+happened, since its text might hold a secret; the log has the rest, without secrets.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import logging
 
 from heliograph.api.exchange import Answer, json_answer
+from heliograph.config.known_secrets import hide_known
+from heliograph.engine.crash_report import trace_of
 from heliograph.errors import ConnectError, HeliographError
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_errors import Refusal
@@ -109,6 +111,6 @@ def answer_of(error: Exception) -> Answer:
     elif isinstance(error, HeliographError):
         refusal = ConnectError(500, str(error))
     else:
-        _log.error("A REST request failed.", exc_info=error)
+        _log.error("A REST request failed.\n%s", trace_of(error))
         refusal = UNFORESEEN.error(kind=type(error).__name__)
-    return json_answer({"error_code": refusal.status, "message": refusal.message}, refusal.status)
+    return json_answer({"error_code": refusal.status, "message": hide_known(refusal.message)}, refusal.status)

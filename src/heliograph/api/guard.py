@@ -102,6 +102,11 @@ class Caller:
         if not self.may_change(connector):
             raise MAY_NOT.error(who=self.principal, what=f"change the connector {connector}")
 
+    @property
+    def secrets(self) -> tuple[str, ...] | None:
+        """The patterns that a connector of this caller is held to while it runs; None where no rules hold."""
+        return None if self._permissions is None else self._permissions.secret_texts
+
     def check_config(self, config: Mapping[str, str | None]) -> None:
         """Raise where a config takes what no rule of the caller's names."""
         if self._permissions is None:
@@ -148,17 +153,17 @@ class GuardedHerder:
         """A new connector, if the caller may have one of that name and with that config."""
         self._caller.check_change(name)
         self._caller.check_config(config)
-        return self._herder.create(name, config, initial_state)
+        return self._herder.create(name, config, initial_state, self._caller.secrets)
 
     def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
         """The config replaced."""
         self._caller.check_config(config)
-        return self._herder.put_config(name, config)
+        return self._herder.put_config(name, config, self._caller.secrets)
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Some keys replaced. The caller answers for the whole: another host could be sent what was there before."""
         self._caller.check_config({**self._herder.info(name).config, **patch})
-        return self._herder.patch_config(name, patch)
+        return self._herder.patch_config(name, patch, self._caller.secrets)
 
 
 class _GuardedPlugins:

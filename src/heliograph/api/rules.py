@@ -38,13 +38,14 @@ _LARGEST_FILE_CHARACTERS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What one caller may do."""
+    """What one caller may do; `secret_texts` are the patterns of `secrets` as they are written."""
 
     sees: tuple[re.Pattern[str], ...] = ()
     changes: tuple[re.Pattern[str], ...] = ()
     secrets: tuple[re.Pattern[str], ...] = ()
     sees_worker: bool = False
     changes_worker: bool = False
+    secret_texts: tuple[str, ...] = ()
 
     def may_see(self, connector: str) -> bool:
         """Whether there is such a connector, to this caller."""
@@ -81,6 +82,7 @@ class Rules:
             tuple(pattern for each in found for pattern in each.secrets),
             any(each.sees_worker for each in found),
             any(each.changes_worker for each in found),
+            tuple(text for each in found for text in each.secret_texts),
         )
 
 
@@ -126,6 +128,7 @@ def _permissions(rule: Tree) -> Permissions:
         tuple(_patterns(rule, _SECRETS)),
         sees_worker=worker is not None,
         changes_worker=worker is not None and worker.text == _CHANGE,
+        secret_texts=tuple(tree.text for tree in _texts(rule, _SECRETS)),
     )
 
 

@@ -13,6 +13,7 @@ from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
+from heliograph.cli.log_filter import hide_secrets_in_logs
 from heliograph.engine.crash_report import unexpected
 from heliograph.model import counted
 
@@ -47,10 +48,12 @@ def make_screen(*, verbose: bool) -> Screen:
     if sys.stdout.isatty():
         console = Console()
         log.handlers = [RichHandler(console=console, show_path=False, markup=False)]
+        hide_secrets_in_logs(log)
         return LiveTable(console)
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.handlers = [handler]
+    hide_secrets_in_logs(log)
     return LogLines()
 
 

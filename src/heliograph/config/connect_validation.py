@@ -85,13 +85,22 @@ class Validated(NamedTuple):
 class ConnectorPlugins:
     """The three connectors of MM2 in a worker: their names, their keys, and whether a config is sound.
 
-    `class_error` decides about the class that a key names; without it no class is looked up.
+    `class_error` decides about the class that a key names; without it no class is looked up. Without `is_limited` the
+    worker's lists of what a connector may reach are not known.
     """
 
-    def __init__(self, worker: Mapping[str, str], resolver: Resolver, class_error: ClassError | None = None) -> None:
+    def __init__(
+        self,
+        worker: Mapping[str, str],
+        resolver: Resolver,
+        class_error: ClassError | None = None,
+        *,
+        is_limited: bool = True,
+    ) -> None:
         self._worker = worker
         self._resolver = resolver
         self._class_error = class_error
+        self._is_limited = is_limited
 
     def connector_classes(self) -> list[str]:
         """Full names of all connector classes."""
@@ -123,7 +132,9 @@ class ConnectorPlugins:
 
     def validated(self, plugin: str, config: Mapping[str, str | None]) -> list[Validated]:
         """Every key of a connector, and those beyond that are set."""
-        validation = _Validation(_kind(plugin), config, self._worker, self._resolver, self._class_error)
+        validation = _Validation(
+            _kind(plugin), config, self._worker, self._resolver, self._class_error, is_limited=self._is_limited
+        )
         return validation.validated()
 
 
@@ -144,6 +155,8 @@ class _Validation:
         worker: Mapping[str, str],
         resolver: Resolver,
         class_error: ClassError | None,
+        *,
+        is_limited: bool,
     ) -> None:
         self._kind = kind
         self._config = config
@@ -152,12 +165,13 @@ class _Validation:
         self._all_placeholders = resolver
         self._resolver = resolver.declared_only()
         self._class_error = class_error
+        self._is_limited = is_limited
 
     def validated(self) -> list[Validated]:
         found = {row.name: self._validated(row) for row in defined_keys(self._kind)}
         found |= {row.name: self._validated(row) for row in self._known_beyond(found)}
         found |= self._named_plugins(found)
-        for name, why in (*self._connector(self._given).refused_overrides(), *self._told_contradictions(found)):
+        for name, why in (*self._refused(found), *self._told_contradictions(found)):
             given = redact_value(name, self._given[name]) if name in self._given else None
             before = found.get(name, Validated(own_definition(name), given))
             found[name] = before._replace(errors=(*before.errors, why))
@@ -169,7 +183,8 @@ class _Validation:
         return list(found.values())
 
     def _connector(self, given: Mapping[str, str]) -> ConnectorConfig:
-        return ConnectorConfig(given.get("name", ""), given, self._worker, self._all_placeholders)
+        name = given.get("name", "")
+        return ConnectorConfig(name, given, self._worker, self._all_placeholders, is_limited=self._is_limited)
 
     def _named_plugins(self, found: Mapping[str, Validated]) -> dict[str, Validated]:
         """The keys of each transform and predicate; there is no class to choose, and what is set is not found."""
@@ -191,6 +206,11 @@ class _Validation:
             row = keys.TABLE.get(name)
             if row is not None and name not in found and row.scope & SCOPES[self._kind]:
                 yield row
+
+    def _refused(self, found: Mapping[str, Validated]) -> Iterator[tuple[str, str]]:
+        connector = self._connector(self._given)
+        yield from connector.refused_overrides()
+        yield from ((name, why) for name, why in connector.refused_classes() if not found[name].errors)
 
     def _validated(self, row: Key[Any]) -> Validated:
         entry = definition(row)

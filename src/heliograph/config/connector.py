@@ -18,16 +18,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from heliograph.config import client_keys, keys
+from heliograph.config.connector_limits import LIMIT_KEYS, worker_limits
 from heliograph.config.names import ROLES
 from heliograph.config.overlays import Layer, is_every_clients, is_own_client_key
 from heliograph.config.resolved import resolved_view
 from heliograph.config.types import Scope, Settings, split_list
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, NotAllowedError
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from heliograph.config.connector_limits import ConnectorLimits
     from heliograph.config.placeholders import Resolver
 
 Kind = Literal["source", "checkpoint", "heartbeat"]
@@ -40,6 +42,12 @@ _BY_NAME: dict[str, Kind] = {
 }
 # Connect's defaults where a dedicated-mode file has others.
 _DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
+_PLUGIN_KEYS = (
+    keys.POLICY_CLASS,
+    keys.TOPIC_FILTER_CLASS,
+    keys.GROUP_FILTER_CLASS,
+    keys.CONFIG_PROPERTY_FILTER_CLASS,
+)
 _PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
 
 
@@ -50,12 +58,25 @@ def kind_of(class_name: str | None) -> Kind | None:
 
 @dataclass(frozen=True)
 class ConnectorConfig:
-    """A connector and the worker it runs in; both maps as they were written."""
+    """A connector and the worker it runs in; both maps as they were written.
+
+    `secrets` are the patterns of the rules that the connector was accepted under; None where no rules held. A connector
+    whose worker is not known is not limited.
+    """
 
     name: str
     raw: Mapping[str, str] = field(repr=False)
     worker: Mapping[str, str] = field(repr=False)
     resolver: Resolver
+    secrets: tuple[str, ...] | None = None
+    is_limited: bool = True
+
+    @property
+    def limits(self) -> ConnectorLimits | None:
+        """What holds for the values that the connector itself sets."""
+        if not self.is_limited:
+            return None
+        return worker_limits(self._view(self.worker, [_own("", LIMIT_KEYS.__contains__)]), self.worker, self.secrets)
 
     @property
     def kind(self) -> Kind:
@@ -114,7 +135,7 @@ class ConnectorConfig:
         own = self._view(self.raw, [_own("", _is_connectors)])
         aliases = {keys.SOURCE_ALIAS.name: flow.source, keys.TARGET_ALIAS.name: flow.target}
         values = {**_DEFAULTS, **of_worker.values, **own.values, **aliases}
-        return Settings(values, raw=_raw_of(of_worker, own))
+        return Settings(values, raw=_raw_of(of_worker, own), limits=own.limits)
 
     def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
         """A client of the source's or the target's cluster, as the connector's own clients are made."""
@@ -136,11 +157,13 @@ class ConnectorConfig:
         allowed = override_policy(self.worker)
         own = self._view(self.raw, [_own("producer.override.", allowed)])
         names = {key: f"producer.override.{key}" for key in own.values}
+        is_elsewhere = _connection(own)[0] != _connection(of_worker)[0]
         return Settings(
             {**of_worker.values, **own.values},
             "producer.",
             {"bootstrap.servers": "bootstrap.servers"} | names,
             _raw_of(of_worker, own),
+            {key: each for key, each in own.limits.items() if key != "bootstrap.servers" or is_elsewhere},
         )
 
     def progress_client(self, flow: Flow) -> Settings | None:
@@ -160,10 +183,24 @@ class ConnectorConfig:
                     words = f"The '{policy_name(self.worker)}' policy does not allow '{key}' to be overridden"
                     yield prefix + key, f"{words} in the connector configuration."
 
+    def refused_classes(self) -> Iterator[tuple[str, str]]:
+        """Each key with a Python class of a package that the worker does not let connectors load, with a sentence."""
+        limits = self.limits
+        for key in _PLUGIN_KEYS if limits is not None else ():
+            try:
+                view = self._view(self.raw, [_own("", key.name.__eq__)])
+                if limits is not None and ":" in view[key]:
+                    limits.check_class(key.name, view[key], view.shown(key))
+            except NotAllowedError as error:
+                yield key.name, str(error).partition(": ")[2]
+            except ConfigError:  # a placeholder that stands for nothing is reported with its key
+                continue
+
     def _view(self, raw: Mapping[str, str], layers: Iterable[Layer], prefix: str = "") -> Settings:
         # The worker's file is its operator's; a connector comes from whoever reaches the REST API.
-        resolver = self.resolver if raw is self.worker else self.resolver.declared_only()
-        return resolved_view(raw, layers, resolver, prefix)
+        if raw is self.worker:
+            return resolved_view(raw, layers, self.resolver, prefix)
+        return resolved_view(raw, layers, self.resolver.declared_only(), prefix, self.limits)
 
 
 def worker_client(worker: Mapping[str, str], resolver: Resolver) -> Settings:

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.config.known_secrets import remember_secret
+from heliograph.config.redaction import is_secret
+from heliograph.config.types import HIDDEN
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,6 +87,9 @@ class _Parser:
             options[name] = self._quoted() if self._peek() in _QUOTES and self._peek() else self._bare()
             self._skip()
         self._at += 1
+        for name, value in options.items():
+            if is_secret(name):
+                remember_secret(value, HIDDEN)
         return LoginModule(class_name, flag, options)
 
     def _peek(self) -> str:

@@ -9,11 +9,15 @@ in doubt it counts.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
+from heliograph.config import client_keys
+from heliograph.config.connector import ConnectorConfig
 from heliograph.config.jaas import LoginModule, parse_jaas
+from heliograph.config.names import ROLES
 from heliograph.errors import ConfigError
+from heliograph.model import Flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -88,10 +92,29 @@ def _of_url(text: str) -> Iterator[str]:
         yield unquote(urlsplit(text).path)
 
 
+class _AsWritten:
+    """Resolves nothing: the config is judged as it is written, and again when its clients are made."""
+
+    def declared_only(self) -> _AsWritten:
+        return self
+
+    def looked_up(self, _key: str, value: str) -> str:
+        return value
+
+
 def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
-    jaas = [value or "" for key, value in config.items() if key.endswith("sasl.jaas.config")]
-    options = {name for text in jaas for module in _modules(_PLACEHOLDER.sub("_", text)) for name in module.options}
-    for key, value in config.items():
-        needed, own = _OWN_IDENTITIES.get((value or "").strip().upper(), ("", ""))
-        if key.endswith("sasl.mechanism") and own and needed not in options:
-            yield Taken(key, own)
+    """Per client, since the login of another one says nothing about it; a client with SASL has GSSAPI by default."""
+    given = {key: value for key, value in config.items() if value is not None}
+    connector = ConnectorConfig("", given, {}, cast("Resolver", _AsWritten()), is_limited=False)
+    sides = Flow("source", "target")
+    clients = [connector.client(alias, role, sides) for alias in sides for role in ROLES]
+    for client in (*clients, connector.records_client(sides)):
+        mechanism = client.values.get("sasl.mechanism", "").strip().upper()
+        uses_sasl = client.values.get("security.protocol", "").strip().upper().startswith("SASL_")
+        if not mechanism and uses_sasl and not client.written("sasl.mechanism").startswith("producer."):
+            mechanism = client_keys.SASL_MECHANISM.default
+        needed, own = _OWN_IDENTITIES.get(mechanism, ("", ""))
+        jaas = _PLACEHOLDER.sub("_", client.values.get("sasl.jaas.config", ""))
+        is_judged_later = bool(jaas) and not jaas.strip("_ ")
+        if own and not is_judged_later and needed not in {name for each in _modules(jaas) for name in each.options}:
+            yield Taken(client.written("sasl.mechanism"), own)

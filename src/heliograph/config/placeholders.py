@@ -8,6 +8,9 @@ The author of a file may name any variable and file: who can write the one can r
 whoever reaches the REST API, so it gets `declared_only`: what the worker's file declares, within its `allowed.paths`
 and `allowlist.pattern`.
 
+What a connector's placeholder stands for is kept in `known_secrets`; of a file only what is called a secret, since its
+author chooses what its log shows.
+
 Invariants: a value without `${` is returned as it is; an unknown variable or provider is an error, never the text
 itself; no message holds what a placeholder stands for.
 """
@@ -19,7 +22,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from heliograph.config.java_regex import JavaRegexError, compile_java
+from heliograph.config.known_secrets import remember_secret
 from heliograph.config.properties import as_map, parse_properties
+from heliograph.config.redaction import is_secret
 from heliograph.config.types import Unresolved
 from heliograph.errors import ConfigError
 
@@ -131,10 +136,13 @@ class Resolver:
 
         def replacement(found: re.Match[str]) -> str:
             try:
-                return self._replacement(key, found[1])
+                replaced = self._replacement(key, found[1])
             except ConfigError as error:
                 problems.update(dict.fromkeys(error.problems))
                 return found[0]
+            if self._ways["declared_only"] or is_secret(key) or is_secret(found[1].rpartition(":")[2]):
+                remember_secret(replaced, found[0])
+            return replaced
 
         text = _PLACEHOLDER.sub(replacement, value)
         return text, list(problems)

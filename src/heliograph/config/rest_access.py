@@ -40,7 +40,7 @@ _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 _BASIC_AUTH = "BasicAuthSecurityRestExtension"
 _BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
 _OPTS_VARIABLE = "KAFKA_OPTS"
-_JAAS_OPTION = re.compile(r"""-Djava\.security\.auth\.login\.config==?("[^"]*"|'[^']*'|\S+)""")
+_JAAS_PROPERTY = "java.security.auth.login.config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,15 @@ def _allowed_hosts(settings: Settings) -> frozenset[str]:
     return frozenset(found)
 
 
+def jvm_property(name: str, lookup: Lookup) -> str | None:
+    """A system property that `-D` in the variable `KAFKA_OPTS` sets for Kafka's JVM; None where it does not."""
+    option = re.compile(rf"""(?:^|\s)["']?-D{re.escape(name)}==?("[^"]*"|'[^']*'|[^\s"']*)""")
+    found = option.search(lookup.variable(_OPTS_VARIABLE) or "")
+    return None if found is None else found[1].strip("\"'")
+
+
 def _jaas_file_of_opts(lookup: Lookup) -> str:
-    found = _JAAS_OPTION.search(lookup.variable(_OPTS_VARIABLE) or "")
-    return found[1].strip("\"'") if found is not None else ""
+    return jvm_property(_JAAS_PROPERTY, lookup) or ""
 
 
 def _client_auth(tls: Settings) -> ClientAuth:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from heliograph.config.known_secrets import remember_secret
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from heliograph.config.connector_limits import ConnectorLimits
 
 T = TypeVar("T")
 V_co = TypeVar("V_co", covariant=True)
@@ -161,6 +164,8 @@ class Key(Generic[T]):
     def parse(self, text: str, written_as: str | None = None, shown_as: str | None = None) -> T:
         """The typed value, or a ConfigError with the name and the value (`shown_as`) that the user wrote."""
         name = written_as or self.name
+        if self.type is PASSWORD:
+            remember_secret(text, HIDDEN)
         shown = HIDDEN if self.type is PASSWORD else f"'{shown_as or text}'"
         try:
             value = self.type.parse(text)
@@ -191,7 +196,8 @@ class Settings:
     """A typed view of a string map: `settings[KEY]` parses, checks and falls back to the key's default.
 
     `written_as` maps a key to the name it has in the user's file, for messages; `prefix` is used where it has none.
-    `raw` has the values that came out of placeholders as they were before: only those are fit for a message.
+    `raw` has the values that came out of placeholders as they were before: only those are fit for a message. `limits`
+    has by key what holds for values that a connector has set; a value of an operator's file has none.
     """
 
     def __init__(
@@ -200,9 +206,11 @@ class Settings:
         prefix: str = "",
         written_as: Mapping[str, str] | None = None,
         raw: Mapping[str, str] | None = None,
+        limits: Mapping[str, ConnectorLimits] | None = None,
     ) -> None:
         self.values = dict(values)
         self.raw = dict(raw or {})
+        self.limits = dict(limits or {})
         self._prefix = prefix
         self._written_as = written_as or {}
 
@@ -218,6 +226,10 @@ class Settings:
     def written_as(self, key: Key[T]) -> str:
         """The key's name for a message: as the user wrote it, or as it would be written for this view."""
         return self.written(key.name)
+
+    def shown(self, key: Key[T]) -> str:
+        """The key's value for a message: as the user wrote it."""
+        return self.raw.get(key.name, self.values.get(key.name, str(key.default)))
 
     def written(self, name: str) -> str:
         """The same for a key of any name."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from heliograph.config import client_keys, keys, store_keys
+from heliograph.config import client_keys, keys, store_keys, worker_keys
 from heliograph.config.connector import ConnectorConfig, policy_name, worker_client
 from heliograph.config.listeners import Listener, rest_listeners
 from heliograph.config.names import ROLES
@@ -19,7 +19,7 @@ from heliograph.config.placeholders import Resolver
 from heliograph.config.places import in_order, located
 from heliograph.config.properties import Entry, as_map, parse_leniently
 from heliograph.config.resolved import resolved_view
-from heliograph.config.rest_access import RestAccess, rest_access
+from heliograph.config.rest_access import RestAccess, jvm_property, rest_access
 from heliograph.config.suggest import did_you_mean, nearest
 from heliograph.config.types import Scope, Settings, Unresolved
 from heliograph.errors import ConfigError, try_both
@@ -92,9 +92,11 @@ class WorkerConfig:
         """The group of workers this one belongs to."""
         return self.settings[keys.GROUP_ID]
 
-    def connector(self, name: str, config: Mapping[str, str]) -> ConnectorConfig:
-        """One connector in this worker."""
-        return ConnectorConfig(name, config, self.raw, self.resolver)
+    def connector(
+        self, name: str, config: Mapping[str, str], secrets: tuple[str, ...] | None = None
+    ) -> ConnectorConfig:
+        """One connector in this worker; `secrets` are the patterns of the rules it was accepted under."""
+        return ConnectorConfig(name, config, self.raw, self.resolver, secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def _property_name(variable: str) -> str:
 def _examine(
     entries: list[Entry], lookup: Lookup, unreadable: Iterable[str] = (), *, needs_secrets: bool = True
 ) -> WorkerReport:
-    raw = as_map(entries)
+    raw = _jvm_properties(lookup) | as_map(entries)
     resolver = Resolver(lookup, raw, is_patient=not needs_secrets)
     lines = {entry.key: entry.line for entry in entries if entry.line}
     warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
@@ -185,6 +187,15 @@ def _examine(
     config = None if located else WorkerConfig(raw, resolver, warnings, notes, lines, rest)
     settled = {*wrong, *(name for name in _REQUIRED if not raw.get(name, "").strip())}
     return WorkerReport(located, warnings, notes, config, sound, frozenset(settled))
+
+
+def _jvm_properties(lookup: Lookup) -> dict[str, str]:
+    """What operators of Connect set for its JVM, where the file does not say it."""
+    found = {
+        row.name: jvm_property(row.name, lookup)
+        for row in (worker_keys.OAUTH_ALLOWED_URLS, worker_keys.OAUTH_ALLOWED_FILES)
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _rest(worker: WorkerConfig, lookup: Lookup) -> RestAccess:

@@ -185,6 +185,33 @@ ACCESS_CONTROL_ALLOW_ORIGIN = define(
     " browsers that name any other origin than this worker's are refused unless they only read. No `Access-Control-*`"
     " headers are sent, so pages of these origins reach REST through a proxy of theirs.",
 )
+PLUGIN_PACKAGES = define(
+    "heliograph.plugin.packages",
+    LIST,
+    NO_STRINGS,
+    WORKER,
+    "Python packages of which a connector may name a class (`acme`, or `acme.mirror`); Heliograph's own policies and"
+    " filters are always there. Where it is not set: those of the classes that the worker's file itself names.",
+    ours=True,
+)
+OAUTH_ALLOWED_URLS = define(
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls",
+    LIST,
+    NO_STRINGS,
+    WORKER,
+    "URLs of OAuth that a connector may name, among them `file:///...` of a token, each compared letter by letter. The"
+    " worker's own file may name any URL. Where it is not set, Kafka's JVM property of this name, as `-D` in"
+    " the variable `KAFKA_OPTS` sets it.",
+    ours=True,
+)
+OAUTH_ALLOWED_FILES = define(
+    "org.apache.kafka.sasl.oauthbearer.allowed.files",
+    LIST,
+    NO_STRINGS,
+    WORKER,
+    "Files that a connector may name in `sasl.oauthbearer.assertion.*`. Where it is not set, Kafka's JVM property.",
+    ours=True,
+)
 INTER_WORKER_KEY_TTL_MS = define(
     "inter.worker.key.ttl.ms",
     INT,

@@ -14,9 +14,12 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heliograph.config.known_secrets import hide_known, remember_secret
+from heliograph.config.types import HIDDEN
 from heliograph.engine.copy_loop import run_copy
 from heliograph.engine.crash_report import trace_of, unexpected
 from heliograph.engine.lease import LeaseClient
+from heliograph.engine.secret_transport import secrets_of
 from heliograph.errors import FencedError, HeliographError
 
 if TYPE_CHECKING:
@@ -42,11 +45,13 @@ def _outcome(spec: TaskSpec) -> dict[str, object]:
         return {"error": "the task has no lease."}
     if _is_further_run():
         return {"error": STARTED_TWICE}
+    for secret in secrets_of(spec):  # what this process logs and reports is written without them
+        remember_secret(secret, HIDDEN)
     lease = LeaseClient(spec.lease, spec.task_id, spec.attempt)
     try:
         return {"report": run_copy(spec, lease), "stopped": lease.stop_reason}
     except HeliographError as error:
-        return {"error": str(error), "fenced": isinstance(error, FencedError)}
+        return {"error": hide_known(str(error)), "fenced": isinstance(error, FencedError)}
     except Exception as error:  # noqa: BLE001  (the boundary of a task: whatever it is, the driver must be told)
         return {"error": unexpected(error), "trace": trace_of(error)}
     finally:

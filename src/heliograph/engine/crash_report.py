@@ -1,12 +1,14 @@
 """What is told of an error that nobody foresaw: its kind and words, and its stack trace for the log.
 
-Its words were written by others and may hold anything, so what looks like a secret in them is hidden.
+Its words were written by others and may hold anything, so what is known to be a secret is hidden in them, and what
+looks like one.
 """
 
 from __future__ import annotations
 
 import traceback
 
+from heliograph.config.known_secrets import hide_known
 from heliograph.config.redaction import redact_text
 
 _TELLING = ("Python worker exited", "Caused by", "SparkException", "IllegalArgumentException")
@@ -14,16 +16,20 @@ _TELLING = ("Python worker exited", "Caused by", "SparkException", "IllegalArgum
 
 def unexpected(error: Exception) -> str:
     """One line about it."""
-    return redact_text(f"unexpected {type(error).__name__}: {error}")
+    return _shown(f"unexpected {type(error).__name__}: {error}")
 
 
 def what_spark_says(error: Exception) -> str:
     """The one line of Spark's many that tells the reason."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if any(sign in line for sign in _TELLING)]
-    return redact_text((told or lines or [type(error).__name__])[0][:300])
+    return _shown((told or lines or [type(error).__name__])[0])[:300]
 
 
 def trace_of(error: Exception) -> str:
     """Its stack trace; values of variables are not in it."""
-    return redact_text("".join(traceback.format_exception(error)))
+    return _shown("".join(traceback.format_exception(error)))
+
+
+def _shown(text: str) -> str:
+    return redact_text(hide_known(text))

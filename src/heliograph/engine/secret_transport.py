@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _AUTHENTICATE = "spark.authenticate"
 _SECRET = "spark.authenticate.secret"  # noqa: S105  (the name of a setting)
@@ -77,12 +77,24 @@ def carries_secrets(value: object) -> bool:
 
     Certificates are long rather than secret.
     """
-    if isinstance(value, tuple):
-        return any(carries_secrets(each) for each in value)
-    if not is_dataclass(value):
-        return False
-    parts = [
-        (not field.repr and field.metadata.get("is_secret", True), getattr(value, field.name))
-        for field in fields(value)
-    ]
-    return any(bool(part) if is_secret else carries_secrets(part) for is_secret, part in parts)
+    return any(True for _secret in secrets_of(value))
+
+
+def secrets_of(value: object) -> Iterator[str]:
+    """Every secret of a value, or of one inside of it, as `carries_secrets` knows it."""
+    for part in value if isinstance(value, tuple) else ():
+        yield from secrets_of(part)
+    for field in fields(value) if is_dataclass(value) else ():
+        part = getattr(value, field.name)
+        if field.repr or not field.metadata.get("is_secret", True):
+            yield from secrets_of(part)
+        elif part:
+            yield from _texts(part)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """A secret's texts; one of another type counts as a text, too."""
+    for part in value if isinstance(value, tuple) else ():
+        yield from _texts(part)
+    if not isinstance(value, tuple):
+        yield value if isinstance(value, str) else repr(value)

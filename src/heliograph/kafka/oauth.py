@@ -25,15 +25,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
+from heliograph.config.known_secrets import remember_secret
+from heliograph.config.redaction import redact_value
+from heliograph.config.types import HIDDEN
 from heliograph.errors import AuthenticationError, HeliographError, KeyStoreError, UnreachableError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.keystores import Stores, load_into, load_key_material
+from heliograph.kafka.keystores import NO_SECRET, Stores, load_into, load_key_material
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-_ERROR_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+# Codes of RFC 6749: any other word of an endpoint might be that of a server which is none.
+_ERROR_CODES = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "invalid_scope", "unauthorized_client"),
+        *("unsupported_grant_type", "access_denied", "server_error", "temporarily_unavailable"),
+    }
+)
 _MAX_ANSWER_BYTES = 1 << 20
 DEFAULT_TIMEOUT_MS = 10_000
 _DEFAULT_LIFE_S = 300.0  # of a token that says nothing about its end
@@ -59,7 +68,10 @@ class RefreshRule:
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """Who asks for tokens, where and how; `origin` is the key that names the endpoint, `secret_origin` the secret's."""
+    """Who asks for tokens, where and how; `origin` is the key that names the endpoint, `secret_origin` the secret's.
+
+    `written` is the endpoint as the user wrote it where a placeholder is in it: only that is fit for a message.
+    """
 
     endpoint_url: str
     client_id: str = ""
@@ -75,6 +87,15 @@ class OAuthClient:
     tls: Stores = field(default_factory=Stores)
     origin: str = "sasl.oauthbearer.token.endpoint.url"
     secret_origin: str = "sasl.jaas.config"  # noqa: S105  (the name of a key)
+    written: str = field(default="", repr=False, metadata=NO_SECRET)
+
+    @property
+    def shown(self) -> str:
+        """The endpoint for a message: its host or its path, unless they came out of a placeholder."""
+        url = urlsplit(self.endpoint_url)
+        if "${" in self.written:
+            return redact_value(self.origin, self.written)
+        return unquote(url.path) if url.scheme == "file" else url.hostname or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +149,12 @@ def fetch_token(client: OAuthClient) -> Token:
     answer = _ask_with_patience(client, url)
     value = answer.get("access_token")
     if not isinstance(value, str):
-        raise AuthenticationError(f"the token endpoint of {client.origin} ({url.hostname}) answered without a token.")
+        raise AuthenticationError(f"the token endpoint of {client.origin} ({client.shown}) answered without a token.")
     now = time.time()
     starts_at, ends_at = _life(_checked(value, client), answer, now)
     if ends_at <= now:
         raise AuthenticationError(
-            f"the token endpoint of {client.origin} ({url.hostname}) gave a token that has ended; compare the clocks."
+            f"the token endpoint of {client.origin} ({client.shown}) gave a token that has ended; compare the clocks."
         )
     return Token(value, client.refresh.due_at(now, starts_at, ends_at), ends_at)
 
@@ -143,12 +164,15 @@ def _read_file(path: str, client: OAuthClient) -> str:
         with Path(path).open("rb") as file:
             return file.read(_MAX_ANSWER_BYTES).decode("ascii", "replace")
     except OSError as error:
-        raise AuthenticationError(f"{client.origin}: the file {path} cannot be read: {error.strerror}.") from None
+        raise AuthenticationError(
+            f"{client.origin}: the file {client.shown} cannot be read: {error.strerror}."
+        ) from None
 
 
 def _checked(value: str, client: OAuthClient) -> str:
     if not _TOKEN.fullmatch(value):
         raise AuthenticationError(f"{client.origin}: what it gives is not a token.")
+    remember_secret(value, HIDDEN)
     return value
 
 
@@ -203,16 +227,16 @@ def _ask(client: OAuthClient, url: SplitResult) -> Mapping[str, object]:
         path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
         connection.request("POST", path, _body(client), _headers(client))
         response = connection.getresponse()
-        return _understood(client, url, response.status, response.read(_MAX_ANSWER_BYTES + 1))
+        return _understood(client, response.status, response.read(_MAX_ANSWER_BYTES + 1))
     except ssl.SSLCertVerificationError as error:
         raise AuthenticationError(
-            f"the certificate of the token endpoint {url.hostname} is not trusted: {error.verify_message};"
+            f"the certificate of the token endpoint {client.shown} is not trusted: {error.verify_message};"
             f" name its authority by ssl.truststore.location in {client.secret_origin}."
         ) from None
     except (OSError, http.client.HTTPException) as error:
         words = getattr(error, "strerror", None) or type(error).__name__
         raise UnreachableError(
-            f"the token endpoint {url.hostname} of {client.origin} does not answer: {words}"
+            f"the token endpoint {client.shown} of {client.origin} does not answer: {words}"
         ) from None
     finally:
         connection.close()
@@ -247,19 +271,19 @@ def _headers(client: OAuthClient) -> dict[str, str]:
     }
 
 
-def _understood(client: OAuthClient, url: SplitResult, status: int, body: bytes) -> Mapping[str, object]:
+def _understood(client: OAuthClient, status: int, body: bytes) -> Mapping[str, object]:
     try:
         answer = json.loads(body) if len(body) <= _MAX_ANSWER_BYTES else None
     except (ValueError, RecursionError):
         answer = None
     fields = answer if isinstance(answer, dict) else {}
     if status in (408, 429) or status >= 500:
-        raise UnreachableError(f"the token endpoint {url.hostname} of {client.origin} is in trouble (HTTP {status})")
+        raise UnreachableError(f"the token endpoint {client.shown} of {client.origin} is in trouble (HTTP {status})")
     if status != 200:
         code = fields.get("error")
-        why = f": {code}" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+        why = f": {code}" if isinstance(code, str) and code in _ERROR_CODES else ""
         raise AuthenticationError(
-            f"the token endpoint {url.hostname} refused the client '{client.client_id}' (HTTP {status}{why});"
+            f"the token endpoint {client.shown} refused the client '{client.client_id}' (HTTP {status}{why});"
             f" check {client.secret_origin}."
         )
     return fields

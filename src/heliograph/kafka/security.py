@@ -22,7 +22,7 @@ from heliograph.kafka.sasl import MECHANISMS, missing_library
 from heliograph.kafka.tls import VERSIONS, openssl_suites, unknown_suites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from heliograph.config.types import Key, Settings
 
@@ -87,7 +87,9 @@ def make_security(settings: Settings, alias: str) -> Security:
         parts.append(partial(_login, settings, protocol, alias))
     for part in try_each(parts):
         fields |= part
-    return Security(**fields)
+    security = Security(**fields)
+    _check_limits(settings, security)
+    return security
 
 
 def named_stores(settings: Settings) -> Stores:
@@ -95,6 +97,56 @@ def named_stores(settings: Settings) -> Stores:
     protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
     written = tuple((name, settings.written(name)) for name in _NAMED)
     return Stores(**_store_fields(settings), written=written) if protocol.endswith("SSL") else Stores()
+
+
+# --- what a connector may reach ---------------------------------------------------------------------------------------
+
+_URL, _JAAS = security_keys.OAUTH_TOKEN_ENDPOINT_URL.name, client_keys.SASL_JAAS_CONFIG.name
+_MECHANISM, _PROTOCOL = client_keys.SASL_MECHANISM.name, client_keys.SECURITY_PROTOCOL.name
+_SERVERS = client_keys.BOOTSTRAP_SERVERS.name
+_OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url",)
+_OAUTH_FILES = tuple(f"sasl.oauthbearer.assertion.{name}file" for name in ("", "private.key.", "template."))
+
+
+def _check_limits(settings: Settings, security: Security) -> None:
+    """Raise NotAllowedError where a connector's client reaches what its worker, or a rule, does not let it have.
+
+    What is judged is what the client is made of: placeholders are resolved, defaults are in place, and options of
+    another client's login play no part. Values of the worker's own file have no limits.
+    """
+    limits = settings.limits
+    if security.oauth is not None:
+        key = _URL if settings.values.get(_URL, "").strip() else _JAAS
+        if key in limits:
+            limits[key].check_url(settings.written(key), security.oauth.endpoint_url)
+        for name in (each for each in _OAUTH_URLS if each in limits):
+            limits[name].check_url(settings.written(name), settings.values[name].strip())
+        for name in (each for each in _OAUTH_FILES if each in limits):
+            limits[name].check_file(settings.written(name), settings.values[name].strip())
+    for keys, source in _taken(settings, security):
+        key = next((each for each in keys if each in limits), "")
+        if source and key:
+            limits[key].check_taken(settings.written(keys[0]), source, settings.raw.get(key, source))
+
+
+def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What a client takes from the machine, as rules name it, and the keys that decide it."""
+    yield (client_keys.SSL_TRUSTSTORE_LOCATION.name,), security.trusted_file
+    yield (client_keys.SSL_KEYSTORE_LOCATION.name,), security.key_file
+    if security.oauth is not None:
+        url = urlsplit(security.oauth.endpoint_url)
+        yield (_URL if settings.values.get(_URL) else _JAAS,), url.path if url.scheme == "file" else ""
+        yield (_JAAS,), security.oauth.tls.trusted_file
+        yield (_JAAS,), security.oauth.tls.key_file
+    login = (_MECHANISM, _JAAS, _PROTOCOL)
+    if security.mechanism == "GSSAPI":
+        yield ((_JAAS,), security.kerberos_key_tab) if security.kerberos_key_tab else (login, "kerberos:default")
+    if security.mechanism == "AWS_MSK_IAM":
+        yield ((_JAAS,), f"aws:{security.aws_profile}") if security.aws_profile else (login, "aws:default")
+    is_workers_login = bool(security.username or security.oauth) and _JAAS not in settings.limits
+    is_workers_key = security.has_key and client_keys.SSL_KEYSTORE_LOCATION.name not in settings.limits
+    if is_workers_login or (is_workers_key and security_keys.SSL_KEYSTORE_KEY.name not in settings.limits):
+        yield (_SERVERS,), "worker:login"  # the worker's own, with which a connector connects to brokers of its choice
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------
@@ -144,12 +196,14 @@ def _versions(settings: Settings) -> dict[str, Any]:
         newest = "TLSv1.3"
     if newest not in VERSIONS:
         name = settings.written_as(client_keys.SSL_PROTOCOL)
-        raise ConfigError(f"{name}: '{newest}' is not supported; use TLSv1.2 or TLSv1.3.")
+        shown = settings.shown(client_keys.SSL_PROTOCOL)
+        raise ConfigError(f"{name}: '{shown}' is not supported; use TLSv1.2 or TLSv1.3.")
     allowed = [name for name in VERSIONS if name in settings[client_keys.SSL_ENABLED_PROTOCOLS] and name <= newest]
     if not allowed:
         name = settings.written_as(client_keys.SSL_ENABLED_PROTOCOLS)
         raise ConfigError(
-            f"{name}: no version in it is one that Heliograph has and ssl.protocol={newest} allows; use TLSv1.2,"
+            f"{name}: no version in it is one that Heliograph has and"
+            f" ssl.protocol={settings.shown(client_keys.SSL_PROTOCOL)} allows; use TLSv1.2,"
             " TLSv1.3 or both."
         )
     suites = settings[security_keys.SSL_CIPHER_SUITES]
@@ -171,7 +225,8 @@ def _versions_of_suites(settings: Settings, suites: tuple[str, ...], allowed: li
     name = settings.written_as(security_keys.SSL_CIPHER_SUITES)
     unknown = unknown_suites(suites)
     if unknown:
-        raise ConfigError(f"{name}: OpenSSL here has no cipher suite {', '.join(unknown)}.")
+        shown = settings.raw.get(security_keys.SSL_CIPHER_SUITES.name, ", ".join(unknown))
+        raise ConfigError(f"{name}: OpenSSL here has no cipher suite {shown}.")
     older, newest = openssl_suites(suites)
     usable = [version for version in allowed if (newest if version == "TLSv1.3" else older)]
     if not usable:
@@ -186,7 +241,8 @@ def _login(settings: Settings, protocol: str, alias: str) -> dict[str, Any]:
     name = settings.written_as(client_keys.SASL_MECHANISM)
     mechanism = settings[client_keys.SASL_MECHANISM].upper()
     if mechanism not in MECHANISMS:
-        raise ConfigError(f"{name}: '{mechanism}' is not supported; supported are {', '.join(MECHANISMS)}.")
+        shown = settings.raw.get(client_keys.SASL_MECHANISM.name, mechanism)
+        raise ConfigError(f"{name}: '{shown}' is not supported; supported are {', '.join(MECHANISMS)}.")
     library = missing_library(mechanism)
     if library is not None:
         raise ConfigError(
@@ -274,6 +330,7 @@ def _oauth(settings: Settings, options: Mapping[str, str], jaas_key: str) -> OAu
         _endpoint_stores(options),
         origin,
         secret_origin,
+        settings.raw.get(key.name if settings[key] else client_keys.SASL_JAAS_CONFIG.name, ""),
     )
 
 

@@ -112,7 +112,7 @@ def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
         known_class(key, settings, [default])
         return None
     plugin = load_custom(key, settings, [method])
-    return CustomFilter(getattr(plugin, method), key.name, settings[key])
+    return CustomFilter(getattr(plugin, method), key.name, settings.shown(key))
 
 
 def _compiled(settings: Settings, *lists: Key[tuple[str, ...]]) -> list[re.Pattern[str] | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from heliograph.config.known_secrets import hide_known
 from heliograph.config.suggest import did_you_mean
 from heliograph.errors import ConfigError
 
@@ -34,48 +35,59 @@ def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: S
     choices = tuple(known)
     if name in choices:
         return name
-    shown = settings.raw.get(key.name, written)
+    shown = settings.shown(key)
     if "." in written:
         raise ConfigError(
             f"{key.name}: '{shown}' is a Java class, which Heliograph cannot load; write it in Python and name it"
             f" as package.module:Class ({_GUIDE})."
         )
-    hint = did_you_mean(name, choices) or f" There is {' and '.join(choices)}; your own is named package.module:Class."
+    suggestion = "" if key.name in settings.raw else did_you_mean(name, choices)
+    hint = suggestion or f" There is {' and '.join(choices)}; your own is named package.module:Class."
     raise ConfigError(f"{key.name}: there is no '{shown}'.{hint}")
 
 
 def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> type[Any]:
-    """Import the class that the key names; it has all of `methods`."""
+    """Import the class that the key names; it has all of `methods`.
+
+    Nothing is imported for a connector whose worker does not let it load the class: an import runs code.
+    """
     written = settings[key]
+    shown = settings.shown(key)
+    if key.name in settings.limits:
+        settings.limits[key.name].check_class(key.name, written, shown)
     module_name, _, class_name = written.partition(":")
+    shown_module, _, shown_class = shown.rpartition(":")
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # the user's module may fail in any way
         raise ConfigError(
-            f"{key.name}: the module '{module_name}' cannot be imported ({_told(error)});"
+            f"{key.name}: the module '{shown_module}' cannot be imported ({_told(error, written, shown)});"
             " is it installed, or is its folder in PYTHONPATH?"
         ) from error
     made = getattr(module, class_name, None)
     if not isinstance(made, type):
-        raise ConfigError(f"{key.name}: the module '{module_name}' has no class '{class_name}'.")
+        raise ConfigError(f"{key.name}: the module '{shown_module}' has no class '{shown_class}'.")
     abstract: frozenset[str] = getattr(made, "__abstractmethods__", frozenset())
     lacking = [method for method in methods if method in abstract or not callable(getattr(made, method, None))]
     if lacking:
-        raise ConfigError(f"{key.name}: '{written}' needs the method {' and '.join(lacking)} ({_GUIDE}).")
+        raise ConfigError(f"{key.name}: '{shown}' needs the method {' and '.join(lacking)} ({_GUIDE}).")
     return made
 
 
 def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> Any:
     """An object of the class that the key names, configured; it has all of `methods`."""
     made = custom_class(key, settings, methods)
+    written, shown = settings[key], settings.shown(key)
     try:
         plugin = made()
         if callable(getattr(plugin, "configure", None)):
             plugin.configure(dict(settings.values))
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{key.name}: '{settings[key]}' cannot be made: {_told(error)}.") from error
+        raise ConfigError(f"{key.name}: '{shown}' cannot be made: {_told(error, written, shown)}.") from error
     return plugin
 
 
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(".: ")
+def _told(error: BaseException, written: str, shown: str) -> str:
+    """The error's kind and words; only its kind where its words may repeat what a placeholder stands for."""
+    words = "" if written != shown else hide_known(str(error))
+    return f"{type(error).__name__}: {words}".rstrip(".: ")

@@ -277,7 +277,13 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
         return default
     if name == "RenameReplicationPolicy":
         rules = settings[keys.RENAME_TOPICS]
-        names = parse_rename_map(keys.RENAME_TOPICS.name, rules)
+        try:
+            names = parse_rename_map(keys.RENAME_TOPICS.name, rules)
+        except ConfigError:
+            if keys.RENAME_TOPICS.name not in settings.raw:
+                raise
+            shown = settings.shown(keys.RENAME_TOPICS)  # the sentences repeat what a placeholder stands for
+            raise ConfigError(f"{keys.RENAME_TOPICS.name}: '{shown}' is not a map of names.") from None
         otherwise = identity if settings[keys.RENAME_OTHERWISE] == "identity" else default
         return RenameReplicationPolicy(settings[keys.SOURCE_ALIAS], settings[keys.TARGET_ALIAS], names, otherwise)
     return identity

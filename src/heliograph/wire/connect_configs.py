@@ -17,13 +17,19 @@ from heliograph.wire.connect_json import dump_json, load_object, split_task
 TargetState = Literal["STARTED", "PAUSED", "STOPPED"]
 Config = dict[str, str]
 _SESSION_KEY = "session-key"
+_SECRETS = "heliograph.rest.rules.secrets"
 
 
 class ConnectorConfigRecord(NamedTuple):
-    """A connector's configuration; None: it is deleted."""
+    """A connector's configuration; None: it is deleted.
+
+    `secrets` are the patterns of the rules it was accepted under, beside `properties`, where Java does not look; None
+    where no rules held.
+    """
 
     name: str
     config: Config | None
+    secrets: tuple[str, ...] | None = None
 
 
 class TaskConfigRecord(NamedTuple):
@@ -101,8 +107,9 @@ def encode_config(record: ConfigRecord) -> tuple[bytes, bytes | None]:
 
 def _content(record: ConfigRecord) -> tuple[str, dict[str, Any] | None]:  # noqa: PLR0911  (one for each kind)
     match record:
-        case ConnectorConfigRecord(name, config):
-            return f"connector-{name}", None if config is None else {"properties": config}
+        case ConnectorConfigRecord(name, config, secrets):
+            rules = {} if secrets is None else {_SECRETS: list(secrets)}
+            return f"connector-{name}", None if config is None else {"properties": config, **rules}
         case TaskConfigRecord(name, task, config):
             return f"task-{name}-{task}", {"properties": config}
         case CommitRecord(name, tasks):
@@ -143,7 +150,14 @@ def _connector(name: str, content: dict[str, Any] | None) -> ConfigRecord | None
     if content is None:
         return ConnectorConfigRecord(name, None)
     config = _properties(content)
-    return None if config is None else ConnectorConfigRecord(name, config)
+    return None if config is None else ConnectorConfigRecord(name, config, _patterns(content.get(_SECRETS)))
+
+
+def _patterns(found: Any) -> tuple[str, ...] | None:
+    """What is there and cannot be read allows nothing."""
+    if found is None:
+        return None
+    return tuple(text for text in found if isinstance(text, str)) if isinstance(found, list) else ()
 
 
 def _task(name_and_number: str, content: dict[str, Any] | None) -> ConfigRecord | None:

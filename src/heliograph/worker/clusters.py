@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from heliograph.config import client_keys, keys
+from heliograph.config.names import ROLES
 from heliograph.config.places import connection_keys
 from heliograph.engine.spec import ClusterSpec
-from heliograph.errors import ConfigError, try_both
+from heliograph.errors import ConfigError, NotAllowedError, try_both
 from heliograph.kafka.admin import READ_COMMITTED, READ_UNCOMMITTED, Admin
 from heliograph.kafka.cluster import parse_bootstrap
 from heliograph.kafka.fetcher import FetchLimits
@@ -15,8 +17,9 @@ from heliograph.kafka.producer import ProduceLimits
 from heliograph.kafka.security import make_security
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from heliograph.config.connector import ConnectorConfig
     from heliograph.config.mirror_config import MirrorConfig
     from heliograph.config.types import Settings
     from heliograph.kafka.security import Security
@@ -52,6 +55,30 @@ def _bootstrap(client: Settings, alias: str) -> tuple[Address, ...]:
     if not client[client_keys.BOOTSTRAP_SERVERS]:
         raise ConfigError(f"{name}: the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.")
     return parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name, client.raw.get("bootstrap.servers"))
+
+
+def not_allowed(connector: ConnectorConfig) -> list[str]:
+    """What a connector's clients name and its worker, or a rule, does not allow, as far as that is known already.
+
+    What is not there yet (a file of a placeholder) is judged when the clients are made.
+    """
+    refused: dict[str, None] = {}
+    for make_client, alias in _clients_of(connector):
+        try:
+            make_security(make_client(), alias)
+        except NotAllowedError as error:
+            refused |= dict.fromkeys(error.problems)
+        except ConfigError:  # the connector fails with this sentence when it starts, as in Connect
+            continue
+    return list(refused)
+
+
+def _clients_of(connector: ConnectorConfig) -> Iterator[tuple[Callable[[], Settings], str]]:
+    flow = connector.flow
+    for alias in flow:
+        for role in ROLES:
+            yield partial(connector.client, alias, role, flow), alias
+    yield partial(connector.records_client, flow), flow.target
 
 
 def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:

@@ -30,13 +30,14 @@ V = TypeVar("V")
 
 
 class StoredConnector(NamedTuple):
-    """One connector as it is stored."""
+    """One connector as it is stored; `secrets` as in its record."""
 
     config: Config
     target_state: TargetState = "STARTED"
     task_configs: tuple[Config, ...] = ()
     is_consistent: bool = True
     fenced_tasks: int | None = None
+    secrets: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class ConfigState:
 
     def __init__(self) -> None:
         self._configs: dict[str, Config] = {}
+        self._secrets: dict[str, tuple[str, ...]] = {}
         self._states: dict[str, TargetState] = {}
         self._tasks: dict[str, tuple[Config, ...]] = {}
         self._proposed: dict[str, dict[int, Config]] = {}
@@ -72,6 +74,7 @@ class ConfigState:
                 self._tasks.get(name, ()),
                 name not in self._inconsistent,
                 self._counts.get(name),
+                self._secrets.get(name),
             )
             for name, config in sorted(self._configs.items())
         }
@@ -79,8 +82,9 @@ class ConfigState:
     def take(self, record: ConfigRecord, changes: ConfigChanges) -> None:
         """Learn from a record, and note what it changed."""
         match record:
-            case ConnectorConfigRecord(name, config):
+            case ConnectorConfigRecord(name, config, secrets):
                 self._take_config(name, config)
+                _note(self._secrets, name, secrets)
                 changes.configs.add(name)
             case TargetStateRecord(name, state):
                 _note(self._states, name, state)

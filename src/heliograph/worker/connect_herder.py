@@ -16,6 +16,7 @@ from heliograph.config.redaction import shown_name
 from heliograph.mirror.class_checks import class_error
 from heliograph.model import counted
 from heliograph.worker import connect_errors
+from heliograph.worker.clusters import not_allowed
 from heliograph.worker.connect_types import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.worker.connector_offsets import ConnectorOffsets
 
@@ -138,34 +139,50 @@ class ConnectHerder:
             self._configs.claim()
             yield
 
-    def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
+    def create(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        initial_state: TargetState | None,
+        secrets: tuple[str, ...] | None = None,
+    ) -> ConnectorInfo:
         """A new connector."""
-        self._check(name, config)
+        self._check(name, config, secrets)
         with self._changing():
             if name in self._configs.connectors:
                 raise connect_errors.EXISTS.error(name=name)
-            return self._put_new(name, config, initial_state)
+            return self._put_new(name, config, initial_state, secrets)
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
+    def put_config(
+        self, name: str, config: Mapping[str, str], secrets: tuple[str, ...] | None = None
+    ) -> tuple[bool, ConnectorInfo]:
         """The config replaced."""
-        self._check(name, config)
+        self._check(name, config, secrets)
         with self._changing():
             if name not in self._configs.connectors:
-                return True, self._put_new(name, config, None)
+                return True, self._put_new(name, config, None, secrets)
             before = self._configs.connectors[name].config
-            self._configs.put_connector(name, dict(config))
+            self._configs.put_connector(name, dict(config), secrets=secrets)
             log.info("Connector %s: reconfigured; %s", name, _changes({**before, "name": name}, config))
             self._reconciler.wake()
             return False, self.info(name)
 
-    def _put_new(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
+    def _put_new(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        initial_state: TargetState | None,
+        secrets: tuple[str, ...] | None,
+    ) -> ConnectorInfo:
         """A connector that has just been made has no tasks yet, even if they are quick."""
-        self._configs.put_connector(name, dict(config), initial_state)
+        self._configs.put_connector(name, dict(config), initial_state, secrets)
         log.info("Connector %s: created%s", name, f" {initial_state}" if initial_state else "")
         self._reconciler.wake()
         return ConnectorInfo(name, config)
 
-    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
+    def patch_config(
+        self, name: str, patch: Mapping[str, str | None], secrets: tuple[str, ...] | None = None
+    ) -> ConnectorInfo:
         """Some keys replaced, those with None removed."""
         with self._changing():
             config: dict[str, str] = {**self._stored(name).config, "name": name}
@@ -174,7 +191,7 @@ class ConnectHerder:
                     config.pop(key, None)
                 else:
                     config[key] = value
-            return self.put_config(name, config)[1]
+            return self.put_config(name, config, secrets)[1]
 
     def delete(self, name: str) -> None:
         """Stop the connector and forget it."""
@@ -245,7 +262,7 @@ class ConnectHerder:
             self._log_levels.set(record.namespace, record.level)
 
     def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
-        return ConnectorOffsets.of(self._worker.connector(name, stored.config))
+        return ConnectorOffsets.of(self._worker.connector(name, stored.config, stored.secrets))
 
     # --- checks -------------------------------------------------------------------------------------------------------
 
@@ -255,7 +272,7 @@ class ConnectHerder:
             raise connect_errors.NOT_FOUND.error(name=name)
         return stored
 
-    def _check(self, name: str, config: Mapping[str, str]) -> None:
+    def _check(self, name: str, config: Mapping[str, str], secrets: tuple[str, ...] | None) -> None:
         written = config.get("name", name)
         if written != name:
             raise connect_errors.NAME_MISMATCH.error(config_name=written, name=name)
@@ -264,7 +281,7 @@ class ConnectHerder:
             raise connect_errors.no_class(config)
         if kind_of(class_name) is None:
             raise connect_errors.unknown_class(class_name, CLASSES.values())
-        errors = self._plugins.errors(class_name, config)
+        errors = self._plugins.errors(class_name, config) or not_allowed(self._worker.connector(name, config, secrets))
         if errors:
             raise connect_errors.invalid(errors)
         literal = [key for key, value in config.items() if has_literal_secret(key, value)]

@@ -194,10 +194,16 @@ class ConfigStore:
             taken, self._restarts = self._restarts, []
         return taken
 
-    def put_connector(self, name: str, config: Config, target_state: TargetState | None = None) -> ConfigChanges:
+    def put_connector(
+        self,
+        name: str,
+        config: Config,
+        target_state: TargetState | None = None,
+        secrets: tuple[str, ...] | None = None,
+    ) -> ConfigChanges:
         """Create or change a connector; its target state, where given, is written first."""
         state = [] if target_state is None else [TargetStateRecord(name, target_state)]
-        return self._write([*state, ConnectorConfigRecord(name, config)])
+        return self._write([*state, ConnectorConfigRecord(name, config, secrets)])
 
     def delete_connector(self, name: str) -> ConfigChanges:
         """Forget a connector and what was wanted of it."""

@@ -98,15 +98,28 @@ class HerderView(Protocol):
 
 
 class Herder(HerderView, Protocol):
-    """Owns the connectors of a worker; raises `ConnectError` for what it must refuse."""
+    """Owns the connectors of a worker; raises `ConnectError` for what it must refuse.
 
-    def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
+    `secrets` are the patterns of the rules that hold for the writer of a config; None where no rules hold.
+    """
+
+    def create(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        initial_state: TargetState | None,
+        secrets: tuple[str, ...] | None = None,
+    ) -> ConnectorInfo:
         """A new connector; 409 if the name is taken, 400 if the config is invalid."""
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
+    def put_config(
+        self, name: str, config: Mapping[str, str], secrets: tuple[str, ...] | None = None
+    ) -> tuple[bool, ConnectorInfo]:
         """The config replaced; whether the connector is new."""
 
-    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
+    def patch_config(
+        self, name: str, patch: Mapping[str, str | None], secrets: tuple[str, ...] | None = None
+    ) -> ConnectorInfo:
         """Some keys replaced, those with None removed."""
 
     def delete(self, name: str) -> None:

@@ -146,7 +146,7 @@ class _Examination:
 
     def _ask_worker(self, kind: Kind) -> None:
         """What a worker answers to PUT /connector-plugins/CLASS/config/validate."""
-        plugins = ConnectorPlugins(self._worker, self._resolver.tolerant())
+        plugins = ConnectorPlugins(self._worker, self._resolver.tolerant(), is_limited=self._is_worker_known)
         config = self._config | ({_CLASS: CLASSES[kind]} if _CLASS in self._settled else {})
         for each in plugins.validated(CLASSES[kind], config):
             name = each.definition["name"]
@@ -157,7 +157,8 @@ class _Examination:
         """Without what is settled to be wrong; a placeholder that means nothing stays, a missing source has a name."""
         raw = {name: value for name, value in self._raw.items() if name not in self._settled or "${" in value}
         raw.setdefault(_ALIAS, "source")
-        return ConnectorConfig(self._name, raw, self._worker, self._resolver.tolerant())
+        resolver = self._resolver.tolerant()
+        return ConnectorConfig(self._name, raw, self._worker, resolver, is_limited=self._is_worker_known)
 
     def _find_invalid(self, client: Settings) -> None:
         for key in client.values:

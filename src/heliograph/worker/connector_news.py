@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from heliograph.config.known_secrets import hide_known
 from heliograph.errors import BrokerError, ClusterError, ConnectError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.wire.connect_status import Status
@@ -126,7 +127,7 @@ class Teller:
         if generation is None:
             return
         own, *tasks = (
-            Status(word, self._worker_id, generation, trace, CONNECT_VERSION)
+            Status(word, self._worker_id, generation, None if trace is None else hide_known(trace), CONNECT_VERSION)
             for word, trace in ((state.state, state.trace), *state.tasks)
         )
         numbered = dict(enumerate(tasks))

@@ -276,23 +276,23 @@ class Reconciler:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
             return News(RunState("UNASSIGNED", words, ()))
         if slot.config is not None and slot.config != stored.config:
-            self._change(name, slot, stored.config)
+            self._change(name, slot, stored)
         if stored.target_state != "STARTED":
             _retire(slot)
             _forgive(slot)
             return None if slot.ending else _resting(stored)  # until it has ended it still writes
         self._give_up_failed(name, slot)
         if slot.run is None and not slot.ending and time.monotonic() >= slot.retry_at:
-            self._start(name, slot, stored.config)
+            self._start(name, slot, stored)
         return self._describe(slot, stored)
 
-    def _change(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
+    def _change(self, name: str, slot: _Slot, stored: StoredConnector) -> None:
         """Go on with another config: in the same run where no task must notice, else in the next one."""
         try:
-            connector = self._worker.connector(name, config)
+            connector = self._worker.connector(name, stored.config, stored.secrets)
             if slot.run is not None and slot.run.adopt(connector):
                 log.info("Connector %s goes on with its new config; no task is restarted", name)
-                slot.config = config
+                slot.config = stored.config
                 slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
                 return
         except ConfigError as error:
@@ -300,10 +300,10 @@ class Reconciler:
         _retire(slot)
         _forgive(slot)
 
-    def _start(self, name: str, slot: _Slot, config: Mapping[str, str]) -> None:
-        slot.config = config
+    def _start(self, name: str, slot: _Slot, stored: StoredConnector) -> None:
+        slot.config = stored.config
         slot.begun_at = None
-        connector = self._worker.connector(name, config)
+        connector = self._worker.connector(name, stored.config, stored.secrets)
         if slot.restarts is None:
             slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
         try:

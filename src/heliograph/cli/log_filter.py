@@ -1,0 +1,33 @@
+"""Hides known secrets in every log record, wherever it came from: in its message, its arguments and its traces."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+from heliograph.config.known_secrets import hide_known
+from heliograph.config.redaction import redact_text
+
+
+class SecretFilter(logging.Filter):
+    """A filter of handlers: those of loggers do not see the records of their children."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the record's texts; no record is dropped."""
+        message = record.getMessage()
+        shown = hide_known(message)
+        if shown != message:
+            record.msg, record.args = shown, ()
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+            record.exc_text = redact_text(hide_known(trace))  # a formatter takes this text for the trace
+        if record.stack_info:
+            record.stack_info = hide_known(record.stack_info)
+        return True
+
+
+def hide_secrets_in_logs(logger: logging.Logger) -> None:
+    """Filter what the handlers of a logger write, and what Python writes for loggers without a handler."""
+    for handler in (*logger.handlers, logging.lastResort):
+        if handler is not None and not any(isinstance(each, SecretFilter) for each in handler.filters):
+            handler.addFilter(SecretFilter())

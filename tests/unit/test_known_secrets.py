@@ -1,0 +1,175 @@
+"""Known secrets are in no log record, trace or answer, whatever stands around them."""
+
+from __future__ import annotations
+
+import io
+import logging
+import secrets
+
+import pytest
+
+from heliograph.cli.log_filter import hide_secrets_in_logs
+from heliograph.config import client_keys, known_secrets
+from heliograph.config.connector import ConnectorConfig
+from heliograph.config.jaas import parse_jaas
+from heliograph.config.known_secrets import hide_known, remember_secret
+from heliograph.config.placeholders import Resolver
+from heliograph.config.types import Settings
+from heliograph.engine.crash_report import trace_of, unexpected
+from heliograph.engine.secret_transport import secrets_of
+from heliograph.engine.spec import ClusterSpec
+from heliograph.errors import ConfigError, UnreachableError
+from heliograph.kafka.security import Security
+from heliograph.mirror.policy import make_policy
+from heliograph.model import Flow
+from tests.fake_herder import FakeHerder
+from tests.rest_worker import rest_worker
+
+PROVIDERS = {
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
+
+
+@pytest.fixture
+def canary() -> str:
+    return f"S3cret-{secrets.token_hex(8)}"
+
+
+class Machine:
+    """Every variable and entry is the canary."""
+
+    def __init__(self, canary: str) -> None:
+        self._canary = canary
+
+    def variable(self, _name: str) -> str | None:
+        return self._canary
+
+    def read_text(self, _path: str) -> str | None:
+        return f"password={self._canary}\nregion={self._canary}\n"
+
+
+def test_a_placeholder_of_a_connector_is_shown_in_place_of_its_value(canary: str) -> None:
+    Resolver(Machine(canary), PROVIDERS).declared_only().resolve("topics", "a,${file:/s:region}")
+    assert hide_known(f"no topic {canary}.x") == "no topic ${file:/s:region}.x"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_kept"),
+    [
+        ("A.bootstrap.servers", "${file:/s:region}", False),
+        ("A.bootstrap.servers", "${REGION}", False),
+        ("replication.policy.class", "${file:/s:password}:X", True),
+        ("topics", "${KAFKA_PASSWORD}", True),
+        ("A.ssl.key.password", "${X}", True),
+    ],
+)
+def test_of_an_operators_file_only_what_is_called_a_secret_is_hidden(
+    canary: str, key: str, value: str, is_kept: bool
+) -> None:
+    Resolver(Machine(canary), {}).resolve(key, value)
+    assert (canary not in hide_known(f"x {canary}")) is is_kept
+
+
+def test_literal_passwords_are_known_once_they_are_read(canary: str) -> None:
+    assert Settings({"ssl.key.password": canary})[client_keys.SSL_KEY_PASSWORD] == canary
+    assert hide_known(f"<{canary}>") == "<[hidden]>"
+    parse_jaas(f'x required username="u" password="{canary}-2" clientSecret={canary}-3;')
+    assert hide_known(f"{canary}-2 {canary}-3") == "[hidden] [hidden]"
+
+
+def test_a_part_of_a_secret_does_not_spoil_the_whole(canary: str) -> None:
+    remember_secret(canary, "part")
+    remember_secret(f"{canary}/and-more", "whole")
+    assert hide_known(f"{canary}/and-more") == "whole"
+
+
+@pytest.mark.parametrize("value", ["", "abc", "12345", " pw  ", "${file:/s:password}"])
+def test_short_values_and_placeholders_are_not_kept(value: str) -> None:
+    remember_secret(value, "X")
+    assert hide_known(f"text {value} text") == f"text {value} text"
+
+
+def test_the_number_of_known_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_secrets, "_known", {})
+    for number in range(known_secrets._MOST + 10):
+        remember_secret(f"secret-{number}", "X")
+    assert len(known_secrets._known) == known_secrets._MOST
+    assert hide_known("secret-4000") == "X"
+
+
+# --- logs -----------------------------------------------------------------------------------------
+def logged(write: object) -> str:
+    """What a handler with the filter writes."""
+    stream = io.StringIO()
+    logger = logging.getLogger(f"{__name__}.logged")
+    logger.handlers, logger.propagate = [logging.StreamHandler(stream)], False
+    hide_secrets_in_logs(logger)
+    write(logger)  # type: ignore[operator]
+    return stream.getvalue()
+
+
+def test_a_log_record_is_written_without_secrets(canary: str) -> None:
+    remember_secret(canary, "${env:PW}")
+
+    def write(logger: logging.Logger) -> None:
+        logger.warning("message %s and %d %%", canary, 3)
+        logger.warning("literal %s", "x", stack_info=True)
+        try:
+            {}[f"{canary} at https://u:hunter2@host"]
+        except KeyError:
+            logger.exception("it failed")
+
+    text = logged(write)
+    assert "message ${env:PW} and 3 %" in text
+    assert "KeyError: '${env:PW} at https://[hidden]@host'" in text
+    assert canary not in text
+    assert text.count("Traceback") == 1
+
+
+def test_crash_reports_hide_known_secrets(canary: str) -> None:
+    remember_secret(canary, "[hidden]")
+    with pytest.raises(KeyError) as raised:
+        {}[canary]
+    assert canary not in unexpected(raised.value) + trace_of(raised.value)
+
+
+def test_a_task_knows_the_secrets_of_its_payload() -> None:
+    security = Security(protocol="SASL_PLAINTEXT", username="the-user", password="the-password", trusted_pem="long")
+    spec = ClusterSpec("A", (), security, 1)
+    assert set(secrets_of((spec, 1, "x"))) == {"the-user", "the-password"}
+    assert list(secrets_of(ClusterSpec("A", (), Security(), 1))) == []
+
+
+# --- REST -----------------------------------------------------------------------------------------
+def test_answers_and_traces_are_served_without_secrets(canary: str) -> None:
+    remember_secret(canary, "${file:/s:password}")
+
+    class Failing(FakeHerder):
+        def topics(self, _name: str) -> list[str]:
+            raise UnreachableError(f"{canary}:9092 does not answer")
+
+    herder = Failing()
+    herder.create("c", {"connector.class": "MirrorHeartbeat", "name": "c"}, None)
+    herder.traces["c"] = f"{canary}:9092 does not answer"
+    with rest_worker(herder) as worker:
+        assert worker.ask("GET", "/connectors/c/topics").body["message"] == "${file:/s:password}:9092 does not answer"
+        assert worker.ask("GET", "/connectors/c/status").body["connector"]["trace"].startswith("${file:/s:password}")
+
+
+# --- sentences ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", ["${file:/s:password}:X", "heliograph.mirror.${file:/s:password}:X"])
+def test_a_module_is_named_as_it_was_written(canary: str, value: str) -> None:
+    """In a file, which may load any module, and in a connector."""
+    config = {
+        "connector.class": "MirrorSource",
+        "source.cluster.alias": "A",
+        "replication.policy.class": value,
+    }
+    listed = PROVIDERS | {"heliograph.plugin.packages": canary}
+    for is_limited in (True, False):
+        made = ConnectorConfig("c", config, listed, Resolver(Machine(canary), listed), is_limited=is_limited)
+        with pytest.raises(ConfigError, match="cannot be imported") as raised:
+            make_policy(made.settings(Flow("A", "B")))
+        assert value.rpartition(":")[0] in str(raised.value)
+        assert canary not in str(raised.value)
