@@ -36,6 +36,7 @@ if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sourc
     _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
+from heliograph.config import known_secrets  # noqa: E402
 from heliograph.embedded import ports  # noqa: E402
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
 from heliograph.kafka import producer_session  # noqa: E402
@@ -113,6 +114,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mix the files, always in the same way: those that start Spark are hard on the machine if all run at once."""
     items.sort(key=lambda item: hashlib.sha256(item.path.name.encode()).digest())
+
+
+@pytest.fixture(autouse=True)
+def no_known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide no word of this test because an earlier one used it as a password."""
+    monkeypatch.setattr(known_secrets, "_known", {})
 
 
 @pytest.fixture(scope="session")

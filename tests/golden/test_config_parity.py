@@ -68,6 +68,8 @@ ONLY_OURS = {
     "task.assigned.partitions": "a task's ConfigDef, not a connector's",
     "task.assigned.groups": "a task's ConfigDef, not a connector's",
     "task.index": "a task's ConfigDef, not a connector's",
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls": "a property of Kafka's JVM",
+    "org.apache.kafka.sasl.oauthbearer.allowed.files": "a property of Kafka's JVM",
 }
 
 

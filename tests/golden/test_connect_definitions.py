@@ -226,7 +226,7 @@ def test_an_error_hides_no_other() -> None:
 def classes(**changes: str) -> dict[str, str | None]:
     """What is said of a config where classes are looked up."""
     config = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
-    worker = ENV_PROVIDER
+    worker = ENV_PROVIDER | {"heliograph.plugin.packages": "heliograph, no_such_module"}
     told = ConnectorPlugins(worker, Resolver(NoLookup(), worker), class_error).validated(CLASSES["source"], config)
     return {each.definition["name"]: "; ".join(each.errors) for each in told if each.errors}
 

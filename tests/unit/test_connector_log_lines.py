@@ -28,7 +28,14 @@ class Configs:
     def claim(self) -> None:
         """We lead."""
 
-    def put_connector(self, name: str, config: dict[str, str], _state: TargetState | None = None) -> None:
+    def put_connector(
+        self,
+        name: str,
+        config: dict[str, str],
+        _state: TargetState | None = None,
+        secrets: tuple[str, ...] | None = None,
+    ) -> None:
+        assert secrets is None
         self.connectors[name] = StoredConnector(config, "STARTED", ())
 
     def put_target_state(self, name: str, state: TargetState) -> None:
