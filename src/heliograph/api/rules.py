@@ -28,8 +28,9 @@ from heliograph.config.yaml_tree import Tree, parse_yaml
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
+
+    from heliograph.config.java_regex import JavaPattern
 
 _USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER = "users", "certificates", "see", "change", "secrets", "worker"
 _FIELDS = (_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER)
@@ -40,9 +41,9 @@ _LARGEST_FILE_CHARACTERS = 1 << 20
 class Permissions:
     """What one caller may do."""
 
-    sees: tuple[re.Pattern[str], ...] = ()
-    changes: tuple[re.Pattern[str], ...] = ()
-    secrets: tuple[re.Pattern[str], ...] = ()
+    sees: tuple[JavaPattern, ...] = ()
+    changes: tuple[JavaPattern, ...] = ()
+    secrets: tuple[JavaPattern, ...] = ()
     sees_worker: bool = False
     changes_worker: bool = False
 
@@ -108,7 +109,7 @@ def parse_rules(text: str, file: str) -> Rules:
     return Rules(by_principal)
 
 
-def _matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
+def _matches(patterns: tuple[JavaPattern, ...], name: str) -> bool:
     return any(pattern.fullmatch(name) for pattern in patterns)
 
 
@@ -143,7 +144,7 @@ def _principals(rule: Tree) -> Iterator[Principal]:
             ) from None
 
 
-def _patterns(rule: Tree, name: str) -> Iterator[re.Pattern[str]]:
+def _patterns(rule: Tree, name: str) -> Iterator[JavaPattern]:
     for tree in _texts(rule, name):
         try:
             yield compile_java(tree.text)

@@ -1,10 +1,15 @@
-"""Java regular expressions (`java.util.regex`) as Python's, so that a pattern of an MM2 file means what it always has.
+"""Java regular expressions (`java.util.regex`), so that a pattern of an MM2 file means what it always has.
 
-Only whole-name matching is meant (`Pattern.matches`, `re.fullmatch`). What differs and is translated: ASCII `\\w`
-`\\d` `\\s`, `\\h` `\\v` `\\R`, `\\p{...}`, `\\Q...\\E`, `\\z` `\\Z` `$`, what `.` leaves out, `(?<n>...)`
-and `\\k<n>`, nested classes and `&&`, flags `i` `s` `u` in the middle of a pattern, octal, `\\x{...}`.
-What cannot be translated is refused with a reason, never matched differently: flags `m` `d` `x` `U`, scripts and
-blocks, `\\X`, look-behind of varying length, references to a group that is not closed yet.
+Only whole-name matching is meant (`Pattern.matches`). Patterns come from callers of the REST API and names from foreign
+clusters, so no pair of them may hold up the worker. A pattern is translated for RE2, which matches in linear time. One
+with look-around, back-references, atomic groups or possessive quantifiers is beyond RE2 and is left to `regex`, which
+backtracks, without the interpreter lock and up to a limit: then `PatternLimitError`. What is read is limited as well:
+length, depth, and the size that counts such as `{1000}` unfold to.
+
+What differs from other engines and is translated: ASCII `\\w` `\\d` `\\s`, `\\h` `\\v` `\\R`, `\\p{...}`, `\\Q...\\E`,
+`\\z` `\\Z` `$`, what `.` leaves out, `(?<n>...)` and `\\k<n>`, nested classes and `&&`, flags `i` `s` `u` in the middle
+of a pattern, octal, `\\x{...}`. What cannot be translated is refused with a reason, never matched differently: flags
+`m` `d` `x` `U`, scripts and blocks, `\\X`, look-behind of varying length, references to a group that is not closed yet.
 
 Invariant: every atom is emitted so that a quantifier may follow, and a character class always matches one character.
 """
@@ -13,45 +18,189 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import re2
+import regex
+
+from heliograph.config.char_set import CharSet, one
 from heliograph.config.java_classes import LINE_TERMINATORS, SHORT_CLASSES, UnknownClassError, property_class
 from heliograph.config.pattern_scanner import PatternScanner
+from heliograph.errors import ConfigError
 
-_ANY = r"[\s\S]"
-_END = r"(?:(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z)|\Z)"
-_WORD = f"[{SHORT_CLASSES['w']}]"
-_ANCHORS = {
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONGEST_PATTERN = 100_000  # characters: a list of some 3,000 names
+_MOST_PARTS = 200_000  # characters, ranges of classes and repetitions, written out
+_OF_ALL_CASES = 256  # parts that a range of other letters than ASCII's counts for, because many letters are compared
+_DEEPEST = 100
+_KEPT_PATTERNS = 128
+# Of processor time, for one name. `regex` looks at the clock every 65,536 steps, and no sensible pattern needs as many.
+_MOST_S_PER_NAME = 0.02
+_LONGEST_SHOWN = 200
+_LINE_ENDS = frozenset("\n\r\x85\u2028\u2029")
+
+_ANY = CharSet(()).complement()
+_DOT = LINE_TERMINATORS.complement()
+_WORD = SHORT_CLASSES["w"].written()
+_OF_RE2 = {"b": r"(?:\b)", "B": r"(?:\B)", "A": r"(?:\A)", "G": r"(?:\A)", "z": r"(?:\z)", "Z": r"(?:\z)"}
+_OF_REGEX = {
     # Of ASCII words, as from Java 19 on; spelled out because Python's \B does not hold in an empty name.
     "b": f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))",
     "B": f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))",
     "A": r"(?:\A)",
     "G": r"(?:\A)",
     "z": r"(?:\Z)",
-    "Z": _END,
+    "Z": "(?:(?=\r\n\\Z)|(?=[\r\x85\u2028\u2029]\\Z)|(?<!\r)(?=\n\\Z)|\\Z)",
 }
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_LINE_BREAK = r"(?:\r\n|[\n\x0b\x0c\r\x85\u2028\u2029])"
-_QUANTIFIER = re.compile(r"(?:[?*+]|\{(\d+)(?:,(\d*))?\})[?+]?", re.ASCII)
-_GROUP_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
+_LINE_BREAK = f"(?:\r\n|{SHORT_CLASSES['v'].written()})"
+_QUANTIFIER = re.compile(r"(?:[?*+]|\{([0-9]{1,9})(?:,([0-9]{0,9}))?\})[?+]?")
+_GROUP_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]*+")
 _OCTAL = re.compile(r"0([0-3][0-7]{2}|[0-7]{1,2})")
-_HEX = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})")
-_FLAGS = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
-_SPECIAL_GROUPS = ("?:", "?=", "?!", "?<=", "?<!", "?>")
+_HEX = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,8})\}|u([0-9a-fA-F]{4})")
+_FLAGS = re.compile(r"([a-zA-Z]*+)(?:-([a-zA-Z]*+))?([:)])")
+_PLAIN_GROUP, _LOOK_BEHIND = "?:", ("?<=", "?<!")
+_SPECIAL_GROUPS = (_PLAIN_GROUP, "?=", "?!", *_LOOK_BEHIND, "?>")
 
 
 class JavaRegexError(ValueError):
-    """A pattern that Java refuses, or that cannot be told in Python; the text is the reason."""
+    """A pattern that Java refuses, or that cannot be matched as Java does; the text is the reason."""
 
 
-@cache
-def compile_java(pattern: str) -> re.Pattern[str]:
-    """The pattern as Python's, for `fullmatch`; raises JavaRegexError."""
-    translated = _Translator(*_unquote(pattern)).translate()
+class PatternLimitError(ConfigError):
+    """A pattern that needs more time for a name than one may take: the name, the pattern and its key are in it."""
+
+
+class NameMatch(Protocol):
+    """What a pattern found: its groups by number."""
+
+    def __getitem__(self, group: int) -> str:
+        """The text of a group."""
+
+
+class _Engine(Protocol):
+    def fullmatch(self, text: str) -> NameMatch | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JavaPattern:
+    """A Java pattern that matches whole names within a limit of time; `shown` is what a message calls it."""
+
+    pattern: str
+    groups: int
+    shown: str = field(compare=False)
+    _matcher: _Matcher = field(compare=False, repr=False)
+
+    def fullmatch(self, name: str) -> NameMatch | None:
+        """The match of the whole name, or None; raises PatternLimitError."""
+        try:
+            return self._matcher.fullmatch(name)
+        except TimeoutError:
+            raise limit_error(self.shown, name) from None
+
+
+def shortened(text: str) -> str:
+    """A pattern or a name, fit for a sentence."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def limit_error(shown: str, name: str) -> PatternLimitError:
+    """The refusal to go on with a name; `shown` names the key and the pattern."""
+    return PatternLimitError(
+        f"{shown} takes too long to match the name {shortened(name)!r} of {len(name)} characters; write it without"
+        " repetitions inside of repetitions, or without look-around, back-references and possessive quantifiers."
+    )
+
+
+def compile_java(pattern: str, shown: str = "") -> JavaPattern:
+    """The pattern, ready to match; raises JavaRegexError. `shown` is for messages, with the key it stands under."""
+    matcher = _matcher(pattern)
+    return JavaPattern(pattern, matcher.groups, shown or f"'{shortened(pattern)}'", matcher)
+
+
+@lru_cache(maxsize=_KEPT_PATTERNS)
+def _matcher(pattern: str) -> _Matcher:
+    if len(pattern) > LONGEST_PATTERN:
+        raise JavaRegexError(f"it has {len(pattern)} characters, and {LONGEST_PATTERN} are the most")
+    return _Matcher(pattern)
+
+
+class _Matcher:
+    """Both ways to match one pattern; that of `regex` is prepared where it is needed."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._linear: _Engine | None = None
+        translated = _translated(pattern, _OF_RE2)
+        self.groups = translated.groups
+        self._has_end = translated.has_end
+        if not translated.is_beyond_re2:
+            self._linear = _in_re2(translated.text)
+        if self._linear is None:
+            self._backtracking  # noqa: B018  (a pattern that cannot be used is refused when it is read)
+
+    def fullmatch(self, name: str) -> NameMatch | None:
+        # RE2 has no `$` that also stands before a line's end: where a name has none, it is the end.
+        if self._linear is None or (self._has_end and name[-1:] in _LINE_ENDS):
+            return self._backtracking.fullmatch(name)
+        try:
+            return self._linear.fullmatch(name)
+        except UnicodeEncodeError:  # half a surrogate pair is no character to RE2
+            return self._backtracking.fullmatch(name)
+
+    @cached_property
+    def _backtracking(self) -> _Engine:
+        return _in_regex(_translated(self._pattern, _OF_REGEX))
+
+
+class _Limited(NamedTuple):
+    """A pattern of `regex`, with the limit for each name."""
+
+    pattern: regex.Pattern[str]
+
+    def fullmatch(self, text: str) -> NameMatch | None:
+        found: NameMatch | None = self.pattern.fullmatch(text, timeout=_MOST_S_PER_NAME, concurrent=True)
+        return found
+
+
+def _in_re2(text: str) -> _Engine | None:
+    """None where RE2 would need more memory than it may have, or counts further than it does."""
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re.compile(translated, re.ASCII)
-    except (re.error, OverflowError) as error:
+        compiled: _Engine = re2.compile(text, options)
+    except (re2.error, UnicodeEncodeError):
+        return None
+    return compiled
+
+
+def _in_regex(translated: _Translated) -> _Engine:
+    flags = 0 if translated.has_unicode_references else regex.ASCII
+    try:
+        if translated.looks_behind:  # Java takes what has a greatest length, `re` one length, `regex` any
+            re.compile(translated.text)
+        return _Limited(regex.compile(translated.text, flags))
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
         raise JavaRegexError(f"Python cannot match it ({getattr(error, 'msg', error)})") from None
+
+
+class _Translated(NamedTuple):
+    """A pattern in an engine's words, and what it asks of an engine."""
+
+    text: str
+    groups: int
+    has_end: bool
+    is_beyond_re2: bool
+    looks_behind: bool
+    has_unicode_references: bool
+
+
+def _translated(pattern: str, anchors: Mapping[str, str]) -> _Translated:
+    return _Translator(*_unquote(pattern), anchors).translate()
 
 
 def _unquote(pattern: str) -> tuple[str, list[int]]:
@@ -66,31 +215,40 @@ def _unquote(pattern: str) -> tuple[str, list[int]]:
             places += range(at, at + len(taken))
             at += len(taken)
             continue
-        quoted = pattern[at + 2 :].partition(r"\E")[0]
-        for place, char in enumerate(quoted, at + 2):
+        end = pattern.find(r"\E", at + 2)
+        end = len(pattern) if end < 0 else end
+        for place in range(at + 2, end):
+            char = pattern[place]
             escaped = char if char.isalnum() else f"\\{char}"
             plain.append(escaped)
             places += [place] * len(escaped)
-        at += len(r"\Q\E") + len(quoted)
+        at = end + len(r"\E")
     return "".join(plain), places
 
 
 class _Translator(PatternScanner):
-    """One pass over a pattern: each method reads what stands at `_at` and gives it in Python's words."""
+    """One pass over a pattern: each method reads what stands at `_at` and gives it in an engine's words."""
 
-    def __init__(self, pattern: str, places: list[int]) -> None:
+    def __init__(self, pattern: str, places: list[int], anchors: Mapping[str, str]) -> None:
         super().__init__(pattern)
         self._places = places
+        self._anchors = anchors
+        self._parts = 0
+        self._depth = 0
+        self._has_end = self._is_beyond_re2 = self._looks_behind = False
+        self._reference_kinds: set[bool] = set()
         self._flags: frozenset[str] = frozenset()
         self._opened = 0
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
 
-    def translate(self) -> str:
-        translated = self._alternatives()
+    def translate(self) -> _Translated:
+        text = self._alternatives()
         if self._at < len(self._pattern):
             raise self._error("a ')' has no '(' before it", self._at)
-        return translated
+        return _Translated(
+            text, self._opened, self._has_end, self._is_beyond_re2, self._looks_behind, True in self._reference_kinds
+        )
 
     # --- reading -----------------------------------------------------------------------------------
     def _peek(self, ahead: int = 0) -> str:
@@ -106,6 +264,18 @@ class _Translator(PatternScanner):
         place = self._places[at] + 1 if at < len(self._places) else len(self._places)
         return JavaRegexError(f"at character {place}, {words}")
 
+    # --- limits ------------------------------------------------------------------------------------
+    def _count(self, parts: int) -> None:
+        self._parts += parts
+        if self._parts > _MOST_PARTS:
+            words = f"the pattern has become larger than {_MOST_PARTS} characters; use smaller counts or classes"
+            raise self._error(words, self._at - 1)
+
+    def _enter(self, opened_at: int) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._error(f"more than {_DEEPEST} brackets are nested", opened_at)
+
     # --- structure ---------------------------------------------------------------------------------
     def _alternatives(self) -> str:
         """Up to a `)` or the end. Flags set inside hold up to there, through later alternatives too, as in Java."""
@@ -114,17 +284,23 @@ class _Translator(PatternScanner):
             if self._takes("|"):
                 parts.append("|")
             else:
+                before = self._parts
                 atom = self._atom()
-                parts.append(atom + self._quantifier() if atom else "")
+                self._count(1)
+                parts.append(atom + self._quantifier(self._parts - before) if atom else "")
         return "".join(parts)
 
-    def _quantifier(self) -> str:
+    def _quantifier(self, size: int) -> str:
+        """What stands behind an atom of that size."""
         start = self._at
         match = self._match(_QUANTIFIER)
         if not match:
             return ""
         if match[2] and int(match[1]) > int(match[2]):
             raise self._error(f"{match[0]} counts down", start)
+        if match[0].endswith("+") and len(match[0]) > 1:
+            self._is_beyond_re2 = True
+        self._count(size * max(0, int(match[2] or match[1] or 1) - 1))
         return match[0]
 
     def _atom(self) -> str:
@@ -132,12 +308,13 @@ class _Translator(PatternScanner):
         if char == "(":
             return self._group()
         if char == "[":
-            return self._cased(self._class())
+            return self._written(self._class())
         if char == "\\":
             return self._escape()
-        if char in ".^$":
-            dot = _ANY if "s" in self._flags else f"[^{LINE_TERMINATORS}]"
-            return {".": dot, "^": _ANCHORS["A"], "$": _END}[char]
+        if char == ".":
+            return self._written(_ANY if "s" in self._flags else _DOT)
+        if char in "^$":
+            return self._anchor("A" if char == "^" else "Z")
         if char == "{":
             raise self._error(
                 "a '{' begins no count such as {2} or {2,}; write \\{ for the character itself", self._at - 1
@@ -145,18 +322,33 @@ class _Translator(PatternScanner):
         if char in "*+?":
             words = f"a '{char}' has nothing before it to repeat; write \\{char} for the character itself"
             raise self._error(words + (", .* for any name" if char == "*" else ""), self._at - 1)
-        return self._cased(re.escape(char))
+        return self._character(char)
 
-    def _cased(self, translated: str) -> str:
+    def _anchor(self, letter: str) -> str:
+        self._has_end = self._has_end or letter == "Z"
+        return self._anchors[letter]
+
+    def _character(self, char: str) -> str:
+        return self._written(self._cased(one(char), is_range=False)) if "i" in self._flags else re.escape(char)
+
+    def _cased(self, chars: CharSet, *, is_range: bool) -> CharSet:
         if "i" not in self._flags:
-            return translated if translated[0] in "[(" or len(translated) <= 2 else f"(?:{translated})"
-        return f"(?iu:{translated})" if "u" in self._flags else f"(?i:{translated})"
+            return chars
+        of_unicode = "u" in self._flags
+        self._count(_OF_ALL_CASES if is_range and of_unicode and chars.ranges else 0)
+        return chars.ignoring_case(of_unicode=of_unicode, is_range=is_range)
+
+    def _written(self, chars: CharSet) -> str:
+        self._count(len(chars.ranges))
+        return chars.written()
 
     # --- groups ------------------------------------------------------------------------------------
     def _group(self) -> str:
         opened_at = self._at - 1
         for opening in _SPECIAL_GROUPS:
             if self._takes(opening):
+                self._is_beyond_re2 = self._is_beyond_re2 or opening != _PLAIN_GROUP
+                self._looks_behind = self._looks_behind or opening in _LOOK_BEHIND
                 return self._closed_group(f"({opening}", self._flags, opened_at)
         if self._takes("?<"):
             name = self._group_name(">")
@@ -176,9 +368,11 @@ class _Translator(PatternScanner):
         return translated
 
     def _closed_group(self, opening: str, outer: frozenset[str], opened_at: int) -> str:
+        self._enter(opened_at)
         inside = self._alternatives()
         if not self._takes(")"):
             raise self._error("a '(' is not closed", opened_at)
+        self._depth -= 1
         self._flags = outer
         return f"{opening}{inside})"
 
@@ -204,9 +398,9 @@ class _Translator(PatternScanner):
     # --- escapes outside of a class ----------------------------------------------------------------
     def _escape(self) -> str:
         char = self._peek()
-        if char in _ANCHORS:
+        if char in self._anchors:
             self._at += 1
-            return _ANCHORS[char]
+            return self._anchor(char)
         if self._takes("R"):
             return _LINE_BREAK
         start = self._at - 1
@@ -215,8 +409,8 @@ class _Translator(PatternScanner):
             return self._reference(self._names.get(name), f"\\k<{name}>", start)
         if char and char in "123456789":
             return self._numbered_reference()
-        inside = self._class_escape()
-        return f"[{inside}]" if inside is not None else self._cased(re.escape(self._character_escape()))
+        chars = self._class_escape()
+        return self._character(self._character_escape()) if chars is None else self._written(chars)
 
     def _numbered_reference(self) -> str:
         """As many digits as name a group that there is, the first one always."""
@@ -229,28 +423,33 @@ class _Translator(PatternScanner):
     def _reference(self, number: int | None, written: str, at: int) -> str:
         if number not in self._closed:
             raise self._error(f"{written} refers to a group that is not complete there", at)
-        return self._cased(f"(?:(?:\\{number}))")
+        self._is_beyond_re2 = True
+        if "i" not in self._flags:
+            return f"(?:\\{number})"
+        self._reference_kinds.add("u" in self._flags)
+        if len(self._reference_kinds) > 1:
+            raise self._error(f"{written} ignores the case of other letters than the reference before it", at)
+        return f"(?i:\\{number})"
 
     # --- escapes everywhere ------------------------------------------------------------------------
-    def _class_escape(self) -> str | None:
-        r"""The inside of a Python class for \d, \p{...} and their like, or None for the escape of one character."""
+    def _class_escape(self) -> CharSet | None:
+        r"""The characters of \d, \p{...} and their like, or None for the escape of one character."""
         char = self._peek()
         if char and char.lower() in SHORT_CLASSES:
             self._at += 1
-            inside = SHORT_CLASSES[char.lower()]
+            chars = SHORT_CLASSES[char.lower()]
         elif char in ("p", "P"):
             self._at += 1
-            inside = self._property()
+            chars = self._property()
         else:
             return None
-        return f"^{inside}" if char.isupper() else inside
+        return chars.complement() if char.isupper() else chars
 
-    def _property(self) -> str:
+    def _property(self) -> CharSet:
         start = self._at - 2
         name = self._take()
         if name == "{":
-            name, closing, _ = self._pattern[self._at :].partition("}")
-            self._at += len(name) + len(closing)
+            name = self._up_to_brace()
         try:
             return property_class(name, ignore_case="i" in self._flags)
         except UnknownClassError:
@@ -283,61 +482,68 @@ class _Translator(PatternScanner):
         return chr(point)
 
     def _named_character(self, at: int) -> str:
-        name, _, rest = self._pattern[self._at :].partition("}")
-        self._at = len(self._pattern) - len(rest)
+        name = self._up_to_brace()
         try:
             return unicodedata.lookup(name)
         except KeyError:
             raise self._error(f"\\N{{{name}}} is no character", at) from None
 
+    def _up_to_brace(self) -> str:
+        end = self._pattern.find("}", self._at)
+        end = len(self._pattern) if end < 0 else end
+        text = self._pattern[self._at : end]
+        self._at = end + 1
+        return text
+
     # --- character classes -------------------------------------------------------------------------
-    def _class(self) -> str:
-        """`[...]` behind its bracket: unions joined by `&&`, negated as a whole, as an expression for one character."""
+    def _class(self) -> CharSet:
+        """`[...]` behind its bracket: unions joined by `&&`, negated as a whole."""
         opened_at = self._at - 1
+        self._enter(opened_at)
         negated = self._takes("^")
-        unions = [self._union(opened_at, is_first=True)]
+        chars = self._union(opened_at, is_first=True)
         while self._takes("&&"):
-            unions.append(self._union(opened_at, is_first=False))
+            chars = chars.intersection(self._union(opened_at, is_first=False))
         if not self._takes("]"):
             raise self._error("a '[' is not closed", opened_at)
-        *conditions, last = unions
-        whole = "".join(f"(?={union})" for union in conditions) + last
-        if not negated:
-            return whole if not conditions else f"(?:{whole})"
-        return f"(?:(?!{whole}){_ANY})"
+        self._depth -= 1
+        return chars.complement() if negated else chars
 
-    def _union(self, opened_at: int, *, is_first: bool) -> str:
+    def _union(self, opened_at: int, *, is_first: bool) -> CharSet:
         """Characters, ranges and nested classes up to `]` or `&&`; a `]` that comes first is a character."""
-        items: list[str] = []
-        classes: list[str] = []
+        singles: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
+        classes: list[CharSet] = []
         while self._peek() and not self._pattern.startswith("&&", self._at):
-            if self._peek() == "]" and (items or classes or not is_first):
+            if self._peek() == "]" and (singles or ranges or classes or not is_first):
                 break
             if self._takes("["):
                 classes.append(self._class())
             else:
-                self._add_item(items, classes)
-        if not (items or classes):
+                self._add_item(singles, ranges, classes)
+        if not (singles or ranges or classes):
             is_open = not self._peek()
             words = "a '[' is not closed" if is_open else "a character class has nothing on one side of &&"
             raise self._error(words, opened_at if is_open else self._at)
-        if items:
-            classes.append(f"[{''.join(items)}]")
-        return classes[0] if len(classes) == 1 else f"(?:{'|'.join(classes)})"
+        cased = (self._cased(CharSet.of(singles), is_range=False), self._cased(CharSet.of(ranges), is_range=True))
+        union = CharSet.union((*cased, *classes))
+        self._count(sum(len(each.ranges) for each in (*cased, *classes)))
+        return union
 
-    def _add_item(self, items: list[str], classes: list[str]) -> None:
+    def _add_item(self, singles: list[tuple[int, int]], ranges: list[tuple[int, int]], classes: list[CharSet]) -> None:
         start = self._at
         if self._peek() == "\\":
             self._at += 1
-            inside = self._class_escape()
-            if inside is not None:
-                classes.append(f"(?-i:[{inside}])")  # (?i) does not reach into a named class
+            chars = self._class_escape()
+            if chars is not None:
+                self._count(len(chars.ranges))
+                classes.append(chars)  # (?i) does not reach into a named class
                 return
             first = self._character_escape()
         else:
             first = self._take()
         if self._peek() != "-" or self._peek(1) in ("]", "[", ""):
-            items.append(re.escape(first))
+            singles.append((ord(first), ord(first)))
             return
         self._at += 1
         last = self._take()
@@ -347,4 +553,4 @@ class _Translator(PatternScanner):
             last = self._character_escape()
         if last < first:
             raise self._error(f"the range {first}-{last} in a character class runs backwards", start)
-        items.append(f"{re.escape(first)}-{re.escape(last)}")
+        ranges.append((ord(first), ord(last)))
