@@ -56,6 +56,12 @@ NO_BODY = Refusal(500, "The request has no body; it needs {expected}.", "the bod
 NOT_JSON = Refusal(500, "The body is not JSON: {reason} (line: {line}, column: {column}).", "the body is malformed")
 WRONG_SHAPE = Refusal(500, "The body does not fit: {reason}.", "a member of the body has the wrong type or name")
 
+TOO_LONG = Refusal(
+    400,
+    "{what} has {length}, and {most} are the most that is taken.",
+    "a config has more than 5,000 keys, a name of more than 1,000 characters or a value of more than 1,048,576",
+)
+
 # --- plugins and loggers --------------------------------------------------------------------------
 UNKNOWN_PLUGIN = Refusal(404, "Unknown plugin {name}.", "config definitions of a plugin that is not there")
 NO_SUCH_VERSION = Refusal(

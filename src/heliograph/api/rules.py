@@ -19,11 +19,12 @@ Invariant: a rule never looks at whether a connector exists, so no answer can te
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.api.principals import Principal, subject_written
-from heliograph.config.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import JavaRegexError, PatternLimitError, compile_java
 from heliograph.config.yaml_tree import Tree, parse_yaml
 from heliograph.errors import ConfigError
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from heliograph.config.java_regex import JavaPattern
+
+_log = logging.getLogger(__name__)
 
 _USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER = "users", "certificates", "see", "change", "secrets", "worker"
 _FIELDS = (_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER)
@@ -110,7 +113,16 @@ def parse_rules(text: str, file: str) -> Rules:
 
 
 def _matches(patterns: tuple[JavaPattern, ...], name: str) -> bool:
-    return any(pattern.fullmatch(name) for pattern in patterns)
+    return any(_matches_one(pattern, name) for pattern in patterns)
+
+
+def _matches_one(pattern: JavaPattern, name: str) -> bool:
+    """Whether a rule covers a name; one that cannot be decided within the limit covers nothing."""
+    try:
+        return pattern.fullmatch(name) is not None
+    except PatternLimitError as error:
+        _log.warning("A rule does not hold for a name: %s", error)
+        return False
 
 
 def _permissions(rule: Tree) -> Permissions:
@@ -147,7 +159,7 @@ def _principals(rule: Tree) -> Iterator[Principal]:
 def _patterns(rule: Tree, name: str) -> Iterator[JavaPattern]:
     for tree in _texts(rule, name):
         try:
-            yield compile_java(tree.text)
+            yield compile_java(tree.text, f"line {tree.line}: {name}: '{tree.text}'")
         except JavaRegexError as error:
             raise ConfigError(f"line {tree.line}: {name}: '{tree.text}' is not a pattern: {error}.") from None
 

@@ -13,6 +13,7 @@ from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
+from heliograph.cli.log_lines import PlainLines
 from heliograph.engine.crash_report import unexpected
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ def make_screen(*, verbose: bool) -> Screen:
     log.propagate = False
     if sys.stdout.isatty():
         console = Console()
-        log.handlers = [RichHandler(console=console, show_path=False, markup=False)]
+        shown = RichHandler(console=console, show_path=False, markup=False)
+        shown.setFormatter(PlainLines("%(message)s"))
+        log.handlers = [shown]
         return LiveTable(console)
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(PlainLines("%(asctime)s %(levelname)s %(message)s"))
     log.handlers = [handler]
     return LogLines()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from heliograph.config.jaas import LoginModule, parse_jaas
+from heliograph.config.placeholder_text import replace_placeholders
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _PATH = re.compile(
     r"""(?:^|[\s"'=,;])(?:file:(?://(?:localhost)?)?)?(?P<path>/[^\s"',;]*)|:(?P<behind_a_colon>/(?!/)[^\s"',;]*)"""
 )
-_PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 _FILE_KEYS = (".location", ".file", ".path", ".dir")
 _FILE_OPTIONS = (*_FILE_KEYS, "keyTab", "ticketCache")
 _URL_KEYS = (".url", ".uri")
@@ -53,7 +53,7 @@ def _named(key: str, text: str) -> Iterator[str]:
     if key.endswith(_FILE_KEYS):  # also where a placeholder holds the path: nobody knows what it will hold
         yield from [text] if text else []
         return
-    plain = _PLACEHOLDER.sub("_", text)
+    plain = _without_placeholders(text)
     yield from (found["path"] or found["behind_a_colon"] for found in _PATH.finditer(plain))
     if key.endswith("sasl.jaas.config"):
         yield from (source for module in _modules(plain) for source in _of_module(module))
@@ -61,6 +61,10 @@ def _named(key: str, text: str) -> Iterator[str]:
         yield from _of_url(plain)
     elif key.endswith(".class") and ":" in plain:
         yield f"class:{plain}"
+
+
+def _without_placeholders(text: str) -> str:
+    return replace_placeholders(text, lambda _found: "_")
 
 
 def _modules(text: str) -> tuple[LoginModule, ...]:
@@ -90,7 +94,7 @@ def _of_url(text: str) -> Iterator[str]:
 
 def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
     jaas = [value or "" for key, value in config.items() if key.endswith("sasl.jaas.config")]
-    options = {name for text in jaas for module in _modules(_PLACEHOLDER.sub("_", text)) for name in module.options}
+    options = {name for text in jaas for module in _modules(_without_placeholders(text)) for name in module.options}
     for key, value in config.items():
         needed, own = _OWN_IDENTITIES.get((value or "").strip().upper(), ("", ""))
         if key.endswith("sasl.mechanism") and own and needed not in options:

@@ -8,7 +8,7 @@ A pattern that Java refuses, or that cannot be matched as Java does, is refused 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.config import keys
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from heliograph.config.java_regex import JavaPattern
     from heliograph.config.types import Key, Settings
+
+_REMEMBERED = 1_000
 
 
 class NameFilter(Protocol):
@@ -52,6 +54,17 @@ class ListFilter:
         if self.include is None or not self.include.fullmatch(name):
             return f"no pattern in {self.key} matches it"
         return None
+
+
+class RememberingFilter:
+    """Asks another filter about each name once: the configs of all topics have the same few names."""
+
+    def __init__(self, asked: NameFilter) -> None:
+        self.why_not = lru_cache(maxsize=_REMEMBERED)(asked.why_not)
+
+    def accepts(self, name: str) -> bool:
+        """Whether the name is in."""
+        return self.why_not(name) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +109,7 @@ def config_property_filter(settings: Settings) -> NameFilter:
         lambda: _custom(settings, key, "DefaultConfigPropertyFilter", method),
         lambda: _compiled(settings, keys.CONFIG_PROPERTIES_EXCLUDE),
     )
-    return custom or ListFilter(compile_java("(?s).*"), exclude, "config.properties")
+    return custom or RememberingFilter(ListFilter(compile_java("(?s).*"), exclude, "config.properties"))
 
 
 def _custom(settings: Settings, key: Key[str], default: str, method: str) -> CustomFilter | None:

@@ -20,6 +20,7 @@ from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.checkpoints import latest_checkpoints, remote_partition, source_partition
 from heliograph.mirror.failover import LogBounds
 from heliograph.mirror.filters import group_filter
+from heliograph.mirror.foreign_names import is_group_name
 from heliograph.mirror.group_view import ClusterGroups, GroupView
 from heliograph.mirror.internal_topics import (
     checkpoints_topic,
@@ -101,7 +102,7 @@ class FlowGroups:
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
         """Groups we may not look at are among them: their view says so."""
-        taken = [group for group in admin.list_groups() if self.names.accepts(group)]
+        taken = [group for group in admin.list_groups() if is_group_name(group) and self.names.accepts(group)]
         told = admin.told_committed(taken)
         readers = (group for group, offsets in told.of.items() if any(counts(tp.topic) for tp in offsets))
         return tuple(sorted({*readers, *told.refused}))
