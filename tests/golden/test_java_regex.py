@@ -6,9 +6,11 @@ A pattern maps to the names it matches, or to null where Java refuses it.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
+from heliograph.config import java_regex
 from heliograph.config.java_regex import JavaRegexError, compile_java
 from tests.java_patterns import GOLDEN, NAMES, PATTERNS
 
@@ -24,10 +26,20 @@ REFUSED = {
 }
 
 
+@pytest.fixture(params=["RE2 where it can", "regex only"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if request.param == "regex only":
+        monkeypatch.setattr(java_regex, "_in_re2", lambda _text: None)
+    java_regex._matcher.cache_clear()
+    yield
+    java_regex._matcher.cache_clear()
+
+
 def test_the_golden_file_is_of_these_patterns() -> None:
     assert tuple(VERDICTS) == PATTERNS
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_matches_what_java_matches(pattern: str) -> None:
     expected = VERDICTS[pattern]
@@ -37,6 +49,13 @@ def test_a_pattern_matches_what_java_matches(pattern: str) -> None:
         return
     ours = compile_java(pattern)
     assert [name for name in NAMES if ours.fullmatch(name)] == expected
+
+
+def test_only_what_is_beyond_re2_backtracks() -> None:
+    needs = ("(?=", "(?!", "(?<=", "(?<!", "(?>", "++", "*+", "{2}+", r"\1", r"\k<")
+    taken = [pattern for pattern in PATTERNS if VERDICTS[pattern] is not None and pattern not in REFUSED]
+    backtracking = [pattern for pattern in taken if compile_java(pattern)._matcher._linear is None]
+    assert [pattern for pattern in taken if any(sign in pattern for sign in needs)] == backtracking
 
 
 @pytest.mark.parametrize(

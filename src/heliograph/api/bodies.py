@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from heliograph.api.errors import NO_BODY, NOT_JSON, TOO_MANY_VALUES, WRONG_SHAPE
+from heliograph.api.errors import NO_BODY, NOT_JSON, TOO_LONG, TOO_MANY_VALUES, WRONG_SHAPE
+from heliograph.config.limits import LONGEST_CONFIG_NAME, LONGEST_CONFIG_VALUE, MOST_CONFIG_KEYS
 from heliograph.worker.connect_errors import NO_OFFSETS, NULL_PARTITION
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from heliograph.worker.connect_types import ConnectOffset, TargetState
 
+_SHOWN = 60
 _INITIAL_STATES: dict[str, TargetState] = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}
 MOST_VALUES = 400_000
 """Values of a body, counted by what comes before each; those in texts, such as lists of topics, are counted too."""
@@ -43,7 +45,9 @@ def create_request(body: bytes) -> CreateRequest:
         raise NO_BODY.error(expected=expected)
     name = _text(members.get("name"), '"name"')
     return CreateRequest(
-        (name or "").strip(), _string_map(members["config"], '"config"'), _initial_state(members.get("initial_state"))
+        _name((name or "").strip()),
+        _string_map(members["config"], '"config"'),
+        _initial_state(members.get("initial_state")),
     )
 
 
@@ -78,7 +82,23 @@ def _initial_state(value: object) -> TargetState | None:
 def _string_map(value: object, what: str) -> dict[str, str | None]:
     if not isinstance(value, dict):
         raise WRONG_SHAPE.error(reason=f"{what} must be an object")
-    return {key: _text(member, f'"{key}"') for key, member in value.items()}
+    if len(value) > MOST_CONFIG_KEYS:
+        raise TOO_LONG.error(what="The config", length=f"{len(value)} keys", most=MOST_CONFIG_KEYS)
+    return {_name(key): _value(key, member) for key, member in value.items()}
+
+
+def _name(name: str) -> str:
+    if len(name) > LONGEST_CONFIG_NAME:
+        start = f"The name that begins with {name[:_SHOWN]!r}"
+        raise TOO_LONG.error(what=start, length=f"{len(name)} characters", most=LONGEST_CONFIG_NAME)
+    return name
+
+
+def _value(name: str, member: object) -> str | None:
+    text = _text(member, f'"{name}"')
+    if text is not None and len(text) > LONGEST_CONFIG_VALUE:
+        raise TOO_LONG.error(what=f"The value of {name}", length=f"{len(text)} characters", most=LONGEST_CONFIG_VALUE)
+    return text
 
 
 def _text(value: object, what: str) -> str | None:

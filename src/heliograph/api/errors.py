@@ -79,6 +79,12 @@ TOO_MANY_VALUES = Refusal(
     "the body has too many objects, lists or members",
 )
 
+TOO_LONG = Refusal(
+    400,
+    "{what} has {length}, and {most} are the most that is taken.",
+    "a config has more than 5,000 keys, a name of more than 1,000 characters or a value of more than 1,048,576",
+)
+
 # --- plugins and loggers --------------------------------------------------------------------------
 UNKNOWN_PLUGIN = Refusal(404, "Unknown plugin {name}.", "config definitions of a plugin that is not there")
 NO_SUCH_VERSION = Refusal(

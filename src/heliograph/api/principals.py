@@ -27,7 +27,7 @@ from heliograph.errors import ConfigError
 _SECTION = "KafkaConnect"
 _MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 _FILE = "file"
-_BLANKS = re.compile(r"\s*(?<!\\),\s*")
+_BLANKS = re.compile(r"(?<!\s)\s*+(?<!\\),\s*+")
 
 
 class Principal(NamedTuple):

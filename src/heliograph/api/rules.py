@@ -19,17 +19,21 @@ Invariant: a rule never looks at whether a connector exists, so no answer can te
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from heliograph.api.principals import Principal, subject_written
-from heliograph.config.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import JavaRegexError, PatternLimitError, compile_java
 from heliograph.config.yaml_tree import Tree, parse_yaml
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
+
+    from heliograph.config.java_regex import JavaPattern
+
+_log = logging.getLogger(__name__)
 
 _USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER = "users", "certificates", "see", "change", "secrets", "worker"
 _FIELDS = (_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER)
@@ -40,9 +44,9 @@ _LARGEST_FILE_CHARACTERS = 1 << 20
 class Permissions:
     """What one caller may do; `secret_texts` are the patterns of `secrets` as they are written."""
 
-    sees: tuple[re.Pattern[str], ...] = ()
-    changes: tuple[re.Pattern[str], ...] = ()
-    secrets: tuple[re.Pattern[str], ...] = ()
+    sees: tuple[JavaPattern, ...] = ()
+    changes: tuple[JavaPattern, ...] = ()
+    secrets: tuple[JavaPattern, ...] = ()
     sees_worker: bool = False
     changes_worker: bool = False
     secret_texts: tuple[str, ...] = ()
@@ -110,8 +114,17 @@ def parse_rules(text: str, file: str) -> Rules:
     return Rules(by_principal)
 
 
-def _matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
-    return any(pattern.fullmatch(name) for pattern in patterns)
+def _matches(patterns: tuple[JavaPattern, ...], name: str) -> bool:
+    return any(_matches_one(pattern, name) for pattern in patterns)
+
+
+def _matches_one(pattern: JavaPattern, name: str) -> bool:
+    """Whether a rule covers a name; one that cannot be decided within the limit covers nothing."""
+    try:
+        return pattern.fullmatch(name) is not None
+    except PatternLimitError as error:
+        _log.warning("A rule does not hold for a name: %s", error)
+        return False
 
 
 def _permissions(rule: Tree) -> Permissions:
@@ -146,10 +159,10 @@ def _principals(rule: Tree) -> Iterator[Principal]:
             ) from None
 
 
-def _patterns(rule: Tree, name: str) -> Iterator[re.Pattern[str]]:
+def _patterns(rule: Tree, name: str) -> Iterator[JavaPattern]:
     for tree in _texts(rule, name):
         try:
-            yield compile_java(tree.text)
+            yield compile_java(tree.text, f"line {tree.line}: {name}: '{tree.text}'")
         except JavaRegexError as error:
             raise ConfigError(f"line {tree.line}: {name}: '{tree.text}' is not a pattern: {error}.") from None
 

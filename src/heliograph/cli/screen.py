@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heliograph.cli.log_filter import hide_secrets_in_logs
+from heliograph.cli.log_lines import PlainLines
 from heliograph.engine.crash_report import unexpected
 from heliograph.model import counted
 
@@ -47,11 +48,13 @@ def make_screen(*, verbose: bool) -> Screen:
     log.propagate = False
     if sys.stdout.isatty():
         console = Console()
-        log.handlers = [RichHandler(console=console, show_path=False, markup=False)]
+        shown = RichHandler(console=console, show_path=False, markup=False)
+        shown.setFormatter(PlainLines("%(message)s"))
+        log.handlers = [shown]
         hide_secrets_in_logs(log)
         return LiveTable(console)
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(PlainLines("%(asctime)s %(levelname)s %(message)s"))
     log.handlers = [handler]
     hide_secrets_in_logs(log)
     return LogLines()

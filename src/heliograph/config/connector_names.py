@@ -31,12 +31,15 @@ _OPEN_PREFIXES = (
     "config.providers.",
 )
 
+_MOST_HINTS = 50
+
 
 def unknown_keys(config: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each."""
     if any(":" in config.get(key, "") for key in CLASS_KEYS):
         return
     known = [name for name, row in TABLE.items() if row.scope & Scope.CONNECTOR and not row.replaced_by]
-    for name in config:
-        if name not in TABLE and not name.startswith(_OPEN_PREFIXES):
-            yield f"{name}: unknown key; it has no effect.{did_you_mean(name, known)}"
+    unknown = [name for name in config if name not in TABLE and not name.startswith(_OPEN_PREFIXES)]
+    for number, name in enumerate(unknown):
+        hint = did_you_mean(name, known) if number < _MOST_HINTS else ""  # each is compared with every known key
+        yield f"{name}: unknown key; it has no effect.{hint}"

@@ -1,46 +1,51 @@
-"""Java's named character classes (`\\w`, `\\h`, `\\p{Alpha}`, `\\p{Lu}`, ...) as Python character classes.
+"""Java's named character classes (`\\w`, `\\h`, `\\p{Alpha}`, `\\p{Lu}`, ...) as sets of characters.
 
-Python's `re` has no `\\p{}`, and its `\\w`, `\\d`, `\\s` differ, so each is spelled out. Classes of Unicode are
+Other engines' `\\p{}`, `\\w`, `\\d` and `\\s` differ, so each is spelled out. Classes of Unicode are
 computed once from `unicodedata`, whose version may be a year apart from a given Java's; names of topics are ASCII.
 Scripts and blocks (`\\p{IsLatin}`, `\\p{InGreek}`) are not in Python's data and are refused.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 import unicodedata
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from heliograph.config.char_set import CharSet
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Each is the inside of a Python character class.
-LINE_TERMINATORS = r"\n\r\x85\u2028\u2029"
+LINE_TERMINATORS = CharSet.written_as("\n\r\x85\u2028\u2029")
 SHORT_CLASSES = {
-    "d": "0-9",
-    "s": r"\t\n\x0b\x0c\r ",
-    "w": "a-zA-Z_0-9",
-    "h": r"\t \xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000",
-    "v": r"\n\x0b\x0c\r\x85\u2028\u2029",
+    letter: CharSet.written_as(text)
+    for letter, text in {
+        "d": "0-9",
+        "s": "\t\n\x0b\x0c\r ",
+        "w": "a-zA-Z_0-9",
+        "h": "\t \xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000",
+        "v": "\n\x0b\x0c\r\x85\u2028\u2029",
+    }.items()
 }
-_PUNCTUATION = r"!-/:-@\[-`{-~"
 _POSIX = {
-    "lower": "a-z",
-    "upper": "A-Z",
-    "ascii": r"\x00-\x7f",
-    "alpha": "a-zA-Z",
-    "digit": "0-9",
-    "alnum": "a-zA-Z0-9",
-    "punct": _PUNCTUATION,
-    "graph": "!-~",
-    "print": " -~",
-    "blank": r" \t",
-    "cntrl": r"\x00-\x1f\x7f",
-    "xdigit": "0-9a-fA-F",
-    "space": r"\t\n\x0b\x0c\r ",
+    name: CharSet.written_as(text)
+    for name, text in {
+        "lower": "a-z",
+        "upper": "A-Z",
+        "ascii": "\x00-\x7f",
+        "alpha": "a-zA-Z",
+        "digit": "0-9",
+        "alnum": "a-zA-Z0-9",
+        "punct": "!-/:-@[-`{-~",
+        "graph": "!-~",
+        "print": " -~",
+        "blank": " \t",
+        "cntrl": "\x00-\x1f\x7f",
+        "xdigit": "0-9a-fA-F",
+        "space": "\t\n\x0b\x0c\r ",
+    }.items()
 }
 _KINDS = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp", "C": "cfosn"}
 _CATEGORIES = frozenset(_KINDS) | {kind + letter for kind, letters in _KINDS.items() for letter in letters}
@@ -64,11 +69,11 @@ _CASED = frozenset({"lower", "upper", "Lu", "Ll", "Lt", "lowercase", "uppercase"
 
 
 class UnknownClassError(ValueError):
-    """The name of a character class that cannot be told in Python."""
+    """The name of a character class that Python's data does not have."""
 
 
-def property_class(name: str, *, ignore_case: bool) -> str:
-    """The inside of a Python class for `\\p{name}`."""
+def property_class(name: str, *, ignore_case: bool) -> CharSet:
+    """The characters of `\\p{name}`."""
     key, equals, value = name.partition("=")
     if equals and key.lower() not in {"gc", "general_category"}:
         raise UnknownClassError
@@ -87,13 +92,12 @@ def property_class(name: str, *, ignore_case: bool) -> str:
 
 
 @cache
-def _ranges(name: str) -> str:
+def _ranges(name: str) -> CharSet:
     def in_category(_: str, category: str) -> bool:
         return category.startswith(name)
 
     holds = _BINARY.get(name, in_category)
-    chosen = [(first, last) for first, last, category in _runs() if holds(first, category)]
-    return "".join(f"{re.escape(first)}-{re.escape(last)}" for first, last in chosen)
+    return CharSet.of((ord(first), ord(last)) for first, last, category in _runs() if holds(first, category))
 
 
 @cache

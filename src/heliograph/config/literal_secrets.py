@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
+from heliograph.config.placeholder_text import replace_placeholders
 from heliograph.config.redaction import is_secret, redact_value
-
-_PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 
 
 def has_literal_secret(name: str, value: str) -> bool:
@@ -15,4 +12,4 @@ def has_literal_secret(name: str, value: str) -> bool:
         return redact_value("text", value) != value
     if name.endswith(("ssl.truststore.certificates", "ssl.keystore.certificate.chain")):
         return "PRIVATE KEY" in value
-    return bool(_PLACEHOLDER.sub("", value).strip())
+    return bool(replace_placeholders(value, lambda _found: "").strip())

@@ -16,6 +16,7 @@ from heliograph.config import client_keys
 from heliograph.config.connector import ConnectorConfig
 from heliograph.config.jaas import LoginModule, parse_jaas
 from heliograph.config.names import ROLES
+from heliograph.config.placeholder_text import replace_placeholders
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _PATH = re.compile(
     r"""(?:^|[\s"'=,;])(?:file:(?://(?:localhost)?)?)?(?P<path>/[^\s"',;]*)|:(?P<behind_a_colon>/(?!/)[^\s"',;]*)"""
 )
-_PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 _FILE_KEYS = (".location", ".file", ".path", ".dir")
 _FILE_OPTIONS = (*_FILE_KEYS, "keyTab", "ticketCache")
 _URL_KEYS = (".url", ".uri")
@@ -57,7 +57,7 @@ def _named(key: str, text: str) -> Iterator[str]:
     if key.endswith(_FILE_KEYS):  # also where a placeholder holds the path: nobody knows what it will hold
         yield from [text] if text else []
         return
-    plain = _PLACEHOLDER.sub("_", text)
+    plain = _without_placeholders(text)
     yield from (found["path"] or found["behind_a_colon"] for found in _PATH.finditer(plain))
     if key.endswith("sasl.jaas.config"):
         yield from (source for module in _modules(plain) for source in _of_module(module))
@@ -65,6 +65,10 @@ def _named(key: str, text: str) -> Iterator[str]:
         yield from _of_url(plain)
     elif key.endswith(".class") and ":" in plain:
         yield f"class:{plain}"
+
+
+def _without_placeholders(text: str) -> str:
+    return replace_placeholders(text, lambda _found: "_")
 
 
 def _modules(text: str) -> tuple[LoginModule, ...]:
@@ -114,7 +118,7 @@ def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
         if not mechanism and uses_sasl and not client.written("sasl.mechanism").startswith("producer."):
             mechanism = client_keys.SASL_MECHANISM.default
         needed, own = _OWN_IDENTITIES.get(mechanism, ("", ""))
-        jaas = _PLACEHOLDER.sub("_", client.values.get("sasl.jaas.config", ""))
+        jaas = _without_placeholders(client.values.get("sasl.jaas.config", ""))
         is_judged_later = bool(jaas) and not jaas.strip("_ ")
         if own and not is_judged_later and needed not in {name for each in _modules(jaas) for name in each.options}:
             yield Taken(client.written("sasl.mechanism"), own)

@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from heliograph.config.java_regex import JavaRegexError, compile_java
 from heliograph.config.known_secrets import remember_secret
+from heliograph.config.placeholder_text import placeholders, replace_placeholders
 from heliograph.config.properties import as_map, parse_properties
 from heliograph.config.redaction import is_secret
-from heliograph.config.types import Unresolved
+from heliograph.config.types import Unresolved, split_list
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+    from heliograph.config.placeholder_text import Placeholder
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PACKAGE = "org.apache.kafka.common.config.provider."
 PROVIDER_CLASSES = {
@@ -67,7 +69,7 @@ class _Provider:
 
     def allows(self, variable: str) -> bool:
         pattern = self.params.get(_ALLOWLIST)
-        return pattern is None or compile_java(pattern).fullmatch(variable) is not None
+        return pattern is None or compile_java(pattern, _ALLOWLIST).fullmatch(variable) is not None
 
 
 _FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
@@ -134,22 +136,22 @@ class Resolver:
         """What can be replaced is; and what cannot be, in words."""
         problems: dict[str, None] = {}
 
-        def replacement(found: re.Match[str]) -> str:
+        def replacement(found: Placeholder) -> str:
             try:
-                replaced = self._replacement(key, found[1])
+                replaced = self._replacement(key, found.body)
             except ConfigError as error:
                 problems.update(dict.fromkeys(error.problems))
-                return found[0]
-            if self._ways["declared_only"] or is_secret(key) or is_secret(found[1].rpartition(":")[2]):
-                remember_secret(replaced, found[0])
+                return found.written
+            if self._ways["declared_only"] or is_secret(key) or is_secret(found.body.rpartition(":")[2]):
+                remember_secret(replaced, found.written)
             return replaced
 
-        text = _PLACEHOLDER.sub(replacement, value)
+        text = replace_placeholders(value, replacement)
         return text, list(problems)
 
     def sources(self, value: str) -> Iterator[str]:
         """What the value's placeholders would take from the machine: paths of files, and `env:NAME`."""
-        for body in _PLACEHOLDER.findall(value):
+        for _before, body in placeholders(value):
             name, colon, rest = body.partition(":")
             provider = self._providers.get(name) if colon else _Provider("env")
             path, _, entry = rest.rpartition(":")
@@ -227,7 +229,7 @@ def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provi
     """The providers by name; and by name what is wrong with those that cannot be used."""
     providers: dict[str, _Provider] = {}
     refused: dict[str, str] = {}
-    for name in re.split(r"\s*,\s*", properties.get("config.providers", "").strip()):
+    for name in split_list(properties.get("config.providers", "")):
         if not name:
             continue
         class_key = f"config.providers.{name}.class"

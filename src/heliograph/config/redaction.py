@@ -4,6 +4,8 @@ Hidden are values of the table's PASSWORD keys wherever they stand, of keys whos
 parts of other values: `password=...` as in a JAAS line, the credentials in a URL or behind `Basic` and `Bearer`,
 private keys in PEM text. A name can be a secret too: a JAAS line or a key in PEM whose line breaks lack their backslash
 becomes "keys" of the file.
+Text of any length and origin is looked through, so every expression here goes through it once: a run of characters is
+taken whole (`++`), and is not tried again from its middle (`(?<!...)`).
 Invariant: when in doubt, hidden. A placeholder such as `${file:...}` names a secret without being one and is shown.
 """
 
@@ -15,6 +17,7 @@ import re
 from typing import TYPE_CHECKING
 
 from heliograph.config.keys import TABLE
+from heliograph.config.placeholder_text import is_only_placeholders
 from heliograph.config.types import HIDDEN, PASSWORD
 
 if TYPE_CHECKING:
@@ -28,20 +31,22 @@ _SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
 _SCHEMES = r"basic|bearer|negotiate|digest|token|ntlm|kerberos|apikey"
 # `password="p"`, `password = 'p'`, `client.secret=p;`, `"password": "p"` and `Authorization: Basic p` inside of a text.
 _SECRET_OPTION = re.compile(
-    rf"""((?:[\w.-]*(?:{_WORDS})[\w.-]*)["']?\s*[=:]\s*)((?:{_SCHEMES})[ \t]+)?"""
-    r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;,&]+)""",
+    rf"""((?<![\w.-])(?=[\w.-]*?(?:{_WORDS}))[\w.-]++["']?\s*+[=:]\s*+)((?:{_SCHEMES})[ \t]++)?"""
+    r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s;,&]++)""",
     re.IGNORECASE,
 )
 # What one negotiates in prose is a version or a protocol; a ticket is much longer.
 _HTTP_CREDENTIALS = re.compile(
-    r"""\b((?:basic|bearer|negotiate(?=[ \t]+\S{16}))[ \t]+)(?!realm=)(\$\{[^}]*\}|[^\s"',;&]+)""", re.IGNORECASE
+    r"""\b((?:basic|bearer|negotiate(?=[ \t]++\S{16}))[ \t]++)(?!realm=)(\$\{[^}$]*+\}|[^\s"',;&]++)""",
+    re.IGNORECASE,
 )
 _PROSE = re.compile(r"(?:[A-Z]{2,4}|(?=.{1,16}$)[A-Za-z][a-z]*(?:-[a-z]+)*)")
-_URL_CREDENTIALS = re.compile(r"(\w+://)[^\s@]+@")  # a password may have a slash, although it ought not to
+_BEFORE_AT = re.compile(r"(?<![^\s@])[^\s@]++@")
+_URL_START = re.compile(r"\w://(?!@)")  # a password may have a slash, although it ought not to
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"""["';+=(){}]|PRIVATE KEY""")
 _LONGEST_PLAIN_NAME = 32  # a line of PEM has 64 letters and no dot
-_ONLY_PLACEHOLDERS = re.compile(r"(?:\s*\$\{[^}]*\}\s*)+")
+_MOST_PARTS = max(name.count(".") for name in TABLE) + 1
 
 
 def redact(values: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +56,7 @@ def redact(values: Mapping[str, str]) -> dict[str, str]:
 
 def redact_value(name: str, value: str) -> str:
     """One value by the name it is written under, with any prefix."""
-    if not value or _ONLY_PLACEHOLDERS.fullmatch(value):
+    if not value or is_only_placeholders(value):
         return value
     if is_secret(name):
         return HIDDEN
@@ -61,7 +66,7 @@ def redact_value(name: str, value: str) -> str:
 def redact_text(text: str) -> str:
     """A text of any origin, such as a stack trace, without what looks like a secret in it."""
     shown = _PRIVATE_KEY.sub(HIDDEN, text)
-    shown = _URL_CREDENTIALS.sub(rf"\1{HIDDEN}@", shown)
+    shown = _BEFORE_AT.sub(_without_credentials, shown)
     shown = _SECRET_OPTION.sub(lambda found: found[0] if _is_placeholder(found[3]) else f"{found[1]}{HIDDEN}", shown)
     return _HTTP_CREDENTIALS.sub(lambda found: found[0] if _is_harmless(found[2]) else f"{found[1]}{HIDDEN}", shown)
 
@@ -75,7 +80,8 @@ def shown_name(name: str) -> str:
 def is_secret(name: str) -> bool:
     """Whether the whole value of a key is a secret: by the table, or by the sound of its name."""
     parts = name.split(".")
-    rows = {start: row for start in range(len(parts)) if (row := TABLE.get(".".join(parts[start:]))) is not None}
+    starts = range(max(0, len(parts) - _MOST_PARTS), len(parts))
+    rows = {start: row for start in starts if (row := TABLE.get(".".join(parts[start:]))) is not None}
     if any(row.type is PASSWORD for row in rows.values()):
         return True
     # What the table knows is no secret, whatever it sounds like; the prefix before it may still say that it is.
@@ -83,8 +89,14 @@ def is_secret(name: str) -> bool:
     return _SECRET_NAME.search(unknown) is not None
 
 
+def _without_credentials(found: re.Match[str]) -> str:
+    """What stands before an `@`, without what stands behind the beginning of a URL there."""
+    start = _URL_START.search(found[0])
+    return f"{found[0][: start.end()]}{HIDDEN}@" if start else found[0]
+
+
 def _is_placeholder(text: str) -> bool:
-    return _ONLY_PLACEHOLDERS.fullmatch(text.strip("\"'")) is not None
+    return is_only_placeholders(text.strip("\"'"))
 
 
 def _is_harmless(text: str) -> bool:

@@ -44,7 +44,7 @@ _TARGET_FIELDS = {
     "offsetStorageTopic": "offset.storage.topic",
     "statusStorageTopic": "status.storage.topic",
 }
-_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---\s*$|^\s*-\s+[A-Za-z]+:", re.MULTILINE)
+_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---[ \t\r]*+$|^[ \t]*+-[ \t]++[A-Za-z]++:", re.MULTILINE)
 
 
 def is_resource(text: str, name: str = "") -> bool:

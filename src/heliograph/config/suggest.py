@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_LONGEST_NAME = 256
 # A flow that was meant to be about some is about all: too much to leave it to the reader.
 _EVERYTHING = {"topics": "'topics' stays '.*': every topic", "groups": "'groups' stays '.*': every group"}
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that may be meant."""
+    """The known name that may be meant; a name longer than any that is known is not compared."""
+    if len(name) > _LONGEST_NAME:
+        return None
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.75)), None)
 
 

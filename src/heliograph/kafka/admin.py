@@ -34,6 +34,7 @@ from heliograph.errors import (
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.connection import Connection, ConnectionLost, ask, open_connection
 from heliograph.kafka.refusals import TOPIC_AUTHORIZATION_FAILED, Refusal, refusal_of
+from heliograph.mirror.foreign_names import is_topic_name
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ClusterView(NamedTuple):
     partition_counts: dict[str, int]
     leaders: dict[TopicPartition, int]
     error_codes: dict[str, int]  # of topics that were asked for and not shown
+    unusable: frozenset[str] = frozenset()  # names that are none, and are left out
 
 
 class Admin:
@@ -122,15 +124,17 @@ class Admin:
             return MetadataRequest(version=version, topics=names, allow_auto_topic_creation=False)
 
         answer = self.ask_any(MetadataRequest, MetadataResponse, build, newest=8)
+        unusable = frozenset(topic.name for topic in answer.topics if not is_topic_name(topic.name))
+        shown = [topic for topic in answer.topics if topic.name not in unusable]
         leaders = {
             TopicPartition(topic.name, partition.partition_index): partition.leader_id
-            for topic in answer.topics
+            for topic in shown
             for partition in topic.partitions
         }
-        counts = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+        counts = {topic.name: len(topic.partitions) for topic in shown if not topic.error_code}
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
         errors = {topic.name: topic.error_code for topic in answer.topics if topic.error_code}
-        return ClusterView(brokers, answer.controller_id, counts, leaders, errors)
+        return ClusterView(brokers, answer.controller_id, counts, leaders, errors, unusable - errors.keys())
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
         """Every config of every topic, defaults included; raises for the first topic that is refused."""

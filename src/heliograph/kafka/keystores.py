@@ -56,7 +56,7 @@ _NAMED_BY_JAVA = {
     *(NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.STREET_ADDRESS),
     *(NameOID.DOMAIN_COMPONENT, NameOID.USER_ID),
 }
-_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_PEM_LINE = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]++)-----")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +325,7 @@ def _pem_text(data: bytes, name: str) -> str:
 def _pem_blocks(text: str) -> list[tuple[str, str]]:
     """Kind and canonical text of each block; line breaks may have become blanks or nothing on the way here."""
     blocks = []
-    for kind, body in _PEM_BLOCK.findall(text):
+    for kind, body in _pem_bodies(text):
         if ":" in body:  # an old encrypted key, whose headers need their lines
             blocks.append((kind, f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"))
             continue
@@ -333,6 +333,20 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
         lines = [letters[at : at + 64] for at in range(0, len(letters), 64)]
         blocks.append((kind, "\n".join([f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", ""])))
     return blocks
+
+
+def _pem_bodies(text: str) -> Iterator[tuple[str, str]]:
+    """Kind and text of each block that is closed; what begins inside of one is part of it."""
+    lines = list(_PEM_LINE.finditer(text))
+    last_ends = {line[2]: line.start() for line in lines if line[1] == "END"}
+    opened: re.Match[str] | None = None
+    for line in lines:
+        if opened is None:
+            is_closed = line[1] == "BEGIN" and last_ends.get(line[2], 0) >= line.end()
+            opened = line if is_closed else None
+        elif line[1] == "END" and line[2] == opened[2]:
+            yield opened[2], text[opened.end() : line.start()]
+            opened = None
 
 
 def _pem_certificates(text: str, name: str) -> list[x509.Certificate]:

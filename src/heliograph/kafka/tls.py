@@ -34,7 +34,7 @@ def openssl_suites(suites: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
 
 def _openssl_name(suite: str) -> str:
     """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256`; other names stay as they are."""
-    parts = re.fullmatch(r"(?:TLS|SSL)_(\w+?)_WITH_(\w+)", suite)
+    parts = re.fullmatch(r"(?:TLS|SSL)_(\w{1,64}?)_WITH_(\w{1,64})", suite)
     if parts is None:
         return suite
     exchange = "" if parts[1] == "RSA" else parts[1].replace("_", "-") + "-"

@@ -8,19 +8,21 @@ A pattern that Java refuses, or that cannot be matched as Java does, is refused 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.config import keys
-from heliograph.config.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import LONGEST_PATTERN, JavaRegexError, compile_java, shortened
 from heliograph.errors import ConfigError, try_both, try_each
 from heliograph.mirror.plugins import is_custom, known_class, load_custom
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
 
+    from heliograph.config.java_regex import JavaPattern
     from heliograph.config.types import Key, Settings
+
+_REMEMBERED = 1_000
 
 
 class NameFilter(Protocol):
@@ -37,8 +39,8 @@ class NameFilter(Protocol):
 class ListFilter:
     """Accepts a name that the include list matches and the exclude list does not; without a list nothing is in."""
 
-    include: re.Pattern[str] | None
-    exclude: re.Pattern[str] | None
+    include: JavaPattern | None
+    exclude: JavaPattern | None
     key: str
 
     def accepts(self, name: str) -> bool:
@@ -52,6 +54,17 @@ class ListFilter:
         if self.include is None or not self.include.fullmatch(name):
             return f"no pattern in {self.key} matches it"
         return None
+
+
+class RememberingFilter:
+    """Asks another filter about each name once: the configs of all topics have the same few names."""
+
+    def __init__(self, asked: NameFilter) -> None:
+        self.why_not = lru_cache(maxsize=_REMEMBERED)(asked.why_not)
+
+    def accepts(self, name: str) -> bool:
+        """Whether the name is in."""
+        return self.why_not(name) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +116,7 @@ def config_property_filter(settings: Settings) -> NameFilter:
         lambda: _custom(settings, keys.CONFIG_PROPERTY_FILTER_CLASS),
         lambda: _compiled(settings, keys.CONFIG_PROPERTIES_EXCLUDE),
     )
-    return custom or ListFilter(compile_java("(?s).*"), exclude, "config.properties")
+    return custom or RememberingFilter(ListFilter(compile_java("(?s).*"), exclude, "config.properties"))
 
 
 def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
@@ -115,22 +128,24 @@ def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
     return CustomFilter(getattr(plugin, method), key.name, settings.shown(key))
 
 
-def _compiled(settings: Settings, *lists: Key[tuple[str, ...]]) -> list[re.Pattern[str] | None]:
+def _compiled(settings: Settings, *lists: Key[tuple[str, ...]]) -> list[JavaPattern | None]:
     return try_each([partial(_compile, settings, key) for key in lists])
 
 
-def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> re.Pattern[str] | None:
+def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> JavaPattern | None:
     patterns = [pattern for pattern in settings[key] if pattern]
     if not patterns:
         return None
     joined = "|".join(patterns)
+    if len(joined) > LONGEST_PATTERN:
+        raise ConfigError(f"{key.name}: it has {len(joined)} characters, and {LONGEST_PATTERN} are the most.")
+    shown = f"{key.name}: '{shortened(settings.raw.get(key.name, joined))}'"
     try:
-        return compile_java(joined)
+        return compile_java(joined, shown)
     except JavaRegexError as error:
         if key.name in settings.raw:  # what a placeholder holds is not for a message
-            words = f"{key.name}: '{settings.raw[key.name]}' cannot be read as Java regular expressions."
-            raise ConfigError(words) from None
-        raise ConfigError(_refusals(key.name, patterns) or f"{key.name}: '{joined}' cannot be read: {error}.") from None
+            raise ConfigError(f"{shown} cannot be read as Java regular expressions.") from None
+        raise ConfigError(_refusals(key.name, patterns) or f"{shown} cannot be read: {error}.") from None
 
 
 def _refusals(key: str, patterns: list[str]) -> list[str]:
@@ -140,5 +155,7 @@ def _refusals(key: str, patterns: list[str]) -> list[str]:
             compile_java(pattern)
         except JavaRegexError as error:
             comma = " (A comma separates patterns; one with a comma in it cannot be written.)" if "{" in pattern else ""
-            problems.append(f"{key}: '{pattern}' cannot be read as a Java regular expression: {error}.{comma}")
+            problems.append(
+                f"{key}: '{shortened(pattern)}' cannot be read as a Java regular expression: {error}.{comma}"
+            )
     return problems

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _MOST_NAMES = 64
+_LONGEST_START = 256
 _FLAGS = re.compile(r"\(\?[a-zA-Z-]+[:)]")
 _QUANTIFIER = re.compile(r"(?:[?*+]|\{\d+(?:,\d*)?\})[?+]?")
 _OPENING = re.compile(r"\((?:\?:|\?>|\?<[a-zA-Z]\w*>|(?!\?))")
@@ -35,6 +36,13 @@ class Names(NamedTuple):
     def example(self) -> str:
         """A name to ask about: the one, or one that begins so and that nobody has."""
         return self.start if self.is_whole else f"{self.start}heliograph-probe"
+
+    def followed_by(self, other: Names) -> Names:
+        """This whole name, with the others behind it."""
+        start = self.start + other.start
+        if len(start) > _LONGEST_START:  # no longer a name of Kafka's, and not worth the memory
+            return Names(start[:_LONGEST_START], is_whole=False)
+        return Names(start, other.is_whole)
 
     def covers(self, other: Names) -> bool:
         """Whether every name of the other is one of these."""
@@ -57,7 +65,14 @@ def names_of(patterns: Sequence[str]) -> tuple[Names, ...]:
 def without_covered(names: Iterable[Names]) -> tuple[Names, ...]:
     """Each once, and none that another covers."""
     found = tuple(dict.fromkeys(names))
-    return tuple(one for one in found if not any(other != one and other.covers(one) for other in found))
+    starts = {names.start for names in found if not names.is_whole}
+    lengths = sorted({len(start) for start in starts})
+
+    def is_covered(one: Names) -> bool:
+        own = len(one.start) if one.is_whole else len(one.start) - 1
+        return any(one.start[:length] in starts for length in lengths if length <= own)
+
+    return tuple(one for one in found if not is_covered(one))
 
 
 class _Reader(PatternScanner):
@@ -74,11 +89,7 @@ class _Reader(PatternScanner):
         heads: tuple[Names, ...] = (_NOTHING_MORE,)
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
             parts = self._repeated(self._atom())
-            joined = [
-                Names(head.start + part.start, part.is_whole) if head.is_whole else head
-                for head in heads
-                for part in parts
-            ]
+            joined = [head.followed_by(part) if head.is_whole else head for head in heads for part in parts]
             heads = tuple(dict.fromkeys(joined)) if len(joined) <= _MOST_NAMES else (ANY_NAME,)
         return heads
 
@@ -130,8 +141,13 @@ class _Reader(PatternScanner):
         char = self._pattern[self._at : self._at + 1]
         self._at += 1
         if char == "Q":
-            quoted, _, _rest = self._pattern[self._at :].partition("\\E")
+            end = self._pattern.find("\\E", self._at)
+            quoted = self._pattern[self._at : end if end >= 0 else len(self._pattern)]
             self._at += len(quoted) + 2
             # What is behind a quotation counts for its last character only.
-            return (ANY_NAME,) if _QUANTIFIER.match(self._pattern, self._at) else (Names(quoted, is_whole=True),)
+            return (
+                (ANY_NAME,)
+                if _QUANTIFIER.match(self._pattern, self._at)
+                else (_NOTHING_MORE.followed_by(Names(quoted, is_whole=True)),)
+            )
         return (ANY_NAME,) if char.isalnum() else (Names(char, is_whole=True),)

@@ -15,15 +15,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heliograph.config.java_regex import JavaRegexError, compile_java
+from heliograph.config.java_regex import JavaRegexError, compile_java, limit_error, shortened
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from heliograph.config.java_regex import JavaPattern
+
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _RIGHT = re.compile(r"\$(\d)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}|([a-zA-Z0-9._-]+)")
 _ONE_CHARACTER_CLASS = re.compile(r"\[([^\\^\]\[])\]")
+_MOST_RULES = 10_000
+_MOST_SPLITS = 20_000  # attempts to read one name backwards: enough for three groups and a name of 200 characters
 _NO_NAMES = ("", ".", "..")  # Kafka takes none of them for a topic
 _NAMED = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 
@@ -33,7 +37,7 @@ class _Group:
     """A group of a left side; its number stands for it on the right."""
 
     number: int
-    pattern: re.Pattern[str]
+    pattern: JavaPattern
 
 
 _Part = str | _Group
@@ -46,7 +50,7 @@ class Rule:
     written: str
     left: tuple[_Part, ...]
     right: tuple[_Part, ...]
-    pattern: re.Pattern[str]
+    pattern: JavaPattern
 
     @property
     def is_plain(self) -> bool:
@@ -68,7 +72,13 @@ class Rule:
 
     def backward(self, name: str) -> Iterator[str]:
         """The topics to which the rule gives this name."""
+        tries = 0
         for groups in _splits(self.right, name, {}):
+            tries += 1
+            if tries > _MOST_SPLITS:
+                raise limit_error(self.pattern.shown, name)
+            if groups is None:
+                continue
             topic = "".join(part if isinstance(part, str) else groups[part.number] for part in self.left)
             if self.forward(topic) == name:
                 yield topic
@@ -121,9 +131,11 @@ def parse_rename_map(key: str, entries: Sequence[str]) -> RenameMap:
     """The map that a list of `from=to` spells; raises one ConfigError with every problem, naming the key."""
     rules: list[Rule] = []
     problems: list[str] = []
+    if len(entries) > _MOST_RULES:
+        raise ConfigError(f"{key}: it has {len(entries)} rules, and {_MOST_RULES} are the most; use patterns.")
     for entry in filter(None, entries):
         try:
-            rules.append(_parse_rule(entry))
+            rules.append(_parse_rule(key, entry))
         except JavaRegexError as error:
             problems.append(f"{key}: '{entry}': {error}.")
     problems += [f"{key}: {clash}." for clash in _clashes(rules)]
@@ -135,13 +147,20 @@ def parse_rename_map(key: str, entries: Sequence[str]) -> RenameMap:
 
 
 def _clashes(rules: Sequence[Rule]) -> Iterator[str]:
-    for index, rule in enumerate(rules):
-        for earlier in rules[:index]:
-            pair = f"'{earlier.written}' and '{rule.written}'"
-            if rule.left == earlier.left:
-                yield f"{pair} rename the same topic, and only the first would count; remove one"
-            elif _shape(rule) == _shape(earlier):
-                yield f"{pair} give two topics the same name, and their records would be mixed; change one name"
+    by_left: dict[tuple[_Part, ...], Rule] = {}
+    by_shape: dict[tuple[str | tuple[str], ...], Rule] = {}
+    for rule in rules:
+        same, alike = by_left.setdefault(rule.left, rule), by_shape.setdefault(_shape(rule), rule)
+        if same is not rule:
+            yield (
+                f"'{same.written}' and '{rule.written}' rename the same topic, and only the first would count;"
+                " remove one"
+            )
+        elif alike is not rule:
+            yield (
+                f"'{alike.written}' and '{rule.written}' give two topics the same name, and their records would be"
+                " mixed; change one name"
+            )
     plain = {rule.left: rule for rule in rules if rule.is_plain}
     for rule in rules:
         other = plain.get(rule.right)
@@ -156,7 +175,7 @@ def _shape(rule: Rule) -> tuple[str | tuple[str], ...]:
     return tuple(part if isinstance(part, str) else (part.pattern.pattern,) for part in rule.right)
 
 
-def _parse_rule(entry: str) -> Rule:
+def _parse_rule(key: str, entry: str) -> Rule:
     # A regex may have a '=' in it, a topic's name cannot.
     left, equals, right = (text.strip() for text in entry.rpartition("="))
     if not equals or not left or not right:
@@ -173,7 +192,8 @@ def _parse_rule(entry: str) -> Rule:
         raise JavaRegexError(
             f"several topics would get the same name, because ${lost[0]} is not used on the right; use every group"
         )
-    return Rule(entry, parts, new_name, compile_java(re.escape(left) if not groups and parts == (left,) else left))
+    pattern = re.escape(left) if not groups and parts == (left,) else left
+    return Rule(entry, parts, new_name, compile_java(pattern, f"{key}: '{shortened(entry)}'"))
 
 
 def _read_left(left: str) -> tuple[tuple[_Part, ...], dict[str, int]]:
@@ -183,7 +203,7 @@ def _read_left(left: str) -> tuple[tuple[_Part, ...], dict[str, int]]:
     while at < len(left):
         char = left[at]
         if char == "(":
-            inside = _inside_group(left[at:])
+            inside = _inside_group(left, at)
             at += len(inside) + 2
             number += 1
             if named := _NAMED.match(inside):
@@ -208,23 +228,25 @@ def _read_left(left: str) -> tuple[tuple[_Part, ...], dict[str, int]]:
     return _joined(parts), names
 
 
-def _inside_group(text: str) -> str:
+def _inside_group(text: str, start: int) -> str:
     depth = 0
-    at = 0
+    at = start
     while at < len(text):
         if text[at] == "\\":
             at += 1
         elif text[at] == "[":
-            at = max(at, text.find("]", at + 2))
+            at = text.find("]", at + 2)
+            if at < 0:
+                raise JavaRegexError("a '[' is not closed")
         elif text[at] in "()":
             depth += 1 if text[at] == "(" else -1
             if depth == 0:
-                return text[1:at]
+                return text[start + 1 : at]
         at += 1
     raise JavaRegexError("a '(' is not closed")
 
 
-def _compile_group(inside: str) -> re.Pattern[str]:
+def _compile_group(inside: str) -> JavaPattern:
     if inside.startswith("?"):
         raise JavaRegexError(f"'({inside})' does not keep what it matches; use (...) or (?<name>...)")
     try:
@@ -266,19 +288,22 @@ def _joined(parts: Iterable[_Part]) -> tuple[_Part, ...]:
     return tuple(joined)
 
 
-def _splits(parts: tuple[_Part, ...], name: str, found: dict[int, str]) -> Iterator[dict[int, str]]:
-    """All ways in which the parts can make up the name."""
+def _splits(parts: tuple[_Part, ...], name: str, found: dict[int, str]) -> Iterator[dict[int, str] | None]:
+    """All ways in which the parts can make up the name; None for each attempt that came to nothing."""
     if not parts:
-        if not name:
-            yield found
+        yield found if not name else None
         return
     part, rest = parts[0], parts[1:]
     if isinstance(part, str):
         if name.startswith(part):
             yield from _splits(rest, name.removeprefix(part), found)
+        else:
+            yield None
         return
     ends = (len(name),) if not rest else range(len(name), -1, -1)
     for end in ends:
         text = name[:end]
         if found.get(part.number, text) == text and part.pattern.fullmatch(text):
             yield from _splits(rest, name[end:], found | {part.number: text})
+        else:
+            yield None

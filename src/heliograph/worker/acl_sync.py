@@ -13,6 +13,8 @@ from heliograph.errors import BrokerError
 from heliograph.kafka.acl_admin import SECURITY_DISABLED, add_acls, topic_acls
 from heliograph.kafka.refusals import CLUSTER_AUTHORIZATION_FAILED
 from heliograph.mirror.acl_sync import EVERY_TOPIC, AclPlan, plan_acls, remote_acls
+from heliograph.worker.matching_time import within_matching_time
+from heliograph.worker.topic_sync import TOPIC_KEYS
 from heliograph.worker.troubles import ToldOnce, by_reason
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class AclSync:
         source = _acls_of(self._source)
         if source is None:
             return GatheredAcls(AclPlan(), (_without_authorizer(self._source),))
-        copied = [topic for topic in self._source.view().partition_counts if self._rules.replicates(topic)]
+        listed = within_matching_time(self._source.view().partition_counts, TOPIC_KEYS, self._source.alias)
+        copied = [topic for topic in listed if self._rules.replicates(topic)]
         clashing = self._rules.clashes(copied)  # not copied: rights on them must not open another topic's copy
         source = tuple(acl for acl in source if acl.topic not in clashing)
         wanted, left_out = remote_acls(self._rules, source)

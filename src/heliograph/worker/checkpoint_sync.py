@@ -35,6 +35,7 @@ from heliograph.mirror.checkpoints import (
 )
 from heliograph.mirror.filters import group_filter
 from heliograph.mirror.flow_permissions import wanted_groups
+from heliograph.mirror.foreign_names import is_group_name, is_topic_name, unusable_sentence
 from heliograph.mirror.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.offset_map import OffsetMap
 from heliograph.model import GroupType, TopicPartition, counted
@@ -42,6 +43,7 @@ from heliograph.wire.mirror_records import decode_checkpoint, decode_offset_sync
 from heliograph.worker.clusters import Written, make_admin
 from heliograph.worker.hidden import hidden_groups
 from heliograph.worker.internal_topics import ensure_internal_topic, ensure_offset_syncs_topic
+from heliograph.worker.matching_time import within_matching_time
 from heliograph.worker.noted_offsets import NotedOffsets
 from heliograph.worker.rules import topic_rules
 from heliograph.worker.troubles import ToldOnce
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_GROUP_KEYS = f"{keys.GROUPS.name}, {keys.GROUPS_EXCLUDE.name}"
 _MOVED_AT_ONCE = 100  # groups: the fewer, the less time between our look at a group's offsets and setting them
 
 
@@ -135,10 +138,15 @@ class CheckpointSync:
         """
         listed, trouble, others = self._source_groups.told_groups()
         # Nobody lists the groups of a coordinator that is away, so those followed before are asked about by name.
-        named = [group for group in sorted({*listed, *self.groups}) if self._names.accepts(group)]
+        known = sorted({*filter(is_group_name, listed), *self.groups})
+        not_names = [each for each in (*listed, *others) if not is_group_name(each)]
+        unusable = unusable_sentence(self.flow.source, "groups", not_names)
+        taken = within_matching_time(known, _GROUP_KEYS, self.flow.source)
+        named = [group for group in taken if self._names.accepts(group)]
         told = self._committed(named)
-        shares = {group for group, other in others.items() if other.type is GroupType.SHARE}
-        shares = {group for group in shares if self._names.accepts(group)}
+        shared = [group for group, other in others.items() if other.type is GroupType.SHARE and is_group_name(group)]
+        taken = within_matching_time(shared, _GROUP_KEYS, self.flow.source)
+        shares = {group for group in taken if self._names.accepts(group)}
         seen = [*named, *shares]
         hidden = hidden_groups(self._source, wanted_groups(self._settings), seen) if trouble is None else ()
         unknown = told.refused.keys() & self.groups
@@ -150,16 +158,19 @@ class CheckpointSync:
         if self._settings[keys.SHARE_GROUPS_ENABLED]:
             gone = () if trouble is None else self.share_groups
             self.share_groups = tuple(sorted(shares.union(gone)))
-        return (*hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
+        return (*unusable, *hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
 
     def _committed(self, groups: list[str]) -> Told[dict[TopicPartition, CommittedOffset]]:
         """Committed offsets of topics that count, and why those of a group are not known."""
         told = self._source_groups.told_committed(groups)
         counting = {
-            group: {tp: offset for tp, offset in offsets.items() if self._rules.names.accepts(tp.topic)}
+            group: {tp: offset for tp, offset in offsets.items() if self._counts(tp.topic)}
             for group, offsets in told.of.items()
         }
         return told._replace(of=counting)
+
+    def _counts(self, topic: str) -> bool:
+        return is_topic_name(topic) and self._rules.names.accepts(topic)
 
     def emit(self) -> Iterable[str]:
         """Translate every group's offsets and write what is new."""

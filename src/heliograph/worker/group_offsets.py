@@ -21,6 +21,7 @@ from heliograph.kafka.topic_log import read_topic
 from heliograph.mirror.checkpoints import latest_checkpoints, remote_partition, source_partition
 from heliograph.mirror.failover import LogBounds
 from heliograph.mirror.filters import group_filter
+from heliograph.mirror.foreign_names import is_group_name
 from heliograph.mirror.group_view import STREAMS_STAY, ClusterGroups, GroupView
 from heliograph.mirror.internal_topics import (
     checkpoints_topic,
@@ -109,7 +110,7 @@ class FlowGroups:
         return {
             group: why
             for group, other in sorted(listed.others.items() if listed is not None else ())
-            if self.names.accepts(group) and (why := reasons.get(other.type)) is not None
+            if is_group_name(group) and self.names.accepts(group) and (why := reasons.get(other.type)) is not None
         }
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ class FlowGroups:
         listed = admin.told_groups()
         if listed.trouble is not None:
             raise listed.trouble
-        types = listed.types
+        types = {group: type_ for group, type_ in listed.types.items() if is_group_name(group)}
         followed = {GroupType.CONSUMER}.union({GroupType.SHARE} if self.settings[keys.SHARE_GROUPS_ENABLED] else ())
         taken = [group for group, type_ in types.items() if type_ in followed and self.names.accepts(group)]
         found = admin.offsets_of(taken, types)

@@ -13,12 +13,14 @@ from heliograph.config import keys
 from heliograph.kafka.config_admin import INVALID_CONFIG
 from heliograph.kafka.refusals import INVALID_REPLICATION_FACTOR, Refusal
 from heliograph.mirror.flow_permissions import wanted_topics
+from heliograph.mirror.foreign_names import unusable_sentence
 from heliograph.mirror.internal_topics import offsets_topic
 from heliograph.mirror.name_starts import Names
 from heliograph.mirror.replication_factor import bent_sentence, possible_factor, too_large_sentence
 from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules, plan_topics
 from heliograph.model import TopicPartition, TopicState, counted
 from heliograph.worker.hidden import hidden_topics
+from heliograph.worker.matching_time import within_matching_time
 from heliograph.worker.troubles import ToldOnce, by_reason
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from heliograph.kafka.admin import Admin
 
 log = logging.getLogger(__name__)
+
+TOPIC_KEYS = f"{keys.TOPICS.name}, {keys.TOPICS_EXCLUDE.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class SeenTopics:
     chosen: tuple[str, ...]  # those to replicate
     remote_counts: dict[str, int]  # remote topics that exist
     broker_count: int  # of the target
+    unusable: frozenset[str] = frozenset()  # names the source lists that can be no topic's
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,11 @@ class Replicated:
 
 def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
     """Ask both clusters for their topics."""
-    counts = source.view().partition_counts
-    chosen = rules.chosen(counts)
+    listed = source.view()
+    counts = listed.partition_counts
+    chosen = rules.chosen(within_matching_time(counts, TOPIC_KEYS, source.alias))
     view = target.view([rules.remote_topic(topic) for topic in chosen])
-    return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers))
+    return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers), listed.unusable)
 
 
 class TopicSync:
@@ -89,7 +95,8 @@ class TopicSync:
             for topic in seen.chosen
             for number in range(min(seen.counts[topic], remote_counts.get(remote_topics[topic], 0)))
         ]
-        return Replicated(tuple(partitions), remote_topics, (*hidden, *plan.troubles, *troubles))
+        unusable = unusable_sentence(self._source.alias, "topics", seen.unusable)
+        return Replicated(tuple(partitions), remote_topics, (*unusable, *hidden, *plan.troubles, *troubles))
 
     def _hidden_heartbeats(self, seen: SeenTopics) -> tuple[str, ...]:
         """Told, but no trouble: nobody's records are missing."""

@@ -1,0 +1,53 @@
+"""Where the placeholders `${...}` of a text stand. Whatever the text, it is gone through once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Placeholder(NamedTuple):
+    """One `${body}` of a text, and the text between it and the one before."""
+
+    before: str
+    body: str
+
+    @property
+    def written(self) -> str:
+        """As it stands in the text."""
+        return f"${{{self.body}}}"
+
+
+def placeholders(text: str) -> Iterator[Placeholder]:
+    """Every placeholder; one that is not closed is none."""
+    for found, _end in _found(text):
+        yield found
+
+
+def replace_placeholders(text: str, replacement: Callable[[Placeholder], str]) -> str:
+    """The text with something else in place of each placeholder."""
+    parts: list[str] = []
+    behind = 0
+    for found, end in _found(text):
+        parts += (found.before, replacement(found))
+        behind = end
+    return "".join((*parts, text[behind:]))
+
+
+def is_only_placeholders(text: str) -> bool:
+    """Whether there are placeholders and nothing but blanks around them."""
+    behind = 0
+    for found, end in _found(text):
+        if found.before.strip():
+            return False
+        behind = end
+    return behind > 0 and not text[behind:].strip()
+
+
+def _found(text: str) -> Iterator[tuple[Placeholder, int]]:
+    behind = 0
+    while (start := text.find("${", behind)) >= 0 and (end := text.find("}", start)) >= 0:
+        yield Placeholder(text[behind:start], text[start + 2 : end]), end + 1
+        behind = end + 1
