@@ -125,7 +125,7 @@ def test_the_offsets_of_many_partitions_fit_into_one_body() -> None:
 
 
 def test_a_long_list_of_topics_fits_into_a_config() -> None:
-    topics = ",".join(f"t{number}" for number in range(150_000))
+    topics = ",".join(f"t{number}" for number in range(140_000))
     body = json.dumps({"topics": topics}).encode()
-    assert 1 << 20 < len(body) < LARGEST_CONFIG_BYTES
+    assert 1_000_000 < len(body) < LARGEST_CONFIG_BYTES
     assert bodies.config_map(body) == {"topics": topics}
