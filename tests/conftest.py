@@ -36,6 +36,7 @@ if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sourc
     _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
+from heliograph.config import known_secrets
 from heliograph.embedded import ports  # noqa: E402
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
 from heliograph.kafka import producer_session  # noqa: E402
@@ -138,6 +139,12 @@ def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> N
     """The target's transactions as before 4.0, then as since."""
     if request.param == "second protocol":
         enable_second_protocol(target)
+
+
+@pytest.fixture(autouse=True)
+def _no_known_secrets() -> None:
+    """A password of one test may be a word of another's output."""
+    known_secrets._known.clear()
 
 
 @pytest.fixture
