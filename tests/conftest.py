@@ -36,7 +36,7 @@ if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sourc
     _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
-from heliograph.config import known_secrets
+from heliograph.config import known_secrets  # noqa: E402
 from heliograph.embedded import ports  # noqa: E402
 from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
 from heliograph.kafka import producer_session  # noqa: E402
