@@ -90,6 +90,11 @@ def test_short_values_and_placeholders_are_not_kept(value: str) -> None:
     assert hide_known(f"text {value} text") == f"text {value} text"
 
 
+def test_a_known_word_does_not_keep_other_secrets_from_being_recognised() -> None:
+    remember_secret("passphrase", "[hidden]")
+    assert "hunter2" not in unexpected(KeyError("passphrase=hunter2"))
+
+
 def test_the_number_of_known_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_secrets, "_known", {})
     for number in range(known_secrets._MOST + 10):

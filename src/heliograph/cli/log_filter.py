@@ -20,7 +20,7 @@ class SecretFilter(logging.Filter):
             record.msg, record.args = shown, ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-            record.exc_text = redact_text(hide_known(trace))  # a formatter takes this text for the trace
+            record.exc_text = hide_known(redact_text(trace))  # a formatter takes this text for the trace
         if record.stack_info:
             record.stack_info = hide_known(record.stack_info)
         return True

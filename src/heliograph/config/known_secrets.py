@@ -11,13 +11,14 @@ from __future__ import annotations
 
 _SHORTEST = 6
 _MOST = 4096
+_IN_NAMES = frozenset({"password", "secret"})  # as a value they would make names of keys unreadable
 _known: dict[str, str] = {}
 
 
 def remember_secret(value: str, shown: str) -> None:
     """Keep a value; from now on `hide_known` shows the other text in its place."""
     text = value.strip()
-    if len(text) < _SHORTEST or "${" in text:  # a placeholder names a secret without being one
+    if len(text) < _SHORTEST or text in _IN_NAMES or "${" in text:  # a placeholder names a secret without being one
         return
     _known.setdefault(text, shown)
     for oldest in list(_known)[: max(0, len(_known) - _MOST)]:

@@ -32,4 +32,4 @@ def trace_of(error: Exception) -> str:
 
 
 def _shown(text: str) -> str:
-    return redact_text(hide_known(text))
+    return hide_known(redact_text(text))  # in this order: a password may be a word by which others are recognised
