@@ -1,0 +1,159 @@
+"""No pattern takes long: to read, to match one name, or to match all names of a cluster."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from heliograph.api.rules import parse_rules
+from heliograph.config import java_regex
+from heliograph.config.java_regex import JavaRegexError, PatternLimitError, compile_java
+from heliograph.config.types import Settings
+from heliograph.errors import ConfigError
+from heliograph.mirror.filters import topic_filter
+from heliograph.mirror.foreign_names import is_group_name, is_topic_name, unusable_sentence
+from heliograph.mirror.rename import parse_rename_map
+from heliograph.worker import matching_time
+from heliograph.worker.matching_time import within_matching_time
+
+HOSTILE = "a" * 249
+SLOW = "(?=a)(?:a|aa)+$x"  # Java needs hours for it too
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+b",
+        "(a|aa)+b",
+        "(a|a)*b",
+        "(.*)*b",
+        "(a*)*b",
+        "(?:a?){200}a{200}b",
+        "(.*a){20}b",
+        "(?i)(A+)+B",
+        "((a+)+)+$b",
+    ],
+)
+def test_what_blows_up_elsewhere_is_matched_in_linear_time(pattern: str) -> None:
+    compiled = compile_java(pattern)
+    began = time.thread_time()
+    assert compiled.fullmatch("a" * 30_000) is None
+    assert time.thread_time() - began < 5.0
+
+
+@pytest.mark.parametrize("pattern", [SLOW, r"(a|aa)+\1{3}[^a]", "(?>(?:a|aa)+b)", "(?:a|aa)+(?<!b)$x"])
+def test_what_must_backtrack_does_so_up_to_a_limit(pattern: str) -> None:
+    compiled = compile_java(pattern, f"topics: '{pattern}'")
+    began = time.thread_time()
+    with pytest.raises(PatternLimitError) as told:
+        compiled.fullmatch(HOSTILE)
+    assert time.thread_time() - began < 5.0
+    assert str(told.value).startswith(f"topics: '{pattern}' takes too long to match the name 'aaa")
+
+
+def test_a_pattern_that_looks_around_matches_sensible_names() -> None:
+    compiled = compile_java(r"(?!.*\.internal$)(?=.*orders).*[a-z]+(?<!-raw)")
+    names = [f"team-{n}.orders-{'x' * 180}.eu" for n in range(1_000)]
+    assert all(compiled.fullmatch(name) for name in names)
+    assert not any(compiled.fullmatch(f"{name}.internal") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("((a{1000}){1000}){1000}", "larger than"),
+        ("(?=b)((a{0,1000}){0,1000}){0,1000}", "larger than"),
+        ("a{999999999}", "larger than"),
+        ("(" * 50_000, "nested"),
+        ("[" * 50_000, "nested"),
+        ("(?:" * 200 + "a" + ")" * 200, "nested"),
+        (r"\p{L}" * 20_000, "larger than"),
+        (r"[\p{L}" + r"\P{Lu}" * 15_000 + "]", "larger than"),
+        ("(?iu)" + "[a-\uffff]" * 15_000, "larger than"),
+        ("a" * 100_001, "100001 characters"),
+        ("a{" + "9" * 90_000 + "}", "begins no count"),
+        (r"\Q\E" * 24_000 + "[", "not closed"),
+        (r"\p{" * 30_000, "not supported"),
+    ],
+)
+def test_a_pattern_that_would_become_large_is_refused_at_once(pattern: str, words: str) -> None:
+    began = time.thread_time()
+    with pytest.raises(JavaRegexError, match=words):
+        compile_java(pattern)
+    assert time.thread_time() - began < 10.0
+
+
+def test_long_lists_and_large_counts_that_people_write_are_taken() -> None:
+    names = [f"orders-{n}.eu-west" for n in range(4_000)]
+    compiled = compile_java("|".join(names))
+    assert compiled.fullmatch(names[-1])
+    assert not compiled.fullmatch("orders-4000.eu-west")
+    assert compile_java("[a-z]{1,249}").fullmatch("a" * 249)
+    assert compile_java("a{2000}").fullmatch("a" * 2_000)
+    assert not compile_java("a{2000}").fullmatch("a" * 1_999)
+    assert compile_java("(" * 90 + "a" + ")" * 90).fullmatch("a")
+
+
+def test_only_so_many_patterns_are_kept() -> None:
+    for number in range(1_000):
+        compile_java(f"x{number}")
+    assert java_regex._matcher.cache_info().currsize == java_regex._KEPT_PATTERNS
+
+
+def test_a_filter_tells_its_key_and_what_a_placeholder_was_written_as() -> None:
+    with pytest.raises(ConfigError, match=r"^topics: '\(\?=a\)\(\?:a\|aa\)\+\$x' takes too long"):
+        topic_filter(Settings({"topics": SLOW})).accepts(HOSTILE)
+    with pytest.raises(ConfigError, match=r"^topics: '\$\{env:T\}' takes too long") as told:
+        topic_filter(Settings({"topics": SLOW}, raw={"topics": "${env:T}"})).accepts(HOSTILE)
+    assert "aa)+" not in str(told.value)
+
+
+def test_a_rule_that_cannot_be_decided_gives_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    rules = parse_rules(f"- users: [u]\n  change: ['{SLOW}', 'b.*']", "rules.yml")
+    (permissions,) = (each[0] for each in rules._by_principal.values())
+    with caplog.at_level(logging.WARNING):
+        assert not permissions.may_change(HOSTILE)
+    assert "takes too long" in caplog.text
+    assert permissions.may_change("bc")
+
+
+def test_reading_a_name_backwards_ends() -> None:
+    rename = parse_rename_map("rename", ["(.*)-(.*)-(.*)-(.*)-(.*)x=$5-$4-$3-$2-$1y"])
+    assert rename.backward("a-b-c-d-ey") == "e-d-c-b-ax"
+    with pytest.raises(PatternLimitError, match="^rename: "):
+        rename.backward("-" * 248 + "z")
+
+
+def test_the_names_of_a_cluster_share_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(within_matching_time(("a", "b"), "topics", "A")) == ["a", "b"]
+    monkeypatch.setattr(matching_time, "_MOST_S", 0.2)
+    chosen = compile_java("(?=a)(?:a|aa)+b")
+    names = ("a" * 21 for _ in range(100_000))  # each a little below its own limit
+    with pytest.raises(PatternLimitError, match="topics, topics.exclude: the patterns take more than"):
+        [chosen.fullmatch(name) for name in within_matching_time(names, "topics, topics.exclude", "A")]
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 249, "A.b_c-9", "...", "__consumer_offsets"])
+def test_names_of_topics(name: str) -> None:
+    assert is_topic_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a b", "é", "a\n", "a/b", "\0", "a" * 1_000_000])
+def test_no_names_of_topics(name: str) -> None:
+    assert not is_topic_name(name)
+
+
+def test_names_of_groups() -> None:
+    assert all(map(is_group_name, ["a", "Team A: orders/payments (eu) #1", "é", "a" * 1_024, "."]))
+    assert not any(map(is_group_name, ["", "a" * 1_025, "a\nb", "\x1b[2J", "a\u2028"]))
+
+
+def test_what_is_left_out_is_told_in_one_sentence_that_nobody_can_break() -> None:
+    assert unusable_sentence("A", "topics", ()) == ()
+    (sentence,) = unusable_sentence("A", "topics", ["\nINFO all is well" + "x" * 1_000, "b c", "é"])
+    assert sentence == (
+        "'A' lists topics whose names Kafka does not allow; they are left out:"
+        " '\\nINFO all is wellxxxxxxxxxxxxxxxxxxxxxxx...' and 2 more"
+    )
