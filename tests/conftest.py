@@ -149,12 +149,6 @@ def both_protocols(request: pytest.FixtureRequest, target: EmbeddedCluster) -> I
     set_feature(target, "transaction.version", 2)
 
 
-@pytest.fixture(autouse=True)
-def _no_known_secrets() -> None:
-    """A password of one test may be a word of another's output."""
-    known_secrets._known.clear()
-
-
 @pytest.fixture
 def topic() -> str:
     """A topic name nobody else uses."""

@@ -67,8 +67,6 @@ ONLY_OURS = {
     "rest.host.name": "removed in 3.0, still read",
     "task.assigned.partitions": "a task's ConfigDef, not a connector's",
     "task.assigned.groups": "a task's ConfigDef, not a connector's",
-    "org.apache.kafka.sasl.oauthbearer.allowed.urls": "a property of the JVM, not a ConfigDef's",
-    "org.apache.kafka.sasl.oauthbearer.allowed.files": "a property of the JVM, not a ConfigDef's",
     "task.index": "a task's ConfigDef, not a connector's",
     "org.apache.kafka.sasl.oauthbearer.allowed.urls": "a property of Kafka's JVM",
     "org.apache.kafka.sasl.oauthbearer.allowed.files": "a property of Kafka's JVM",
