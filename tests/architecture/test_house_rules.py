@@ -62,3 +62,13 @@ def test_every_test_is_run_by_make_test() -> None:
     assert len(others) > 30
     marks = re.compile(r"^pytestmark = [^=]*?pytest\.mark\.(broker|spark)\b", re.MULTILINE)
     assert [file for file in others if not marks.search(file.read_text())] == []
+
+
+def test_every_promise_of_the_security_page_links_to_a_test() -> None:
+    text = (TESTS.parent / "SECURITY.md").read_text()
+    links = re.findall(r"\]\((tests/[^)]+)\)", text)
+    assert [link for link in links if not (TESTS.parent / link).exists()] == []
+    defended = text.partition("## What is defended")[2].partition("### What the project itself")[0]
+    rows = [line for line in defended.splitlines() if line.startswith("|") and not line.startswith(("| attack", "|---"))]
+    assert len(rows) > 15
+    assert [row for row in rows if "](tests/" not in row] == []
