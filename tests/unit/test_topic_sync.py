@@ -146,7 +146,7 @@ def test_names_that_kafka_does_not_allow_are_left_out_of_what_a_cluster_lists() 
     assert view.unusable == set(bad)
 
 
-def test_names_that_are_left_out_are_told_and_the_others_are_copied(sync: TopicSync, source: Cluster) -> None:
+def test_names_that_are_left_out_are_reported_and_the_others_are_copied(sync: TopicSync, source: Cluster) -> None:
     source.unusable = frozenset({"t\n"})
     for _round in range(2):
         replicated = sync.sync()
