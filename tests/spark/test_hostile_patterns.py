@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -43,7 +43,7 @@ class Watch:
         self._worker, self._over = worker, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -1,4 +1,4 @@
-"""Whoever reaches REST, or owns a source cluster, sends any text: looking through it takes time in step with its length.
+"""Callers of REST and owners of a source cluster send any text: looking through it takes time in step with its length.
 
 The inputs are long enough that an expression which tries every beginning with every end would take minutes.
 """
