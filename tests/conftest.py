@@ -120,6 +120,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def no_known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide no word of this test because an earlier one used it as a password."""
     monkeypatch.setattr(known_secrets, "_known", {})
+    monkeypatch.setattr(known_secrets, "_tokens", {})
 
 
 @pytest.fixture(scope="session")

@@ -223,6 +223,16 @@ def test_an_error_hides_no_other() -> None:
         assert len(found["exactly.once.support"]) == 2
 
 
+def test_a_long_list_of_transforms_does_not_become_a_far_longer_answer() -> None:
+    """A megabyte of names would become 700 MB of definitions."""
+    config = GOOD | {"transforms": ",".join(map(str, range(20_000)))}
+    told = ConnectorPlugins({}, Resolver(NoLookup(), {}), class_error).validated(CLASSES["source"], config)
+    listed = [each.definition["name"] for each in told if each.definition["name"].startswith("transforms.")]
+    assert listed[:2] == ["transforms.0.type", "transforms.0.plugin.version"]
+    assert len(listed) <= 200
+    assert any(each.definition["name"] == "transforms" and each.errors for each in told)
+
+
 def classes(**changes: str) -> dict[str, str | None]:
     """What is said of a config where classes are looked up."""
     config = GOOD | {name.replace("__", "."): value for name, value in changes.items()}

@@ -207,6 +207,16 @@ def test_a_client_takes_only_what_the_rules_of_its_connector_allow(
     assert not_allowed(connector({**sasl("source.cluster."), **service, **config}, machine=machine)) == []
 
 
+@pytest.mark.usefixtures("kerberos")
+def test_a_refused_login_is_not_repeated_with_the_password_beside_its_placeholder() -> None:
+    machine = Machine()
+    machine.entries["value"] = "/other/k"
+    jaas = 'x required password="pw1" keyTab="${file:/secrets/tenant:value}";'
+    service = {"source.cluster.sasl.kerberos.service.name": "kafka", "source.cluster.sasl.jaas.config": jaas}
+    (told,) = not_allowed(connector({**sasl("source.cluster."), **service}, machine=machine, secrets=TENANT))
+    assert told.endswith("do not let the writer of this connector name [hidden].")
+
+
 def _as_target(config: Mapping[str, str]) -> dict[str, str]:
     swapped = {"source.cluster.": "target.cluster.", "target.cluster.": "source.cluster."}
     return {swapped[key[:15]] + key[15:]: value for key, value in config.items()}

@@ -15,6 +15,7 @@ from heliograph.engine.copy_loop import CopyLoop
 from heliograph.engine.spec import PartitionSpec, TaskSpec
 from heliograph.kafka.buffers import BufferPool
 from heliograph.kafka.network import Network
+from heliograph.kafka.outgoing import TargetPartition
 from heliograph.kafka.security import Security
 from heliograph.model import Address, TopicPartition
 from heliograph.wire.forward import warm_up
@@ -55,6 +56,13 @@ class Spread(Mirror):
 
     def is_copied(self, batches: int, first: int = 1) -> bool:
         return all(self.copied(partition) == batches for partition in range(first, PARTITIONS))
+
+    @property
+    def has_begun(self) -> bool:
+        return hasattr(self, "loop") and len(self.targets()) == PARTITIONS
+
+    def targets(self) -> list[TargetPartition]:
+        return [target for tp, target in list(self.loop._producer.partitions.items()) if tp.topic == "A.t"]
 
     def troubles(self) -> set[str | None]:
         """Those of now: a report's rows are the partitions' own."""
@@ -119,6 +127,32 @@ def test_what_waits_for_the_end_of_a_pause_is_not_read_again(mirror: Spread) -> 
     with mirror.target.lock:
         mirror.target.leaders["A.t", 0] = 1
     wait_for(lambda: mirror.is_copied(10, first=0))
+    mirror.stop(join)
+
+
+def _is_set_aside(target: TargetPartition) -> bool:
+    return all(outgoing.buffer is not None and outgoing.buffer.is_parked for outgoing in list(target.queue))
+
+
+def test_a_pause_of_many_partitions_does_not_outgrow_the_memory(mirror: Spread) -> None:
+    """What is queued is kept for the end of a pause only as far as the task's memory reaches."""
+    with mirror.target.lock:
+        for partition in range(PARTITIONS):
+            mirror.target.leaders["A.t", partition] = 2
+
+    def throttled(seen: Seen) -> object:
+        answer = mirror.target.ordinary(seen)
+        answer.throttle_time_ms = 20_000 if seen.node_id == 2 else 0
+        return answer
+
+    mirror.target.script(ProduceRequest, *[throttled] * 1000)
+    mirror.write(100)
+    join = mirror.run(mirror.whole())
+    waits = "broker 2 wants a pause, since we are over its quota"
+    wait_for(lambda: mirror.has_begun and all(target.trouble == waits for target in mirror.targets()))
+    pool = mirror.loop._pool
+    wait_for(lambda: pool.parked_bytes and all(_is_set_aside(target) for target in mirror.targets()))
+    assert pool.parked_bytes <= BUFFER_BYTES + 100 * len(LARGE)
     mirror.stop(join)
 
 

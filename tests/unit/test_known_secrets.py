@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import secrets
+import time
 
 import pytest
 
@@ -12,7 +13,7 @@ from heliograph.cli.log_filter import hide_secrets_in_logs
 from heliograph.config import client_keys, known_secrets
 from heliograph.config.connector import ConnectorConfig
 from heliograph.config.jaas import parse_jaas
-from heliograph.config.known_secrets import hide_known, remember_secret
+from heliograph.config.known_secrets import hide_known, remember_secret, remember_token
 from heliograph.config.placeholders import Resolver
 from heliograph.config.types import Settings
 from heliograph.engine.crash_report import trace_of, unexpected
@@ -95,12 +96,39 @@ def test_a_known_word_does_not_keep_other_secrets_from_being_recognised() -> Non
     assert "hunter2" not in unexpected(KeyError("passphrase=hunter2"))
 
 
-def test_the_number_of_known_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_secrets, "_known", {})
-    for number in range(known_secrets._MOST + 10):
+def test_the_number_and_length_of_known_values_are_bounded() -> None:
+    most = known_secrets._MOST
+    for number in range(most + 10):
         remember_secret(f"secret-{number}", "X")
-    assert len(known_secrets._known) == known_secrets._MOST
-    assert hide_known("secret-4000") == "X"
+    remember_secret("long" * known_secrets._LONGEST, "X")
+    assert len(known_secrets._known) == most
+    assert hide_known(f"secret-{most + 9}") == "X"
+    assert max(map(len, known_secrets._known)) < known_secrets._LONGEST
+
+
+def test_tokens_do_not_take_the_places_of_passwords(canary: str) -> None:
+    remember_secret(canary, "[hidden]")
+    for number in range(2 * known_secrets._MOST):
+        remember_token(f"token-{number}", "T")
+    assert hide_known(f"{canary} token-{2 * known_secrets._MOST - 1}") == "[hidden] T"
+    assert len(known_secrets._tokens) == known_secrets._MOST_TOKENS
+
+
+def test_a_long_text_is_looked_through_quickly_whatever_is_known() -> None:
+    """On REST's event loop too: one caller can make thousands of values known and have a megabyte shown."""
+    parse_jaas("x required " + " ".join(f'password{number}="secretvalue{number}"' for number in range(5_000)) + ";")
+    began = time.thread_time()
+    hide_known("x" * 1_000_000)
+    assert time.thread_time() - began < 1.0  # 4 to 12 s without a limit
+
+
+def test_no_beginning_of_a_secret_is_left_where_a_text_is_cut(canary: str) -> None:
+    whole = canary * 200
+    remember_secret(whole, "[hidden]")
+    for start in range(0, 2 * known_secrets._LONGEST, 997):
+        shown = hide_known("-" * (known_secrets._LONGEST_TEXT + start - len(whole)) + whole * 3 + "-" * 50_000)
+        assert canary not in shown
+        assert shown.endswith(" characters)")
 
 
 # --- logs -----------------------------------------------------------------------------------------
@@ -130,6 +158,12 @@ def test_a_log_record_is_written_without_secrets(canary: str) -> None:
     assert "KeyError: '${env:PW} at https://[hidden]@host'" in text
     assert canary not in text
     assert text.count("Traceback") == 1
+
+
+def test_a_log_record_that_cannot_be_formatted_raises_nothing(canary: str) -> None:
+    remember_secret(canary, "[hidden]")
+    text = logged(lambda logger: logger.warning("%d of them", canary))
+    assert text == "%d of them (its arguments cannot be shown)\n"
 
 
 def test_crash_reports_hide_known_secrets(canary: str) -> None:

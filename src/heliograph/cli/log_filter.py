@@ -14,16 +14,21 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace the record's texts; no record is dropped."""
-        message = record.getMessage()
-        shown = hide_known(message)
-        if shown != message:
-            record.msg, record.args = shown, ()
+        record.msg, record.args = hide_known(_message(record)), ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
             record.exc_text = hide_known(redact_text(trace))  # a formatter takes this text for the trace
         if record.stack_info:
             record.stack_info = hide_known(record.stack_info)
         return True
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message. Arguments that do not fit raise nothing here: logging would report them with their values."""
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001  (whatever an argument of some library raises when it is shown)
+        return f"{record.msg} (its arguments cannot be shown)"
 
 
 def hide_secrets_in_logs(logger: logging.Logger) -> None:

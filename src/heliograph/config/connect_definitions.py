@@ -7,6 +7,7 @@ differs from MM2's. How Connect lays out its framework's keys on a page is not i
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.config.keys import TABLE
@@ -69,6 +70,7 @@ _FRAMEWORK = {
     "offsets.storage.topic": _Place("offsets.topic", 1, "LONG", "Offsets topic"),
 }
 _NOUNS = {"transforms": "Transformation", "predicates": "Predicate"}
+_MOST_ALIASES = 100  # each takes 200 times the bytes of its name, and a config with any is refused
 # In the table, yet not among Java's definitions: read by a filter, written by MM2 for its tasks, or removed in 4.0.
 _NOT_DEFINED = frozenset(
     {
@@ -119,9 +121,12 @@ def own_definition(name: str) -> dict[str, Any]:
 
 
 def named_plugins(word: str, aliases: str) -> Iterator[dict[str, Any]]:
-    """The definitions of `transforms.NAME.type` and alike: those that Connect has for a class it does not find."""
+    """The definitions of `transforms.NAME.type` and alike: those that Connect has for a class it does not find.
+
+    Of a very long list only the first ones are described.
+    """
     noun = _NOUNS[word]
-    for alias in dict.fromkeys(split_list(aliases)):
+    for alias in islice(dict.fromkeys(split_list(aliases)), _MOST_ALIASES):
         for order, (part, of_type) in enumerate((("type", CLASS), ("plugin.version", STRING))):
             what = part.rpartition(".")[2]
             yield {

@@ -24,8 +24,9 @@ __all__ = ["JavaPattern", "JavaRegexError", "PatternLimitError", "compile_java"]
 
 LONGEST_PATTERN = 100_000  # characters: a list of some 3,000 names
 _KEPT_PATTERNS = 128
-# Of processor time, for one name. `regex` looks at the clock every 65,536 steps, and no sensible pattern needs as many.
-_MOST_S_PER_NAME = 0.02
+# For one name, of the processor time of the whole process: other threads use it up too. `regex` looks at the clock
+# every 65,536 steps; a sensible pattern needs as many only if thousands of names stand beside it in one list.
+_MOST_S_PER_NAME = 0.1
 _LONGEST_SHOWN = 200
 _LINE_ENDS = frozenset("\n\r\x85\u2028\u2029")
 

@@ -80,6 +80,11 @@ class BufferPool:
         self.parked_bytes += buffer.capacity
         return buffer
 
+    @property
+    def has_room_to_park(self) -> bool:
+        """Whether bytes that could be read again may be parked: half of the memory is left to what moves."""
+        return self.parked_bytes < self._most_kept_bytes // 2
+
     def give_back(self, buffer: Buffer) -> None:
         """Nobody holds the buffer any more."""
         if buffer.is_parked:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
-from heliograph.config.known_secrets import remember_secret
+from heliograph.config.known_secrets import remember_token
 from heliograph.config.redaction import redact_value
 from heliograph.config.types import HIDDEN
 from heliograph.errors import AuthenticationError, HeliographError, KeyStoreError, UnreachableError
@@ -172,7 +172,7 @@ def _read_file(path: str, client: OAuthClient) -> str:
 def _checked(value: str, client: OAuthClient) -> str:
     if not _TOKEN.fullmatch(value):
         raise AuthenticationError(f"{client.origin}: what it gives is not a token.")
-    remember_secret(value, HIDDEN)
+    remember_token(value, HIDDEN)
     return value
 
 

@@ -93,7 +93,7 @@ class BatchProducer:
         self._limits = limits
         self._lanes = ProduceLanes(cluster, limits.max_in_flight)
         self._ready: dict[TopicPartition, None] = {}
-        self._leaders = TargetLeaders(cluster, self._lanes, park=self._park, set_aside=self._set_aside)
+        self._leaders = TargetLeaders(cluster, self._lanes, park=self._park, keep=self._keep)
         self._parking: TopicPartition | None = None
         self._is_held = False
 
@@ -420,6 +420,14 @@ class BatchProducer:
         self._listener.on_stuck(partition.tp)
         self._parking = None
         self._set_aside(partition)
+
+    def _keep(self, partition: TargetPartition) -> None:
+        """Keep what waits for a pause to end, as far as the memory reaches; the rest is read again."""
+        is_aside = all(each.buffer is None or each.buffer.is_parked for each in partition.queue)
+        if is_aside or self._pool.has_room_to_park:
+            self._set_aside(partition)
+        else:
+            self._park(partition)
 
     def _set_aside(self, partition: TargetPartition) -> None:
         """Free the shared memory of what waits in a partition's queue."""

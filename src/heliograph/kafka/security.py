@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from heliograph.config import client_keys, security_keys
 from heliograph.config.jaas import LoginModule, one_module
+from heliograph.config.redaction import redact_value
 from heliograph.errors import ConfigError, try_each
 from heliograph.kafka.keystores import Stores
 from heliograph.kafka.oauth import DEFAULT_TIMEOUT_MS, OAuthClient, RefreshRule
@@ -126,7 +127,8 @@ def _check_limits(settings: Settings, security: Security) -> None:
     for keys, source in _taken(settings, security):
         key = next((each for each in keys if each in limits), "")
         if source and key:
-            limits[key].check_taken(settings.written(keys[0]), source, settings.raw.get(key, source))
+            shown = redact_value(key, settings.raw[key]) if key in settings.raw else source
+            limits[key].check_taken(settings.written(keys[0]), source, shown)
 
 
 def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, ...], str]]:

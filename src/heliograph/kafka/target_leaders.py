@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class TargetLeaders:
     """The leaders of one producer's partitions.
 
-    `park` frees the memory of one that waits for an end nobody knows, `set_aside` of one that will soon go on.
+    `park` frees the memory of one that waits for an end nobody knows, `keep` of one that will soon go on.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class TargetLeaders:
         lanes: ProduceLanes,
         *,
         park: Callable[[TargetPartition], None],
-        set_aside: Callable[[TargetPartition], None],
+        keep: Callable[[TargetPartition], None],
     ) -> None:
         self._cluster = cluster
         self._park = park
-        self._set_aside = set_aside
+        self._keep = keep
         self._lanes = lanes
         self._waiting: dict[TopicPartition, TargetPartition] = {}
         self._cut_off: dict[TopicPartition, TargetPartition] = {}
@@ -64,7 +64,7 @@ class TargetLeaders:
         if not self._lanes.is_closed_for_long(lane):
             return
         # A pause ends by itself: what is queued is kept for it, or a quota here would be paid for by the source.
-        free = self._set_aside if self._lanes.is_paused(lane) else self._park
+        free = self._keep if self._lanes.is_paused(lane) else self._park
         for partition in partitions:
             if not partition.in_flight:
                 self._cut_off[partition.tp] = partition
