@@ -123,3 +123,12 @@ def test_a_java_filter_is_refused_with_the_way_out(key: str, make: Callable[[Set
         make(Settings({key: "com.acme.Mine"}))
     with pytest.raises(ConfigError, match=f"{key}: there is no 'Mine'"):
         make(Settings({key: "Mine"}))
+
+
+def test_a_list_of_many_plain_names_may_be_long() -> None:
+    names = [f"department-{number:05}.orders.placed" for number in range(20_000)]
+    chosen = topic_filter(Settings({"topics": ",".join(names)}))
+    assert all(map(chosen.accepts, names[::1_000]))
+    assert not chosen.accepts("department-20000.orders.placed")
+    with pytest.raises(ConfigError, match=r"^topics: the list has .* the limit for a list with groups"):
+        topic_filter(Settings({"topics": ",".join((*names, "(?i)x"))}))

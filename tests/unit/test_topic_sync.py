@@ -151,4 +151,4 @@ def test_names_that_are_left_out_are_reported_and_the_others_are_copied(sync: To
     for _round in range(2):
         replicated = sync.sync()
         assert sorted(replicated.partitions) == sorted(partitions())
-        assert replicated.troubles == ("'A' lists topics whose names Kafka does not allow; they are left out: 't\\n'",)
+        assert replicated.troubles == ("'A' lists topics with invalid names; they are left out: 't\\n'",)

@@ -81,7 +81,7 @@ TOO_MANY_VALUES = Refusal(
 
 TOO_LONG = Refusal(
     400,
-    "{what} has {length}, and {most} are the most that is taken.",
+    "{what} has {length}; the limit is {most}.",
     "a config has more than 5,000 keys, a name of more than 1,000 characters or a value of more than 1,048,576",
 )
 

@@ -104,7 +104,7 @@ class RestServer:
 
     def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if isinstance(error, OSError) and "protocol" not in context:
+        if isinstance(error, OSError) and "socket" in context:  # so asyncio reports a failed accept()
             self._connections.report_exhausted(error)
         else:
             loop.default_exception_handler(context)

@@ -24,6 +24,7 @@ __all__ = ["JavaPattern", "JavaRegexError", "PatternLimitError", "compile_java"]
 
 LONGEST_PATTERN = 100_000  # characters: a list of some 3,000 names
 _KEPT_PATTERNS = 128
+_LONGEST_KEPT = 1_000  # RE2 may take megabytes for a long one; its filter keeps it
 # For one name, of the processor time of the whole process: other threads use it up too. `regex` looks at the clock
 # every 65,536 steps; a sensible pattern needs as many only if thousands of names stand beside it in one list.
 _MOST_S_PER_NAME = 0.1
@@ -78,15 +79,17 @@ def limit_error(shown: str, name: str) -> PatternLimitError:
 
 def compile_java(pattern: str, shown: str = "") -> JavaPattern:
     """The pattern, ready to match; raises JavaRegexError. `shown` is for messages, with the key it stands under."""
-    matcher = _matcher(pattern)
+    matcher = _kept_matcher(pattern) if len(pattern) <= _LONGEST_KEPT else _matcher(pattern)
     return JavaPattern(pattern, matcher.groups, shown or f"'{shortened(pattern)}'", matcher)
 
 
-@lru_cache(maxsize=_KEPT_PATTERNS)
 def _matcher(pattern: str) -> _Matcher:
     if len(pattern) > LONGEST_PATTERN:
-        raise JavaRegexError(f"it has {len(pattern)} characters, and {LONGEST_PATTERN} are the most")
+        raise JavaRegexError(f"it has {len(pattern)} characters; the limit is {LONGEST_PATTERN}")
     return _Matcher(pattern)
+
+
+_kept_matcher = lru_cache(maxsize=_KEPT_PATTERNS)(_matcher)
 
 
 class _Matcher:

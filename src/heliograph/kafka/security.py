@@ -52,7 +52,7 @@ class Security(Stores):
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
-    username: str = field(default="", repr=False)
+    username: str = field(default="", repr=False, metadata={"is_secret": False})
     password: str = field(default="", repr=False)
     is_delegation_token: bool = False
     oauth: OAuthClient | None = None

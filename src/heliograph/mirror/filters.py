@@ -7,6 +7,7 @@ A pattern that Java refuses, or that cannot be matched as Java does, is refused 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from heliograph.config.types import Key, Settings
 
 _REMEMBERED = 1_000
+_REACHES_FURTHER = re.compile(r"[()\[\\]")  # what may concern the patterns after it, so that the list must be one
 
 
 class NameFilter(Protocol):
@@ -39,8 +41,8 @@ class NameFilter(Protocol):
 class ListFilter:
     """Accepts a name that the include list matches and the exclude list does not; without a list nothing is in."""
 
-    include: JavaPattern | None
-    exclude: JavaPattern | None
+    include: tuple[JavaPattern, ...]
+    exclude: tuple[JavaPattern, ...]
     key: str
 
     def accepts(self, name: str) -> bool:
@@ -49,9 +51,9 @@ class ListFilter:
 
     def why_not(self, name: str) -> str | None:
         """Which list leaves the name out."""
-        if self.exclude is not None and self.exclude.fullmatch(name):
+        if any(pattern.fullmatch(name) for pattern in self.exclude):
             return f"{self.key}.exclude matches it"
-        if self.include is None or not self.include.fullmatch(name):
+        if not any(pattern.fullmatch(name) for pattern in self.include):
             return f"no pattern in {self.key} matches it"
         return None
 
@@ -116,7 +118,7 @@ def config_property_filter(settings: Settings) -> NameFilter:
         lambda: _custom(settings, keys.CONFIG_PROPERTY_FILTER_CLASS),
         lambda: _compiled(settings, keys.CONFIG_PROPERTIES_EXCLUDE),
     )
-    return custom or RememberingFilter(ListFilter(compile_java("(?s).*"), exclude, "config.properties"))
+    return custom or RememberingFilter(ListFilter((compile_java("(?s).*"),), exclude, "config.properties"))
 
 
 def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
@@ -128,24 +130,40 @@ def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
     return CustomFilter(getattr(plugin, method), key.name, settings.shown(key))
 
 
-def _compiled(settings: Settings, *lists: Key[tuple[str, ...]]) -> list[JavaPattern | None]:
+def _compiled(settings: Settings, *lists: Key[tuple[str, ...]]) -> list[tuple[JavaPattern, ...]]:
     return try_each([partial(_compile, settings, key) for key in lists])
 
 
-def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> JavaPattern | None:
+def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> tuple[JavaPattern, ...]:
     patterns = [pattern for pattern in settings[key] if pattern]
     if not patterns:
-        return None
+        return ()
     joined = "|".join(patterns)
-    if len(joined) > LONGEST_PATTERN:
-        raise ConfigError(f"{key.name}: it has {len(joined)} characters, and {LONGEST_PATTERN} are the most.")
     shown = f"{key.name}: '{shortened(settings.raw.get(key.name, joined))}'"
+    if len(joined) > LONGEST_PATTERN and any(_REACHES_FURTHER.search(pattern) for pattern in patterns):
+        raise ConfigError(
+            f"{key.name}: the list has {len(joined)} characters; the limit for a list with groups, classes or escapes"
+            f" is {LONGEST_PATTERN}."
+        )
     try:
-        return compile_java(joined, shown)
+        return tuple(compile_java(part, shown) for part in _parts(patterns))
     except JavaRegexError as error:
         if key.name in settings.raw:  # what a placeholder holds is not for a message
             raise ConfigError(f"{shown} cannot be read as Java regular expressions.") from None
         raise ConfigError(_refusals(key.name, patterns) or f"{shown} cannot be read: {error}.") from None
+
+
+def _parts(patterns: list[str]) -> list[str]:
+    """Join the patterns by `|`, into as many as keep below the longest that is compiled."""
+    parts: list[list[str]] = [[]]
+    length = 0
+    for pattern in patterns:
+        length += len(pattern) + 1
+        if length > LONGEST_PATTERN and parts[-1]:
+            parts.append([])
+            length = len(pattern) + 1
+        parts[-1].append(pattern)
+    return ["|".join(part) for part in parts]
 
 
 def _refusals(key: str, patterns: list[str]) -> list[str]:

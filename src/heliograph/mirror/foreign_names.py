@@ -37,4 +37,4 @@ def unusable_sentence(alias: str, kind: str, names: Collection[str]) -> tuple[st
     first = min(names)
     shown = repr(first if len(first) <= _LONGEST_SHOWN else f"{first[:_LONGEST_SHOWN]}...")
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return (f"'{alias}' lists {kind} whose names Kafka does not allow; they are left out: {shown}{more}",)
+    return (f"'{alias}' lists {kind} with invalid names; they are left out: {shown}{more}",)

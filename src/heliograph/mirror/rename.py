@@ -132,7 +132,7 @@ def parse_rename_map(key: str, entries: Sequence[str]) -> RenameMap:
     rules: list[Rule] = []
     problems: list[str] = []
     if len(entries) > _MOST_RULES:
-        raise ConfigError(f"{key}: it has {len(entries)} rules, and {_MOST_RULES} are the most; use patterns.")
+        raise ConfigError(f"{key}: it has {len(entries)} rules, but the limit is {_MOST_RULES}; use patterns.")
     for entry in filter(None, entries):
         try:
             rules.append(_parse_rule(key, entry))

@@ -55,12 +55,13 @@ _FIRST_PAUSE_S = 1.0
 class _Slot:
     """One connector's place: its run, those of before that have not ended yet, and when to try again.
 
-    `config` is the one its run, or its last failure, is of.
+    `config` is the one its run, or its last failure, is of; `secrets` are the patterns it was accepted under.
     """
 
     run: ConnectorRun | None = None
     ending: list[ConnectorRun] = field(default_factory=list)
     config: Mapping[str, str] | None = None
+    secrets: tuple[str, ...] | None = None
     begun_at: float | None = None
     failure: str | None = None
     retry_at: float = 0.0
@@ -275,7 +276,7 @@ class Reconciler:
         if kind_of(stored.config.get("connector.class")) is None:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
             return News(RunState("UNASSIGNED", words, ()))
-        if slot.config is not None and slot.config != stored.config:
+        if slot.config is not None and (slot.config, slot.secrets) != (stored.config, stored.secrets):
             self._change(name, slot, stored)
         if stored.target_state != "STARTED":
             _retire(slot)
@@ -292,7 +293,7 @@ class Reconciler:
             connector = self._worker.connector(name, stored.config, stored.secrets)
             if slot.run is not None and slot.run.adopt(connector):
                 log.info("Connector %s goes on with its new config; no task is restarted", name)
-                slot.config = stored.config
+                slot.config, slot.secrets = stored.config, stored.secrets
                 slot.restarts = Restarts(self._restart_limits(connector), _FIRST_PAUSE_S)
                 return
         except ConfigError as error:
@@ -301,7 +302,7 @@ class Reconciler:
         _forgive(slot)
 
     def _start(self, name: str, slot: _Slot, stored: StoredConnector) -> None:
-        slot.config = stored.config
+        slot.config, slot.secrets = stored.config, stored.secrets
         slot.begun_at = None
         connector = self._worker.connector(name, stored.config, stored.secrets)
         if slot.restarts is None:
