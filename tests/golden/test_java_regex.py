@@ -30,9 +30,9 @@ REFUSED = {
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if request.param == "regex only":
         monkeypatch.setattr(java_regex, "_in_re2", lambda _text: None)
-    java_regex._matcher.cache_clear()
+    java_regex._kept_matcher.cache_clear()
     yield
-    java_regex._matcher.cache_clear()
+    java_regex._kept_matcher.cache_clear()
 
 
 def test_the_golden_file_is_of_these_patterns() -> None:
