@@ -56,7 +56,10 @@ def as_nobody(function: Callable[[], T]) -> T:
 
 
 def hold_silent(addresses: list[Address]) -> int:
-    """A process of the user `nobody` with a connection to each address, which says nothing; its process id."""
+    """A process of the user `nobody` that connects to each address and says nothing; its process id.
+
+    It does not wait for connections that a server with a full queue accepts late.
+    """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child uses none
@@ -68,8 +71,8 @@ def hold_silent(addresses: list[Address]) -> int:
             os.setuid(NOBODY)
             connections = [socket.socket() for _ in addresses]
             for connection, address in zip(connections, addresses, strict=True):
-                connection.settimeout(_TIMEOUT_S)
-                connection.connect(address)
+                connection.setblocking(False)
+                connection.connect_ex(address)
             os.write(writing, b"all")
             signal.pause()
         finally:

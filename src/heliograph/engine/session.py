@@ -206,8 +206,8 @@ def _python_sockets(settings: SparkSettings) -> dict[str, str]:
             folder.mkdir(mode=0o700)
     except OSError as error:
         log.warning(
-            "No folder for the sockets of Spark's Python processes (%s): they listen on TCP ports of this machine, where"
-            " other users can disturb them. Set TMPDIR to a folder with a short path.",
+            "No folder for the sockets of Spark's Python processes (%s): they listen on TCP ports of this machine,"
+            " where other users can disturb them. Set TMPDIR to a folder with a short path.",
             error,
         )
         return {}
