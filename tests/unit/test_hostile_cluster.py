@@ -26,7 +26,8 @@ from heliograph.kafka.connection import open_connection
 from heliograph.kafka.groups import GroupAdmin
 from heliograph.kafka.refusals import refusal_of
 from heliograph.kafka.security import Security
-from heliograph.model import Address
+from heliograph.model import Address, Checkpoint, TopicPartition
+from heliograph.wire.mirror_records import decode_checkpoint, encode_checkpoint
 from heliograph.worker.troubles import ToldOnce, by_reason, enumerated
 from tests.hostile import HostileBroker, correlation_of, framed
 
@@ -134,3 +135,10 @@ def test_what_a_cluster_says_is_cut_where_it_is_logged() -> None:
     for n in range(5000):
         once.tell(logging.WARNING, f"sentence {n}")
     assert len(once._told) == 1000
+
+
+def test_metadata_that_no_checkpoint_has_room_for_is_left_out() -> None:
+    longest = Checkpoint("g", TopicPartition("t", 0), 1, 1, "x" * 32_767)
+    assert decode_checkpoint(*encode_checkpoint(longest)) == longest
+    too_long = longest._replace(metadata="x" * 32_768)
+    assert decode_checkpoint(*encode_checkpoint(too_long)) == longest._replace(metadata="")
