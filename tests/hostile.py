@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -89,11 +90,15 @@ Speech = Callable[[bytes], bytes | None]
 
 
 class HostileBroker:
-    """A listener that answers each request frame with whatever `speak` makes of it; None hangs up."""
+    """A listener that answers each request frame with whatever `speak` makes of it; None hangs up.
 
-    def __init__(self, speak: Speech) -> None:
+    With `pause_s` it sends one byte at a time.
+    """
+
+    def __init__(self, speak: Speech, host: str = "127.0.0.1", pause_s: float = 0.0) -> None:
         self._speak = speak
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._pause_s = pause_s
+        self._listener = socket.create_server((host, 0), backlog=1024)
         self.address = Address("127.0.0.1", int(self._listener.getsockname()[1]))
         self.connections = 0
         self._sockets: list[socket.socket] = []
@@ -124,7 +129,10 @@ class HostileBroker:
                     with suppress(OSError):
                         sock.shutdown(socket.SHUT_RDWR)
                     return
-                sock.sendall(said)
+                pieces = [said[at : at + 1] for at in range(len(said))] if self._pause_s else [said]
+                for piece in pieces:
+                    sock.sendall(piece)
+                    time.sleep(self._pause_s)
 
 
 def correlation_of(frame: bytes) -> bytes:

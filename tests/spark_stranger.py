@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import struct
 import warnings
@@ -52,6 +53,34 @@ def as_nobody(function: Callable[[], T]) -> T:
     os.waitpid(child, 0)
     assert answer, "the process of nobody has ended without an answer"
     return pickle.loads(answer)  # type: ignore[no-any-return]  # noqa: S301  (written by our own child)
+
+
+def hold_silent(addresses: list[Address]) -> int:
+    """A process of the user `nobody` that connects to each address and says nothing; its process id.
+
+    It does not wait for connections that a server with a full queue accepts late.
+    """
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child uses none
+        child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            connections = [socket.socket() for _ in addresses]
+            for connection, address in zip(connections, addresses, strict=True):
+                connection.setblocking(False)
+                connection.connect_ex(address)
+            os.write(writing, b"all")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read(3) == b"all", "the process of nobody could not connect"
+    return child
 
 
 def listening(pid: int) -> list[Address]:

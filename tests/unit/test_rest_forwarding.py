@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,64 @@ def test_a_leader_that_speaks_no_http_is_an_error_too() -> None:
         thread.join()
     assert reply.status == 500
     assert "does not answer" in reply.body["message"]
+
+
+def answering(listener: socket.socket, head: str, piece: bytes, pieces: int) -> threading.Thread:
+    """Somebody in the leader's place, who answers one request with these headers and so many pieces."""
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(10_000)
+            connection.sendall(f"HTTP/1.1 200 OK\r\nconnection: close\r\n{head}\r\n\r\n".encode())
+            for _ in range(pieces):
+                connection.sendall(piece)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    return thread
+
+
+def test_an_answer_that_is_cut_off_is_none() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, rest_worker() as worker:
+        worker.herder.leader = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = answering(listener, "content-length: 100", b"[]", 1)
+        reply = worker.ask("GET", "/connectors")
+        thread.join()
+    assert (reply.status, "IncompleteRead" in reply.body["message"]) == (500, True)
+
+
+def test_an_answer_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.api.forwarding._MOST_ANSWER_BYTES", 1 << 20)
+    with socket.create_server(("127.0.0.1", 0)) as listener, rest_worker() as worker:
+        worker.herder.leader = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = answering(listener, "content-type: application/json", b" " * (1 << 20), 64)
+        reply = worker.ask("GET", "/connectors")
+        thread.join()
+    assert reply.status == 500
+    assert "longer than 1048576 bytes" in reply.body["message"]
+
+
+@pytest.mark.parametrize("leader", ["http://[x", "http://127.0.0.1:99999999", "http://a\0b:1", "ftp://127.0.0.1:1", ""])
+def test_a_leader_without_a_usable_address_is_one_that_does_not_answer(leader: str) -> None:
+    with rest_worker() as worker:
+        worker.herder.leader = leader
+        reply = worker.ask("GET", "/connectors")
+    assert reply.status == 500
+    assert reply.body["message"].startswith("IO Error trying to forward REST request: ")
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/plain"])
+def test_an_answer_makes_neither_a_page_nor_headers(kind: str) -> None:
+    """A page of the follower's address could call its API from the browser of who looks at it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, rest_worker() as worker:
+        worker.herder.leader = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = answering(listener, f"content-type: {kind}", b'[\r\n"x-forged: 1", "<script>"]', 1)
+        reply = worker.ask("GET", "/connectors")
+        thread.join()
+    assert reply.body == ["x-forged: 1", "<script>"]
+    assert reply.headers["content-type"] == "application/json"
+    assert "allow" not in reply.headers
 
 
 # --- callers with names ---------------------------------------------------------------------------

@@ -17,6 +17,21 @@ def rules(**values: str) -> TopicRules:
     return TopicRules.of(Settings(base | {key.replace("_", "."): value for key, value in values.items()}))
 
 
+def test_no_copy_has_the_name_of_a_topic_of_the_worker_itself() -> None:
+    stores = {
+        "config.storage.topic": "x-configs",
+        "offset.storage.topic": "x-offsets",
+        "status.storage.topic": "x-status",
+    }
+    identity = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+    base = {"source.cluster.alias": "x", "target.cluster.alias": "B", "topics": ".*", **stores}
+    for policy, own in ((identity, stores.values()), ({"replication.policy.separator": "-"}, ("configs", "status"))):
+        flow = TopicRules.of(Settings({**base, **policy}))
+        assert all("where the worker keeps its own state" in str(flow.why_not(topic)) for topic in own)
+        assert flow.replicates("orders")
+    assert rules(topics=".*", config_storage_topic="x-configs").replicates("x-configs")  # its copy is A.x-configs
+
+
 @pytest.mark.parametrize(
     ("topic", "reason"),
     [

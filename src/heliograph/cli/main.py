@@ -6,6 +6,7 @@ be stopped from their first moments on.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -21,6 +22,7 @@ EXIT_REFUSED = 1  # by a Connect worker that answered
 EXIT_CONFIG = 2  # what the user wrote
 EXIT_START = 3  # what the world did not let us begin, as in connect-mirror-maker.sh
 _UNTIL_STOPPED = frozenset({"run", "worker"})
+_WRITTEN_BY_OTHERS = 0o022  # bits that no file and folder of ours gets: jars and programs are among them
 # The name of each command: its module and the function there.
 _COMMANDS = {
     "run": ("run", "run"),
@@ -77,6 +79,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run a command; errors raised on purpose are told without a stack trace."""
+    os.umask(os.umask(_WRITTEN_BY_OTHERS) | _WRITTEN_BY_OTHERS)
     if _UNTIL_STOPPED.intersection(sys.argv[1:2]):
         leave_on_signals()
     try:

@@ -87,7 +87,9 @@ class EmbeddedCluster:
         folder = Path(self.folder)
         own = [*folder.glob("node-*"), folder / ZOOKEEPER_FOLDER]
         for part in own:
-            if part.is_dir():
+            if part.is_symlink():
+                part.unlink()  # what it leads to is not ours to delete
+            elif part.is_dir():
                 shutil.rmtree(part)
         for file in folder.glob(TOOLS_LOG_CONFIG):
             file.unlink()

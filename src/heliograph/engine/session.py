@@ -6,7 +6,8 @@ nor Arrow on the executors.
 
 Secrets pass through the JVM in the payloads of tasks. So its ports answer only those who know its secret, what Spark
 puts on a disk is encrypted, our own files are in a folder that only we can enter, and neither we nor what we start
-leaves a core dump.
+leaves a core dump. Spark and its Python processes connect through sockets in that folder: on TCP any local user could
+have Spark's daemon fork processes without limit, and stop Spark's scheduler with one silent connection.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ _DEFAULTS = {
     "spark.io.encryption.enabled": "true",  # a payload that is large, or finds no memory, passes through a file
     "spark.hadoop.hadoop.security.groups.cache.background.reload": "false",
 }
+_PYTHON_SOCKETS = "spark.python.unix.domain.socket"
+_LONGEST_SOCKET_PATH = 103  # the least that a system has room for, in bytes
+_SOCKET_NAME_BYTES = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:-UsePerfData"
 
 
@@ -84,14 +88,26 @@ class SparkSettings:
         """Where the JVM reads how to log."""
         return self.folder / "log4j2.properties"
 
+    @property
+    def socket_folder(self) -> Path:
+        """Where Spark and its Python processes connect: our folder, or one in /tmp where that path is too long."""
+        is_short = len(os.fsencode(self.folder)) + _SOCKET_NAME_BYTES <= _LONGEST_SOCKET_PATH
+        return self.folder if is_short else Path("/tmp") / self.folder.name  # noqa: S108  (made by us, or not used)
+
     def remove_files(self) -> None:
         """Delete the log of a run that went well."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.folder, self.socket_folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def is_local(self) -> bool:
         """Whether executors are on this machine, inside the driver's JVM."""
         return is_local(self.master)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether executors are on this machine, in whichever process."""
+        return self.is_local or self.master.startswith("local-cluster[")
 
 
 class SparkDriver:
@@ -163,7 +179,8 @@ def _start_context(settings: SparkSettings) -> Any:
     settings.log_config_file.write_text(_LOG_CONFIG.format(log=settings.log_file))
     conf = SparkConf().setMaster(settings.master)
     java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{settings.log_config_file}"
-    for name, value in {**_DEFAULTS, "spark.driver.extraJavaOptions": java_options, **settings.conf}.items():
+    ours = {**_DEFAULTS, **_python_sockets(settings), "spark.driver.extraJavaOptions": java_options}
+    for name, value in {**ours, **settings.conf}.items():
         conf.set(name, value)
     with settings.log_file.open("ab") as output:
         gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
@@ -177,6 +194,24 @@ def _start_context(settings: SparkSettings) -> Any:
     if not settings.is_local:
         context.addPyFile(_package_archive(settings.folder))
     return context
+
+
+def _python_sockets(settings: SparkSettings) -> dict[str, str]:
+    """Settings by which Spark's Python processes on this machine listen in a folder that only we can enter."""
+    if not settings.is_on_this_machine:
+        return {}
+    folder = settings.socket_folder
+    try:
+        if folder != settings.folder:
+            folder.mkdir(mode=0o700)
+    except OSError as error:
+        log.warning(
+            "No folder for the sockets of Spark's Python processes (%s): they listen on TCP ports of this machine,"
+            " where other users can disturb them. Set TMPDIR to a folder with a short path.",
+            error,
+        )
+        return {}
+    return {f"{_PYTHON_SOCKETS}.enabled": "true", f"{_PYTHON_SOCKETS}.dir": str(folder)}
 
 
 def _forbid_core_dumps() -> None:

@@ -50,6 +50,7 @@ _WEIGHT_PER_REQUEST = 5_000  # half of what KRaft takes, in topics, partitions a
 _LEADER_NOT_AVAILABLE, _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 5, 41, 36, 37
 _RETRY_PAUSE_S = 0.2
 _RETRIABLE_TRIES = 50
+_MOST_CONNECTIONS = 64  # kept open; a cluster may name any number of brokers, and they must not take all our files
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _Change = TypeVar("_Change", "CreateTopic", "AddPartitions")
 
@@ -395,6 +396,8 @@ class Admin:
             connection = open_connection(address, self._security(), self._client_id, min(10.0, self.timeout_s))
         except (AuthenticationError, ConfigError) as error:
             raise AuthenticationError(f"{self._title} cannot be used: {error}") from None
+        while len(self._connections) >= _MOST_CONNECTIONS:
+            self._connections.pop(next(iter(self._connections))).sock.close()
         self._connections[address] = connection
         return connection
 

@@ -52,6 +52,7 @@ _MAX_IOVECS = 512
 _SMALLEST_BYTES = 5  # of an answer: a correlation id and anything
 _TLS_RECORD_BYTES = 16 << 10
 _LEAST_MOVED_BYTES, _STILL_S = 16 << 10, 10.0  # less in so long a time is no progress
+_SLOWEST_BYTES_PER_S = 16 << 10  # of an answer that takes longer than its time-out
 
 
 class ConnectionLost(Exception):  # noqa: N818  (an event of the loop, not an error for people)
@@ -310,6 +311,8 @@ def open_connection(address: Address, security: Security, client_id: str, timeou
         sock = socket.create_connection((address.host, address.port), timeout=timeout_s)
     except OSError as error:
         raise UnreachableError(f"{address} cannot be reached: {_words(error)}") from None
+    except (ValueError, OverflowError):  # such as a part of a name that is longer than names can be
+        raise UnreachableError(f"{address!r} cannot be reached: it is no address") from None
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -373,7 +376,10 @@ def _authenticate(connection: Connection, security: Security) -> None:
 
 
 def ask(connection: Connection, request: Any, response_class: Any, *, timeout_s: float) -> Any:
-    """One request and its answer on a connection that nobody else uses; blocks for up to `timeout_s` per step."""
+    """One request and its answer on a connection that nobody else uses; blocks for up to `timeout_s`.
+
+    A large answer on a slow line may take longer, as long as it keeps a pace.
+    """
     connection.sock.settimeout(timeout_s)
     return _ask(connection, request, response_class, max_bytes=most_bytes_of(response_class))
 
@@ -406,10 +412,20 @@ def _ask(
 
 
 def _read_exactly(sock: socket.socket, size: int) -> memoryview:
+    """Read within the socket's time-out and what a slow line takes; a byte now and then does not extend it."""
     view, filled = room_for(size), 0
-    while filled < size:
-        received = sock.recv_into(view[filled:])
-        if received == 0:
-            raise ConnectionLost("end of stream")
-        filled += received
+    timeout_s = sock.gettimeout() or _STILL_S
+    deadline = time.monotonic() + timeout_s
+    try:
+        while filled < size:
+            left_s = deadline + filled / _SLOWEST_BYTES_PER_S - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError("timed out")
+            sock.settimeout(left_s)
+            received = sock.recv_into(view[filled:])
+            if received == 0:
+                raise ConnectionLost("end of stream")
+            filled += received
+    finally:
+        sock.settimeout(timeout_s)
     return view

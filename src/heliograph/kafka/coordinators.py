@@ -5,7 +5,8 @@ there are coordinators. What was found is remembered until a coordinator says th
 
 Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about;
 `ask_each` answers for every group or has a refusal that names it, so that one group that is forbidden, or that has no
-coordinator, harms no other. A group that was waited for in vain is asked about once per call until it answers, so that
+coordinator, harms no other. Both answer for no other group: what a broker says without being asked would pass the
+filter of groups. A group that was waited for in vain is asked about once per call until it answers, so that
 the others do not wait for it again and again.
 """
 
@@ -34,6 +35,7 @@ T = TypeVar("T")
 _GROUP_KEY = 0
 _MANY_KEYS_VERSION = 4
 _GROUPS_PER_REQUEST = 500
+_MOST_REMEMBERED = 100_000  # coordinators, of groups that may be gone
 LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 _PASSING = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
 
@@ -109,13 +111,16 @@ class Coordinators:
                 refused |= {group: words.get(group, Word(NOT_AVAILABLE)).code for group in waiting}
                 break
             time.sleep(backoff.next_pause_s())
-        self._late = self._late.difference(groups).union(waiting)
+        late = self._late if len(self._late) <= _MOST_REMEMBERED else frozenset[str]()
+        self._late = {*late.difference(groups), *waiting}
         refusals = tuple(self._refusals(refused, needs))
         sentences = {group: self._sentence([group], code, needs) for group, code in refused.items()}
         unsupported = frozenset(group for group, code in refused.items() if code == UNSUPPORTED_VERSION)
         return Told(found, refusals, sentences, unsupported)
 
     def _round(self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, Word]]) -> dict[str, Word]:
+        if len(self._known) > _MOST_REMEMBERED:
+            self._known.clear()
         words = self._find([group for group in groups if group not in self._known])
         by_coordinator: dict[Address, list[str]] = {}
         for group in groups:
@@ -124,7 +129,8 @@ class Coordinators:
         for coordinator, theirs in by_coordinator.items():
             for chunk in _chunks(theirs):
                 try:
-                    words |= ask(coordinator, chunk)
+                    said = ask(coordinator, chunk)
+                    words |= {group: said[group] for group in chunk if group in said}
                 except UnreachableError:
                     words |= dict.fromkeys(chunk, Word(NOT_AVAILABLE))
         for group, word in words.items():
@@ -142,7 +148,8 @@ class Coordinators:
             if answer.API_VERSION < _MANY_KEYS_VERSION:
                 found = [(chunk[0], answer)]
             else:
-                found = [(coordinator.key, coordinator) for coordinator in answer.coordinators]
+                asked = frozenset(chunk)
+                found = [(each.key, each) for each in answer.coordinators if each.key in asked]
             for group, coordinator in found:
                 if coordinator.error_code:
                     unknown[group] = Word(coordinator.error_code)

@@ -27,6 +27,9 @@ AUTHORIZATION_FAILED = frozenset(
 )
 
 
+_MOST_REASON_LETTERS = 300  # of what a broker says
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An error code with its reason; `str` gives the reason."""
@@ -41,7 +44,7 @@ class Refusal:
 def refusal_of(answer: Any, needs: str = "") -> Refusal:
     """The refusal in an answer that has an error code; `needs` is the permission to name, as `CREATE on the topic`."""
     code = answer.error_code
-    words = (getattr(answer, "error_message", None) or "").rstrip(".")
+    words = (getattr(answer, "error_message", None) or "")[:_MOST_REASON_LETTERS].rstrip(".")
     reason = describe(code)
     if code in AUTHORIZATION_FAILED and needs:
         reason += f"; the principal needs {needs}"

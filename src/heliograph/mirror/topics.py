@@ -1,6 +1,8 @@
 """Which topics a flow replicates, and what must be created on the target for that. Plans are data for `worker`.
 
-Rule (MM2): `(filter accepts OR heartbeats) AND NOT internal AND NOT cycle`. Invariants: a plan never deletes a topic
+Rule (MM2): `(filter accepts OR heartbeats) AND NOT internal AND NOT cycle`. Beyond MM2, no copy has the name of a topic
+in which the worker itself keeps its connectors, their progress and states: who writes the source would write connectors
+of the worker. Invariants: a plan never deletes a topic
 and never shrinks one; planning again after applying a plan gives an empty plan.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heliograph.config import keys
+from heliograph.config import keys, store_keys
 from heliograph.mirror.filters import NameFilter, config_property_filter, topic_filter
 from heliograph.mirror.policy import ReplicationPolicy, is_cycle, make_policy
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 # They say how a broker before 4.0 keeps and serves older message formats. We always write the newest; a broker from 4.0
 # on does not know them, and an older one would refuse our idempotent producer on a topic that has the first.
 _OF_OLD_FORMATS = frozenset({"message.format.version", "message.downconversion.enable"})
+
+_OWN_TOPICS = (store_keys.CONFIG_STORAGE_TOPIC, keys.OFFSET_STORAGE_TOPIC, store_keys.STATUS_STORAGE_TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class TopicRules:
     use_source_defaults: bool
     replicate_heartbeats: bool
     topology: Topology | None = None
+    own_topics: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, settings: Settings, topology: Topology | None = None) -> TopicRules:
@@ -70,6 +75,7 @@ class TopicRules:
             use_source_defaults=settings[keys.USE_DEFAULTS_FROM] == "source",
             replicate_heartbeats=settings[keys.HEARTBEATS_REPLICATION],
             topology=topology,
+            own_topics=frozenset(settings[key] for key in _OWN_TOPICS) - {""},
         )
 
     def remote_topic(self, topic: str) -> str:
@@ -82,6 +88,8 @@ class TopicRules:
             return "it is an internal topic"
         if self._is_cycle(topic):
             return f"it came from '{self.target}' or this flow before; copying it would go in circles"
+        if self.own_topics and self.remote_topic(topic) in self.own_topics:
+            return f"its copy would be called '{self.remote_topic(topic)}', where the worker keeps its own state"
         if self.replicate_heartbeats and self.policy.is_heartbeats_topic(topic):
             return None
         return self.names.why_not(topic)

@@ -25,6 +25,7 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _TWO_OFFSETS = struct.Struct(">qq")
 _VERSIONED_OFFSETS = struct.Struct(">hqq")
 _HEARTBEAT = struct.Struct(">hq")
+_LONGEST_STRING_BYTES = 0x7FFF
 _RUN = struct.Struct(">qqq")
 
 _LARGEST_OFFSET = 2**63 - 2  # a group that has read it goes on one behind it
@@ -78,10 +79,14 @@ def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:
-    """Key: group, remote topic, partition. Value: version, both offsets, metadata."""
+    """Key: group, remote topic, partition. Value: version, both offsets, metadata.
+
+    Metadata that no checkpoint has room for is left out: it must not keep other groups from theirs.
+    """
+    has_room = len(checkpoint.metadata.encode()) <= _LONGEST_STRING_BYTES
     key = _encode_string(checkpoint.group) + _encode_tp(checkpoint.tp)
     value = _VERSIONED_OFFSETS.pack(_VERSION, checkpoint.upstream, checkpoint.downstream)
-    return key, value + _encode_string(checkpoint.metadata)
+    return key, value + _encode_string(checkpoint.metadata if has_room else "")
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:

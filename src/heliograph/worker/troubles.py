@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _MOST_NAMES = 5
+_MOST_NAME_LETTERS = 249  # as many as a topic's name has; a cluster may say longer ones
+_MOST_TOLD = 1_000
+_MOST_REASONS = 20
 
 
 def by_reason(sentence: str, failures: Mapping[str, object]) -> tuple[str, ...]:
@@ -19,12 +22,15 @@ def by_reason(sentence: str, failures: Mapping[str, object]) -> tuple[str, ...]:
     names_of: dict[str, list[str]] = {}
     for name, reason in failures.items():
         names_of.setdefault(str(reason), []).append(name)
-    return tuple(f"{sentence.format(names=enumerated(names))}: {reason}" for reason, names in names_of.items())
+    listed = list(names_of.items())[:_MOST_REASONS]  # a cluster may give another one for each name
+    more = len(names_of) - len(listed)
+    rest = (f"{sentence.format(names='others')}: for {more} more reasons",) if more else ()
+    return (*(f"{sentence.format(names=enumerated(names))}: {reason}" for reason, names in listed), *rest)
 
 
 def enumerated(names: Iterable[str]) -> str:
     """`a, b and 7 more`."""
-    listed = sorted(names)
+    listed = [name if len(name) <= _MOST_NAME_LETTERS else f"{name[:_MOST_NAME_LETTERS]}..." for name in sorted(names)]
     more = f" and {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
     return ", ".join(listed[:_MOST_NAMES]) + more
 
@@ -56,14 +62,16 @@ def log_change(
 
 
 class ToldOnce:
-    """Logs each sentence the first time only."""
+    """Logs each sentence the first time only, and remembers the newest thousand."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._told: set[str] = set()
+        self._told: dict[str, None] = {}
 
     def tell(self, level: int, sentence: str) -> None:
         """Log the sentence, unless it was."""
         if sentence not in self._told:
-            self._told.add(sentence)
+            if len(self._told) >= _MOST_TOLD:
+                del self._told[next(iter(self._told))]
+            self._told[sentence] = None
             self._log.log(level, "%s", sentence)
