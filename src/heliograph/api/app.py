@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from heliograph.api.bodies import texts_of
 from heliograph.api.body_reader import BodyReader, has_body
 from heliograph.api.door import Arrival, Door
 from heliograph.api.errors import (
@@ -115,6 +116,7 @@ class _Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         is_unread = has_body(request)
+        body = b""
         try:
             if request.method == "OPTIONS":
                 answer = self._options(request)
@@ -126,7 +128,7 @@ class _Resource:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001  (whatever fails, the client gets an answer)
-            answer = answer_of(error)
+            answer = answer_of(error, lambda: texts_of(request.path_params, request.url.query, body))
         if answer.location is not None and self._desk.door.hosts.is_known(request.url.netloc, _place(scope)):
             answer = answer._replace(location=f"{request.url.scheme}://{request.url.netloc}{answer.location}")
         response = _response(answer, is_unread=is_unread)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from urllib.parse import unquote_plus
 
 from heliograph.api.errors import NO_BODY, NOT_JSON, TOO_LONG, TOO_MANY_VALUES, WRONG_SHAPE
 from heliograph.config.limits import LONGEST_CONFIG_NAME, LONGEST_CONFIG_VALUE, MOST_CONFIG_KEYS
@@ -60,6 +61,25 @@ def offsets(body: bytes) -> list[ConnectOffset]:
     if not entries:
         raise NO_OFFSETS.error()
     return [_offset(entry) for entry in entries]
+
+
+def texts_of(path: Mapping[str, str], query: str, body: bytes) -> str:
+    """Every text in a request, as a handler sees it: its escapes resolved."""
+    texts = [*path.values(), unquote_plus(query)]
+    try:
+        values = [json.loads(body, parse_int=str, parse_float=str)] if body else []
+    except (ValueError, RecursionError):
+        values = [body.decode(errors="replace")]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            texts += value
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+        elif isinstance(value, str):
+            texts.append(value)
+    return "\n".join(texts)
 
 
 def _offset(entry: object) -> ConnectOffset:

@@ -11,6 +11,7 @@ happened, since its text might hold a secret; the log has the rest, without secr
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from heliograph.api.exchange import Answer, json_answer
 from heliograph.config.known_secrets import hide_known
@@ -19,7 +20,11 @@ from heliograph.errors import ConnectError, HeliographError
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_errors import Refusal
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _log = logging.getLogger(__name__)
+_LONGEST_MESSAGE = 1 << 14  # characters; a caller knows the long value that it sent
 
 # --- the web server -------------------------------------------------------------------------------
 UNAUTHORIZED = Refusal(
@@ -110,8 +115,8 @@ def refusals() -> list[Refusal]:
     return sorted(dict.fromkeys(rows), key=lambda row: row.status)
 
 
-def answer_of(error: Exception) -> Answer:
-    """The answer that tells an error."""
+def answer_of(error: Exception, asked: Callable[[], str] | None = None) -> Answer:
+    """The answer that tells an error; `asked` returns what the caller has written, which is no secret to him."""
     if isinstance(error, ConnectError):
         refusal = error
     elif isinstance(error, HeliographError):
@@ -119,4 +124,5 @@ def answer_of(error: Exception) -> Answer:
     else:
         _log.error("A REST request failed.\n%s", trace_of(error))
         refusal = UNFORESEEN.error(kind=type(error).__name__)
-    return json_answer({"error_code": refusal.status, "message": hide_known(refusal.message)}, refusal.status)
+    message = hide_known(refusal.message, asked, _LONGEST_MESSAGE)
+    return json_answer({"error_code": refusal.status, "message": message}, refusal.status)
