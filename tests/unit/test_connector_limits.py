@@ -248,7 +248,7 @@ def test_the_workers_login_is_not_sent_to_brokers_of_a_connectors_choice() -> No
 )
 def test_an_empty_key_does_not_make_the_workers_certificate_the_connectors(login: dict[str, str], emptied: str) -> None:
     worker = {f"producer.{key}": value for key, value in {"security.protocol": "SSL", **login}.items()}
-    config = {"producer.override.bootstrap.servers": "evil:1", f"producer.override.{emptied}": " "}
+    config = {"producer.override.bootstrap.servers": "evil:1", f"producer.override.{emptied}": ""}
     (sentence,) = not_allowed(connector(config, worker, secrets=TENANT))
     assert sentence.startswith("producer.override.bootstrap.servers: ")
     assert "worker:login" in sentence

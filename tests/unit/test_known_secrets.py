@@ -233,7 +233,7 @@ def test_traces_do_not_show_whether_a_writer_has_guessed_a_secret(canary: str) -
     assert trace == f"'password={canary}' is not supported; [hidden]"
 
 
-def test_a_long_message_is_cut(canary: str) -> None:
+def test_a_long_message_is_cut() -> None:
     with rest_worker() as worker:
         config = {"connector.class": "MirrorHeartbeat", "tasks.max": "x" * 1_000_000}
         assert len(worker.ask("POST", "/connectors", {"name": "c", "config": config}).body["message"]) < 20_000
