@@ -131,7 +131,7 @@ def test_the_names_of_a_cluster_share_a_limit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(matching_time, "_MOST_S", 0.2)
     chosen = compile_java("(?=a)(?:a|aa)+b")
     names = ("a" * 21 for _ in range(100_000))  # each a little below its own limit
-    with pytest.raises(PatternLimitError, match=r"topics, topics\.exclude: the patterns take more than"):
+    with pytest.raises(PatternLimitError, match="topics, topics.exclude: the patterns take more than"):
         [chosen.fullmatch(name) for name in within_matching_time(names, "topics, topics.exclude", "A")]
 
 
