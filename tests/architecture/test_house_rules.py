@@ -69,6 +69,8 @@ def test_every_promise_of_the_security_page_links_to_a_test() -> None:
     links = re.findall(r"\]\((tests/[^)]+)\)", text)
     assert [link for link in links if not (TESTS.parent / link).exists()] == []
     defended = text.partition("## What is defended")[2].partition("### What the project itself")[0]
-    rows = [line for line in defended.splitlines() if line.startswith("|") and not line.startswith(("| attack", "|---"))]
+    rows = [
+        line for line in defended.splitlines() if line.startswith("|") and not line.startswith(("| attack", "|---"))
+    ]
     assert len(rows) > 15
     assert [row for row in rows if "](tests/" not in row] == []

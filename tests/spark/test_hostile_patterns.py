@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -43,7 +44,7 @@ class Watch:
         self._worker, self._over = worker, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -54,8 +55,11 @@ class Watch:
     def _watch(self) -> None:
         while not self._over.wait(0.05):
             began = time.monotonic()
-            assert self._worker.ask("GET", "/health")[0] == 200
-            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+            try:
+                is_well = self._worker.ask("GET", "/health")[0] == 200
+            except OSError:
+                is_well = False
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began if is_well else math.inf)
             self.answers += 1
 
 
@@ -83,10 +87,10 @@ def test_hostile_bodies_and_patterns_hold_up_nothing_but_their_own_connector(
             for body in BODIES:
                 config = {"connector.class": "x", "name": "x", **body}
                 began = time.monotonic()
-                assert worker.ask("PUT", "/connector-plugins/x/config/validate", config)[0] in (200, 400, 500)
+                assert worker.ask("PUT", "/connector-plugins/x/config/validate", config)[0] in (200, 400, 413, 500)
                 config["connector.class"] = "MirrorSourceConnector"
                 path = "/connector-plugins/MirrorSourceConnector/config/validate"
-                assert worker.ask("PUT", path, config)[0] in (200, 400, 500)
+                assert worker.ask("PUT", path, config)[0] in (200, 400, 413, 500)
                 assert time.monotonic() - began < 60
             for name, config in {"n": neighbour, "linear": linear, "slow": slow, "groups": groups}.items():
                 code, answer = worker.ask("POST", "/connectors", {"name": f"{alias}-{name}", "config": config})

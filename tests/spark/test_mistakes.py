@@ -64,4 +64,7 @@ def test_an_unknown_key_is_a_warning_with_a_suggestion(tmp_path: Path) -> None:
     text = GOOD.format(port=closed_port())
     file.write_text(text + "A->B.topcs=x\nheliograph.connect.timeout.ms=500\n")
     ended = run("run", file)
-    assert "WARNING line 5: A->B.topcs: unknown key; it has no effect. Did you mean 'A->B.topics'?" in ended.stdout
+    assert (
+        f"WARNING {file}: line 5: A->B.topcs: unknown key; it has no effect. Did you mean 'A->B.topics'?"
+        in ended.stdout
+    )

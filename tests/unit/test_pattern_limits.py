@@ -47,10 +47,10 @@ def test_what_blows_up_elsewhere_is_matched_in_linear_time(pattern: str) -> None
 def test_what_must_backtrack_does_so_up_to_a_limit(pattern: str) -> None:
     compiled = compile_java(pattern, f"topics: '{pattern}'")
     began = time.thread_time()
-    with pytest.raises(PatternLimitError) as told:
+    with pytest.raises(PatternLimitError) as raised:
         compiled.fullmatch(HOSTILE)
     assert time.thread_time() - began < 5.0
-    assert str(told.value).startswith(f"topics: '{pattern}' takes too long to match the name 'aaa")
+    assert str(raised.value).startswith(f"topics: '{pattern}' takes too long to match the name 'aaa")
 
 
 def test_a_pattern_that_looks_around_matches_sensible_names() -> None:
@@ -102,12 +102,12 @@ def test_only_so_many_patterns_are_kept() -> None:
     assert java_regex._matcher.cache_info().currsize == java_regex._KEPT_PATTERNS
 
 
-def test_a_filter_tells_its_key_and_what_a_placeholder_was_written_as() -> None:
+def test_a_filter_names_its_key_and_what_a_placeholder_was_written_as() -> None:
     with pytest.raises(ConfigError, match=r"^topics: '\(\?=a\)\(\?:a\|aa\)\+\$x' takes too long"):
         topic_filter(Settings({"topics": SLOW})).accepts(HOSTILE)
-    with pytest.raises(ConfigError, match=r"^topics: '\$\{env:T\}' takes too long") as told:
+    with pytest.raises(ConfigError, match=r"^topics: '\$\{env:T\}' takes too long") as raised:
         topic_filter(Settings({"topics": SLOW}, raw={"topics": "${env:T}"})).accepts(HOSTILE)
-    assert "aa)+" not in str(told.value)
+    assert "aa)+" not in str(raised.value)
 
 
 def test_a_rule_that_cannot_be_decided_gives_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -122,7 +122,7 @@ def test_a_rule_that_cannot_be_decided_gives_nothing(caplog: pytest.LogCaptureFi
 def test_reading_a_name_backwards_ends() -> None:
     rename = parse_rename_map("rename", ["(.*)-(.*)-(.*)-(.*)-(.*)x=$5-$4-$3-$2-$1y"])
     assert rename.backward("a-b-c-d-ey") == "e-d-c-b-ax"
-    with pytest.raises(PatternLimitError, match="^rename: "):
+    with pytest.raises(PatternLimitError, match=r"^rename: "):
         rename.backward("-" * 248 + "z")
 
 
@@ -131,7 +131,7 @@ def test_the_names_of_a_cluster_share_a_limit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(matching_time, "_MOST_S", 0.2)
     chosen = compile_java("(?=a)(?:a|aa)+b")
     names = ("a" * 21 for _ in range(100_000))  # each a little below its own limit
-    with pytest.raises(PatternLimitError, match="topics, topics.exclude: the patterns take more than"):
+    with pytest.raises(PatternLimitError, match=r"topics, topics.exclude: the patterns take more than"):
         [chosen.fullmatch(name) for name in within_matching_time(names, "topics, topics.exclude", "A")]
 
 
@@ -150,7 +150,7 @@ def test_names_of_groups() -> None:
     assert not any(map(is_group_name, ["", "a" * 1_025, "a\nb", "\x1b[2J", "a\u2028"]))
 
 
-def test_what_is_left_out_is_told_in_one_sentence_that_nobody_can_break() -> None:
+def test_what_is_left_out_is_reported_in_one_sentence_that_nobody_can_break() -> None:
     assert unusable_sentence("A", "topics", ()) == ()
     (sentence,) = unusable_sentence("A", "topics", ["\nINFO all is well" + "x" * 1_000, "b c", "é"])
     assert sentence == (

@@ -129,3 +129,26 @@ def test_a_long_list_of_topics_fits_into_a_config() -> None:
     body = json.dumps({"topics": topics}).encode()
     assert 1_000_000 < len(body) < LARGEST_CONFIG_BYTES
     assert bodies.config_map(body) == {"topics": topics}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"n" * 1_001: "v"}, "The name that begins with 'nnn"),
+        ({"topics": "v" * ((1 << 20) + 1)}, "The value of topics has 1048577 characters, and 1048576 are the most"),
+        ({f"k{n}": "" for n in range(5_001)}, "The config has 5001 keys, and 5000 are the most"),
+    ],
+)
+def test_a_config_that_is_too_long_is_refused(config: dict[str, str], words: str) -> None:
+    for read, body in ((bodies.config_map, config), (bodies.create_request, {"name": "c", "config": config})):
+        with pytest.raises(ConnectError) as refused:
+            read(json.dumps(body).encode())
+        assert refused.value.status == 400
+        assert refused.value.message.startswith(words)
+    longest = {"n" * 1_000: "v" * (1 << 20)}
+    assert bodies.config_map(json.dumps(longest).encode()) == longest
+
+
+def test_a_connector_with_too_long_a_name_is_refused() -> None:
+    with pytest.raises(ConnectError, match="1001 characters, and 1000 are the most"):
+        bodies.create_request(json.dumps({"name": "n" * 1_001, "config": {}}).encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,6 +29,7 @@ class Cluster(Admin):
         super().__init__(alias, (), Security(), "test", timeout_s=0.0)
         self.topics = dict(topics)
         self.hidden: set[str] = set()
+        self.unusable: frozenset[str] = frozenset()
         self.leaderless: set[TopicPartition] = set()
         self.asked: list[set[str]] = []
         self.before_view: Callable[[], None] = lambda: None
@@ -40,7 +42,7 @@ class Cluster(Admin):
         tps = [TopicPartition(topic, n) for topic, count in shown.items() for n in range(count)]
         leaders = {tp: -1 if tp in self.leaderless else 1 for tp in tps}
         errors = dict.fromkeys(asked & self.hidden, TOPIC_AUTHORIZATION_FAILED)
-        return ClusterView({1: Address("b", 1)}, 1, shown, leaders, errors)
+        return ClusterView({1: Address("b", 1)}, 1, shown, leaders, errors, self.unusable)
 
     def described_configs(
         self,
@@ -121,3 +123,32 @@ def test_only_topics_that_lack_a_leader_are_asked_for_again(target: Cluster) -> 
     target.leaderless, target.before_view = {TopicPartition("A.t7", 1)}, elect
     assert target.wait_for_leaders(dict.fromkeys(REMOTE, 2)).keys() == {"A.t8"}
     assert target.asked == [set(REMOTE), {"A.t7"}, {"A.t7"}, {"A.t7"}]
+
+
+class Listing(Admin):
+    """A cluster that answers with any names."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__("A", (), Security(), "test", timeout_s=0.0)
+        self.names = names
+
+    def ask_any(self, *_request: object, **_versions: object) -> SimpleNamespace:
+        partition = SimpleNamespace(partition_index=0, leader_id=1)
+        topics = [SimpleNamespace(name=name, partitions=[partition], error_code=0) for name in self.names]
+        return SimpleNamespace(topics=topics, brokers=[], controller_id=1)
+
+
+def test_names_that_kafka_does_not_allow_are_left_out_of_what_a_cluster_lists() -> None:
+    bad = ["t" * 250, "t t", "t\n", "..", "", "t/é"]
+    view = Listing(["t1", *bad]).view()
+    assert view.partition_counts == {"t1": 1}
+    assert view.leaders == {TopicPartition("t1", 0): 1}
+    assert view.unusable == set(bad)
+
+
+def test_names_that_are_left_out_are_reported_and_the_others_are_copied(sync: TopicSync, source: Cluster) -> None:
+    source.unusable = frozenset({"t\n"})
+    for _round in range(2):
+        replicated = sync.sync()
+        assert sorted(replicated.partitions) == sorted(partitions())
+        assert replicated.troubles == ("'A' lists topics whose names Kafka does not allow; they are left out: 't\\n'",)
