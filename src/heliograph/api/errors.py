@@ -105,6 +105,11 @@ OTHER_TYPE = Refusal(
 UNKNOWN_LOGGER = Refusal(404, "Logger {name} not found.", "nobody logs under the name")
 NO_LEVEL = Refusal(400, "Desired 'level' parameter was not specified in request.", "change of a logger without a level")
 UNKNOWN_LEVEL = Refusal(404, "invalid log level '{level}'.", "change of a logger to a level that does not exist")
+TOO_MANY_LOGGERS = Refusal(
+    400,
+    "Nobody logs under this name. Such names have at most {length} characters, and there are at most {most} of them.",
+    "a level for a logger that is not there, with a long name or after many others",
+)
 
 UNFORESEEN = Refusal(500, "Unexpected error: {kind}; the worker's log tells more.", "a fault of the worker itself")
 
