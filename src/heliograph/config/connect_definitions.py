@@ -7,6 +7,7 @@ differs from MM2's. How Connect lays out its framework's keys on a page is not i
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.config.keys import TABLE
@@ -27,6 +28,7 @@ GROUPS = (
     "Exactly Once Support",
     "offsets.topic",
 )
+_MOST_NAMED = 100
 REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
 SCOPES: dict[Kind, Scope] = {
     "source": Scope.SOURCE,
@@ -119,9 +121,12 @@ def own_definition(name: str) -> dict[str, Any]:
 
 
 def named_plugins(word: str, aliases: str) -> Iterator[dict[str, Any]]:
-    """The definitions of `transforms.NAME.type` and alike: those that Connect has for a class it does not find."""
+    """The definitions of `transforms.NAME.type` and alike: those that Connect has for a class it does not find.
+
+    Only the first are listed. Each is an error of its own, and a long list made an answer of a hundred megabytes.
+    """
     noun = _NOUNS[word]
-    for alias in dict.fromkeys(split_list(aliases)):
+    for alias in islice(dict.fromkeys(split_list(aliases)), _MOST_NAMED):
         for order, (part, of_type) in enumerate((("type", CLASS), ("plugin.version", STRING))):
             what = part.rpartition(".")[2]
             yield {
