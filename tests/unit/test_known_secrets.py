@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,7 @@ from heliograph.kafka.security import Security
 from heliograph.mirror.policy import make_policy
 from heliograph.model import Flow
 from tests.fake_herder import FakeHerder
-from tests.rest_worker import rest_worker
+from tests.rest_worker import guarded_worker, login_lines, rest_worker
 
 PROVIDERS = {
     "config.providers": "file",
@@ -168,6 +169,26 @@ def test_a_log_record_is_written_without_secrets(canary: str) -> None:
     assert "KeyError: '${env:PW} at https://[hidden]@host'" in text
     assert canary not in text
     assert text.count("Traceback") == 1
+
+
+def test_no_caller_hides_what_it_did(tmp_path: Path) -> None:
+    """A tenant had its own name and that of its connector as passwords, and the log did not show who had deleted it."""
+    remember_secret("REST, user tenant", "[hidden]")
+    remember_secret("/connectors/tenant-1", "[hidden]")
+    stream = io.StringIO()
+    logger = logging.getLogger("heliograph.api")
+    handler = logging.StreamHandler(stream)
+    logger.addHandler(handler)
+    hide_secrets_in_logs(logger)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        with guarded_worker(login_lines(tmp_path, "tenant")) as worker:
+            worker.log_in("tenant").ask("DELETE", "/connectors/tenant-1")
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert "REST, user tenant: DELETE /connectors/tenant-1\n" in stream.getvalue()
 
 
 def test_crash_reports_hide_known_secrets(canary: str) -> None:

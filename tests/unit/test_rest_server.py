@@ -85,7 +85,7 @@ def test_small_chunks_of_a_refused_caller_are_not_gone_through() -> None:
     connection = protocol._CountedChunks(h11.SERVER)
     connection.receive_data(b"PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
     connection.receive_data(b"1\r\n \r\n" * 40_000)
-    with pytest.raises(protocol._TooManyChunks):
+    with pytest.raises(protocol._TooManyChunksError):
         for _event in range(1_100):
             connection.next_event()
 

@@ -42,6 +42,7 @@ from heliograph.api.guard import Access
 from heliograph.api.hosts import Place
 from heliograph.api.protocol import CERTIFICATE, LET_IN, PLACE
 from heliograph.api.routes import ROUTES, Endpoint
+from heliograph.config.known_secrets import PUBLIC_RECORD
 from heliograph.errors import ConnectError
 from heliograph.worker.connect_errors import REBALANCE
 
@@ -218,9 +219,8 @@ class _Desk:
         if leader_url is None:
             caller.admit(endpoint.access, request.path_params)
             if endpoint.is_change and caller.principal is not None:
-                _log.info(
-                    "REST, %s: %s %s", caller.principal, request.method, request.scope["raw_path"].decode("latin-1")
-                )
+                path = request.scope["raw_path"].decode("latin-1")
+                _log.info("REST, %s: %s %s", caller.principal, request.method, path, extra={PUBLIC_RECORD: True})
             query = {name: request.query_params.getlist(name) for name in request.query_params}
             return endpoint.handler(Call(caller.view(self._worker), request.path_params, query, body))
         if request.query_params.get(FORWARD) == "false":

@@ -2,8 +2,8 @@
 
 Left to itself uvicorn waits for ever for a request whose headers come byte by byte, and for a client that does not
 take its answer. Here headers have `HEADERS_TIMEOUT_S`. Each chunk of a body takes the event loop as long, however small
-it is, also of a caller that is refused; so small ones are counted. The time of a body is kept where it is read (`body_reader.py`),
-the time of the work by the table of routes, and the number of connections by `connections.py`.
+it is, also of a caller that is refused; so small ones are counted. The time of a body is kept where it is read
+(`body_reader.py`), the time of the work by the table of routes, and the number of connections by `connections.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_CHUNKS = 1_000
 _BYTES_PER_FURTHER_CHUNK = 256
 
 
-class _TooManyChunks(Exception):
+class _TooManyChunksError(Exception):
     """A body in very small pieces."""
 
 
@@ -52,7 +52,7 @@ class _CountedChunks(h11.Connection):
             self._chunks += 1
             self._bytes += len(event.data)
             if self._chunks > _MOST_CHUNKS + self._bytes // _BYTES_PER_FURTHER_CHUNK:
-                raise _TooManyChunks
+                raise _TooManyChunksError
         return event
 
 
@@ -71,7 +71,7 @@ class RestProtocol(H11Protocol):
         """Go through what has come; a body in too many pieces ends the connection."""
         try:
             super().handle_events()
-        except _TooManyChunks:
+        except _TooManyChunksError:
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 
-from heliograph.config.known_secrets import hide_known
+from heliograph.config.known_secrets import PUBLIC_RECORD, hide_known
 from heliograph.config.redaction import redact_text
 
 
@@ -15,7 +15,7 @@ class SecretFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace the record's texts; no record is dropped."""
         message = record.getMessage()
-        shown = hide_known(message)
+        shown = message if getattr(record, PUBLIC_RECORD, False) else hide_known(message)
         if shown != message:
             record.msg, record.args = shown, ()
         if record.exc_info and record.exc_info[0] is not None:

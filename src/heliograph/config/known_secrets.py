@@ -72,6 +72,8 @@ class KnownSecrets:
 
 
 _known = KnownSecrets()
+PUBLIC_RECORD = "is_public"
+"""The attribute of a log record in which nothing is replaced: who did what, which no caller's secrets may hide."""
 
 
 def remember_secret(value: str, shown: str) -> None:
