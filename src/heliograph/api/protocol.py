@@ -49,7 +49,7 @@ class _CountedChunks(h11.Connection):
         if isinstance(event, h11.Request):
             self._chunks = self._bytes = 0
         elif isinstance(event, h11.Data):
-            self._chunks += 1
+            self._chunks += event.chunk_end  # of a body without chunks, pieces are what the network makes of it
             self._bytes += len(event.data)
             if self._chunks > _MOST_CHUNKS + self._bytes // _BYTES_PER_FURTHER_CHUNK:
                 raise _TooManyChunksError
