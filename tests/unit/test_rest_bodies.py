@@ -164,3 +164,23 @@ def test_a_long_list_of_transforms_makes_no_long_answer() -> None:
     assert [each["name"] for each in listed[:2]] == ["transforms.t0.type", "transforms.t0.plugin.version"]
     assert len(listed) == 200
     assert listed[0]["errors"]
+
+
+@pytest.mark.parametrize("depth", [10, 60, 900])
+def test_offsets_that_are_nested_deeply_are_refused(depth: int) -> None:
+    """A message about them raised RecursionError."""
+    body = b'{"offsets":[{"partition":{"a":' + b"[" * depth + b"]" * depth + b'},"offset":{}}]}'
+    if depth == 10:
+        assert len(bodies.offsets(body)) == 1
+        return
+    with pytest.raises(ConnectError, match="nested too deeply"):
+        bodies.offsets(body)
+
+
+def test_a_class_of_another_kind_of_connector_is_refused_like_others() -> None:
+    config = {"connector.class": "MirrorSource", "source.cluster.alias": "A", "group.filter.class": "os:system"}
+    with rest_worker() as worker:
+        reply = worker.ask("PUT", "/connector-plugins/MirrorSource/config/validate", config)
+    assert reply.status == 200
+    (found,) = [each["value"] for each in reply.body["configs"] if each["value"]["name"] == "group.filter.class"]
+    assert "heliograph.plugin.packages" in found["errors"][0]

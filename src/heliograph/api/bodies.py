@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heliograph.worker.connect_types import ConnectOffset, TargetState
 
 _SHOWN = 60
+_DEEPEST = 50
 _INITIAL_STATES: dict[str, TargetState] = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}
 MOST_VALUES = 400_000
 """Values of a body, counted by what comes before each; those in texts, such as lists of topics, are counted too."""
@@ -89,7 +90,22 @@ def _offset(entry: object) -> ConnectOffset:
         raise NULL_PARTITION.error()
     if not isinstance(partition, dict) or not isinstance(offset, dict | None):
         raise WRONG_SHAPE.error(reason='"partition" and "offset" must be objects')
+    if not _is_flat((partition, offset)):
+        raise WRONG_SHAPE.error(reason="it is nested too deeply")
     return partition, offset
+
+
+def _is_flat(value: object) -> bool:
+    """Whether no value stands deeper than what a message about it goes into."""
+    level = [value]
+    for _depth in range(_DEEPEST):
+        level = [
+            below
+            for each in level
+            if isinstance(each, dict | list | tuple)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+    return not level
 
 
 def _initial_state(value: object) -> TargetState | None:
