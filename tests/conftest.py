@@ -119,8 +119,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def no_known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide no word of this test because an earlier one used it as a password."""
-    monkeypatch.setattr(known_secrets, "_known", {})
-    monkeypatch.setattr(known_secrets, "_tokens", {})
+    monkeypatch.setattr(known_secrets, "_known", known_secrets.KnownSecrets())
 
 
 @pytest.fixture(scope="session")

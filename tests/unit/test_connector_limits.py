@@ -250,6 +250,62 @@ def test_the_workers_login_is_not_sent_to_brokers_of_a_connectors_choice() -> No
 
 
 @pytest.mark.parametrize(
+    ("login", "emptied"),
+    [
+        ({"ssl.keystore.location": "/worker/k.p12"}, "ssl.keystore.key"),
+        ({"ssl.keystore.key": "PEM", "ssl.keystore.certificate.chain": "PEM"}, "ssl.keystore.location"),
+    ],
+)
+def test_an_empty_key_does_not_make_the_workers_certificate_the_connectors(login: dict[str, str], emptied: str) -> None:
+    worker = {f"producer.{key}": value for key, value in {"security.protocol": "SSL", **login}.items()}
+    config = {"producer.override.bootstrap.servers": "evil:1", f"producer.override.{emptied}": ""}
+    (sentence,) = not_allowed(connector(config, worker, secrets=TENANT))
+    assert sentence.startswith("producer.override.bootstrap.servers: ")
+    assert "worker:login" in sentence
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        {"sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": 'x required awsProfileName="worker";'},
+        {"sasl.mechanism": "AWS_MSK_IAM"},
+        {"sasl.mechanism": "GSSAPI", "sasl.jaas.config": 'x required keyTab="/worker.keytab";'},
+        {"sasl.mechanism": "GSSAPI"},
+    ],
+)
+def test_the_workers_identity_counts_as_its_login(login: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security, "missing_library", lambda _mechanism: None)
+    given = {"security.protocol": "SASL_SSL", "sasl.kerberos.service.name": "kafka", **login}
+    worker = {f"producer.{key}": value for key, value in given.items()}
+    (sentence,) = not_allowed(connector({"producer.override.bootstrap.servers": "evil:1"}, worker, secrets=TENANT))
+    assert "worker:login" in sentence
+    assert not_allowed(connector({}, worker, secrets=TENANT)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.mechanism", "PLAIN"),
+        ("ssl.truststore.certificates", "PEM"),
+        ("ssl.endpoint.identification.algorithm", ""),
+    ],
+)
+def test_a_connector_does_not_weaken_how_the_workers_login_travels(key: str, value: str) -> None:
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": 'x required username="worker" password="of the worker";',
+    }
+    worker = {f"producer.{name}": text for name, text in given.items()}
+    (sentence,) = not_allowed(connector({f"producer.override.{key}": value}, worker, secrets=TENANT))
+    assert sentence.startswith(f"producer.override.{key}: ")
+    assert "worker:login" in sentence
+    own = {f"producer.override.{key}": value, "producer.override.sasl.jaas.config": given["sasl.jaas.config"]}
+    assert not_allowed(connector(own, worker, secrets=TENANT)) == []
+
+
+@pytest.mark.parametrize(
     ("config", "source"),
     [
         (sasl("source.cluster."), "kerberos:default"),

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from heliograph.worker.log_levels import LogLevels, parse_level
+from heliograph.worker.log_levels import MOST_UNUSED_LOGGERS, LogLevels, parse_level
+from tests.rest_worker import rest_worker
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,31 @@ def test_a_level_of_python_has_the_nearest_name_below() -> None:
     told = LogLevels().get("test.levels.own")
     assert told is not None
     assert told.level == "INFO"
+
+
+def test_names_that_nobody_logs_under_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python keeps a logger for good: one name of 14,000 letters and dots took 48 MB."""
+    kept = logging.root.manager.loggerDict
+    monkeypatch.setattr(logging.root.manager, "loggerDict", dict(kept))
+    levels, before = LogLevels(), len(kept)
+    assert levels.set("a." * 7_000 + "a", "DEBUG") == []
+    assert len(logging.root.manager.loggerDict) == before
+    for number in range(MOST_UNUSED_LOGGERS + 50):
+        levels.set(f"test-bounded-{number}", "DEBUG")
+    assert len(logging.root.manager.loggerDict) == before + MOST_UNUSED_LOGGERS
+    assert levels.may_set("test-bounded-0")
+    assert levels.may_set("root")
+    assert not levels.may_set("test-bounded-too-many")
+    assert not levels.may_set("x" * 250)
+
+
+@pytest.mark.parametrize("query", ["", "?scope=cluster"])
+def test_rest_refuses_a_long_name(query: str) -> None:
+    with rest_worker() as worker:
+        reply = worker.ask("PUT", f"/admin/loggers/{'a.' * 7_000}x{query}", {"level": "INFO"})
+        assert reply.status == 400
+        assert "Nobody logs under this name" in reply.body["message"]
+    assert not [name for name in logging.root.manager.loggerDict if len(name) > 1_000]
 
 
 def test_no_level_has_another_name() -> None:

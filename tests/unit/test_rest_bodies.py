@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from heliograph.api import bodies
 from heliograph.api.routes import LARGEST_CONFIG_BYTES, LARGEST_OFFSETS_BYTES
 from heliograph.errors import ConnectError
+from tests.rest_worker import rest_worker
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -152,3 +153,34 @@ def test_a_config_that_is_too_long_is_refused(config: dict[str, str], words: str
 def test_a_connector_with_too_long_a_name_is_refused() -> None:
     with pytest.raises(ConnectError, match="1001 characters; the limit is 1000"):
         bodies.create_request(json.dumps({"name": "n" * 1_001, "config": {}}).encode())
+
+
+def test_a_long_list_of_transforms_makes_no_long_answer() -> None:
+    """Five requests of 240 kB with 60,000 names each took a gigabyte and half a minute."""
+    config = {"connector.class": "MirrorSource", "transforms": ",".join(f"t{number}" for number in range(60_000))}
+    with rest_worker() as worker:
+        reply = worker.ask("PUT", "/connector-plugins/MirrorSource/config/validate", config)
+    listed = [each["value"] for each in reply.body["configs"] if each["value"]["name"].startswith("transforms.")]
+    assert [each["name"] for each in listed[:2]] == ["transforms.t0.type", "transforms.t0.plugin.version"]
+    assert len(listed) == 200
+    assert listed[0]["errors"]
+
+
+@pytest.mark.parametrize("depth", [10, 60, 900])
+def test_offsets_that_are_nested_deeply_are_refused(depth: int) -> None:
+    """A message about them raised RecursionError."""
+    body = b'{"offsets":[{"partition":{"a":' + b"[" * depth + b"]" * depth + b'},"offset":{}}]}'
+    if depth == 10:
+        assert len(bodies.offsets(body)) == 1
+        return
+    with pytest.raises(ConnectError, match="nested too deeply"):
+        bodies.offsets(body)
+
+
+def test_a_class_of_another_kind_of_connector_is_refused_like_others() -> None:
+    config = {"connector.class": "MirrorSource", "source.cluster.alias": "A", "group.filter.class": "os:system"}
+    with rest_worker() as worker:
+        reply = worker.ask("PUT", "/connector-plugins/MirrorSource/config/validate", config)
+    assert reply.status == 200
+    (found,) = [each["value"] for each in reply.body["configs"] if each["value"]["name"] == "group.filter.class"]
+    assert "heliograph.plugin.packages" in found["errors"][0]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import http.client
+import json
 import resource
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
+import h11
 import pytest
 
-from heliograph.api import connections, reference
+from heliograph.api import connections, protocol, reference
 from heliograph.api.app import make_app
 from heliograph.api.errors import refusals
 from heliograph.api.exchange import Worker
@@ -25,7 +29,7 @@ from tests.certificates import Authority
 from tests.copying import wait_for
 from tests.fake_herder import FakeHerder
 from tests.interop.rest_story import ask
-from tests.rest_worker import guarded_worker, real_plugins
+from tests.rest_worker import guarded_worker, login_lines, real_plugins
 
 
 def server(*listeners: Listener, herder: FakeHerder | None = None) -> RestServer:
@@ -53,6 +57,37 @@ def test_a_port_that_is_taken_is_told_and_the_others_are_released() -> None:
         with pytest.raises(HeliographError, match=f"cannot listen on http://127.0.0.1:{port} .*`listeners`"):
             rest.start()
         rest.stop()
+
+
+@pytest.mark.parametrize("is_let_in", [True, False])
+def test_a_body_in_very_small_chunks_ends_its_connection(is_let_in: bool, tmp_path: Path) -> None:
+    """Each took 30 us of the event loop; ten such bodies stopped REST for half a minute."""
+    head = b"PUT /connectors/c/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    login = b"Authorization: Basic " + base64.b64encode(b"u:secret") + b"\r\n" if is_let_in else b""
+    with guarded_worker(login_lines(tmp_path, "u")) as worker:
+        address = ("127.0.0.1", int(worker.url.rpartition(":")[2]))
+        with socket.create_connection(address, 30) as client:
+            client.sendall(head + login + b"Transfer-Encoding: chunked\r\n\r\n")
+            answered = b""
+            with suppress(ConnectionError):
+                client.sendall(b"1\r\n \r\n" * 100_000 + b"0\r\n\r\n")
+                answered = client.recv(1 << 16)
+            assert answered[:12] in (b"", b"HTTP/1.1 401")
+        body = json.dumps({"name": "c", "connector.class": "MirrorHeartbeat", "source.cluster.alias": "A"}).encode()
+        with socket.create_connection(address, 30) as client:
+            client.sendall(head + login + b"Transfer-Encoding: chunked\r\n\r\n")
+            client.sendall(b"".join(b"1\r\n%c\r\n" % letter for letter in body) + b"0\r\n\r\n")
+            assert client.recv(1 << 16).startswith(b"HTTP/1.1 201 " if is_let_in else b"HTTP/1.1 401 ")
+
+
+def test_small_chunks_of_a_refused_caller_are_not_gone_through() -> None:
+    """What has come is parsed before the connection closes: 43,000 chunks in one read of a socket."""
+    connection = protocol._CountedChunks(h11.SERVER)
+    connection.receive_data(b"PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    connection.receive_data(b"1\r\n \r\n" * 40_000)
+    with pytest.raises(protocol._TooManyChunksError):
+        for _event in range(1_100):
+            connection.next_event()
 
 
 def test_a_host_that_is_not_there_is_told() -> None:

@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from heliograph.api.bodies import texts_of
 from heliograph.api.body_reader import BodyReader, has_body
 from heliograph.api.door import Arrival, Door
 from heliograph.api.errors import (
@@ -42,6 +43,7 @@ from heliograph.api.guard import Access
 from heliograph.api.hosts import Place
 from heliograph.api.protocol import CERTIFICATE, LET_IN, PLACE
 from heliograph.api.routes import ROUTES, Endpoint
+from heliograph.config.known_secrets import PUBLIC_RECORD
 from heliograph.errors import ConnectError
 from heliograph.worker.connect_errors import REBALANCE
 
@@ -118,6 +120,7 @@ class _Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         is_unread = has_body(request)
+        body = b""
         try:
             if request.method == "OPTIONS":
                 answer = self._options(request)
@@ -129,7 +132,7 @@ class _Resource:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001  (whatever fails, the client gets an answer)
-            answer = answer_of(error)
+            answer = answer_of(error, lambda: texts_of(request.path_params, request.url.query, body))
         if answer.location is not None and self._desk.door.hosts.is_known(request.url.netloc, _place(scope)):
             answer = answer._replace(location=f"{request.url.scheme}://{request.url.netloc}{answer.location}")
         response = _response(answer, is_unread=is_unread)
@@ -223,9 +226,8 @@ class _Desk:
         if leader_url is None:
             caller.admit(endpoint.access, request.path_params)
             if endpoint.is_change and caller.principal is not None:
-                _log.info(
-                    "REST, %s: %s %s", caller.principal, request.method, request.scope["raw_path"].decode("latin-1")
-                )
+                path = request.scope["raw_path"].decode("latin-1")
+                _log.info("REST, %s: %s %s", caller.principal, request.method, path, extra={PUBLIC_RECORD: True})
             query = {name: request.query_params.getlist(name) for name in request.query_params}
             return endpoint.handler(Call(caller.view(self._worker), request.path_params, query, body))
         if request.query_params.get(FORWARD) == "false":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from urllib.parse import unquote_plus
 
 from heliograph.api.errors import NO_BODY, NOT_JSON, TOO_LONG, TOO_MANY_VALUES, WRONG_SHAPE
 from heliograph.config.limits import LONGEST_CONFIG_NAME, LONGEST_CONFIG_VALUE, MOST_CONFIG_KEYS
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from heliograph.worker.connect_types import ConnectOffset, TargetState
 
 _SHOWN = 60
+_DEEPEST = 50
 _INITIAL_STATES: dict[str, TargetState] = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}
 MOST_VALUES = 400_000
 """Values of a body, counted by what comes before each; those in texts, such as lists of topics, are counted too."""
@@ -62,6 +64,25 @@ def offsets(body: bytes) -> list[ConnectOffset]:
     return [_offset(entry) for entry in entries]
 
 
+def texts_of(path: Mapping[str, str], query: str, body: bytes) -> str:
+    """Every text in a request, as a handler sees it: its escapes resolved."""
+    texts = [*path.values(), unquote_plus(query)]
+    try:
+        values = [json.loads(body, parse_int=str, parse_float=str)] if body else []
+    except (ValueError, RecursionError):
+        values = [body.decode(errors="replace")]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            texts += value
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+        elif isinstance(value, str):
+            texts.append(value)
+    return "\n".join(texts)
+
+
 def _offset(entry: object) -> ConnectOffset:
     members = _members(entry, 'an entry of "offsets"', {"partition", "offset"})
     partition, offset = members.get("partition"), members.get("offset")
@@ -69,7 +90,22 @@ def _offset(entry: object) -> ConnectOffset:
         raise NULL_PARTITION.error()
     if not isinstance(partition, dict) or not isinstance(offset, dict | None):
         raise WRONG_SHAPE.error(reason='"partition" and "offset" must be objects')
+    if not _is_flat((partition, offset)):
+        raise WRONG_SHAPE.error(reason="it is nested too deeply")
     return partition, offset
+
+
+def _is_flat(value: object) -> bool:
+    """Whether no value stands deeper than what a message about it goes into."""
+    level = [value]
+    for _depth in range(_DEEPEST):
+        level = [
+            below
+            for each in level
+            if isinstance(each, dict | list | tuple)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+    return not level
 
 
 def _initial_state(value: object) -> TargetState | None:

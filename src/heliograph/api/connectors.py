@@ -11,6 +11,7 @@ from heliograph.api.errors import NO_SUCH_PATH
 from heliograph.api.exchange import Answer, json_answer
 from heliograph.config.connect_validation import NULL_VALUE
 from heliograph.config.known_secrets import hide_known
+from heliograph.config.redaction import public_text
 from heliograph.errors import ConnectError
 from heliograph.worker.connect_errors import NAME_MISMATCH, NO_TASK_STATUS, invalid
 
@@ -39,7 +40,7 @@ def _expanded(call: Call, name: str, expand: Sequence[str]) -> dict[str, object]
         if "info" in expand:
             parts["info"] = _info(call.herder.info(name))
         if "status" in expand:
-            parts["status"] = _status(call.herder.status(name))
+            parts["status"] = _status(call, call.herder.status(name))
     except ConnectError as error:
         if error.status != 404:
             raise
@@ -84,7 +85,7 @@ def delete(call: Call) -> Answer:
 
 def get_status(call: Call) -> Answer:
     """What the connector and its tasks are doing."""
-    return json_answer(_status(call.herder.status(call.path["connector"])))
+    return json_answer(_status(call, call.herder.status(call.path["connector"])))
 
 
 def pause(call: Call) -> Answer:
@@ -107,7 +108,7 @@ def restart(call: Call) -> Answer:
     name = call.path["connector"]
     include_tasks, only_failed = call.flag("includeTasks"), call.flag("onlyFailed")
     status = call.herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
-    return json_answer(_status(status), 202) if include_tasks or only_failed else Answer(204)
+    return json_answer(_status(call, status), 202) if include_tasks or only_failed else Answer(204)
 
 
 def list_tasks(call: Call) -> Answer:
@@ -128,7 +129,7 @@ def get_task_status(call: Call) -> Answer:
         tasks = ()
     for task in tasks:
         if task.id == number:
-            return json_answer(_task_status(task))
+            return json_answer(_task_status(call, name, task))
     raise NO_TASK_STATUS.error(name=name, task=number)
 
 
@@ -187,16 +188,18 @@ def _task_id(name: str, task: int) -> dict[str, Any]:
     return {"connector": name, "task": task}
 
 
-def _status(status: ConnectorStatus) -> dict[str, Any]:
-    tasks = [_task_status(task) for task in status.tasks]
-    return {"name": status.name, "connector": _state(status), "tasks": tasks, "type": status.type}
+def _status(call: Call, status: ConnectorStatus) -> dict[str, Any]:
+    tasks = [_task_status(call, status.name, task) for task in status.tasks]
+    return {"name": status.name, "connector": _state(call, status.name, status), "tasks": tasks, "type": status.type}
 
 
-def _task_status(task: TaskStatus) -> dict[str, Any]:
-    return {"id": task.id, **_state(task)}
+def _task_status(call: Call, name: str, task: TaskStatus) -> dict[str, Any]:
+    return {"id": task.id, **_state(call, name, task)}
 
 
-def _state(status: ConnectorStatus | TaskStatus) -> dict[str, Any]:
+def _state(call: Call, name: str, status: ConnectorStatus | TaskStatus) -> dict[str, Any]:
     """A trace is only told where there is one."""
     state = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
-    return {**state, "trace": hide_known(status.trace)} if status.trace else state
+    if not status.trace:
+        return state
+    return {**state, "trace": hide_known(status.trace, lambda: public_text(call.herder.info(name).config))}

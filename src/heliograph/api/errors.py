@@ -11,6 +11,7 @@ happened, since its text might hold a secret; the log has the rest, without secr
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from heliograph.api.exchange import Answer, json_answer
 from heliograph.config.known_secrets import hide_known
@@ -19,7 +20,11 @@ from heliograph.errors import ConnectError, HeliographError
 from heliograph.worker import connect_errors
 from heliograph.worker.connect_errors import Refusal
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _log = logging.getLogger(__name__)
+_LONGEST_MESSAGE = 1 << 14  # characters; a caller knows the long value that it sent
 
 # --- the web server -------------------------------------------------------------------------------
 UNAUTHORIZED = Refusal(
@@ -100,6 +105,11 @@ OTHER_TYPE = Refusal(
 UNKNOWN_LOGGER = Refusal(404, "Logger {name} not found.", "nobody logs under the name")
 NO_LEVEL = Refusal(400, "Desired 'level' parameter was not specified in request.", "change of a logger without a level")
 UNKNOWN_LEVEL = Refusal(404, "invalid log level '{level}'.", "change of a logger to a level that does not exist")
+TOO_MANY_LOGGERS = Refusal(
+    400,
+    "Nobody logs under this name. Such names have at most {length} characters, and there are at most {most} of them.",
+    "a level for a logger that is not there, with a long name or after many others",
+)
 
 UNFORESEEN = Refusal(500, "Unexpected error: {kind}; the worker's log tells more.", "a fault of the worker itself")
 
@@ -110,8 +120,8 @@ def refusals() -> list[Refusal]:
     return sorted(dict.fromkeys(rows), key=lambda row: row.status)
 
 
-def answer_of(error: Exception) -> Answer:
-    """The answer that tells an error."""
+def answer_of(error: Exception, asked: Callable[[], str] | None = None) -> Answer:
+    """The answer that tells an error; `asked` returns what the caller has written, which is no secret to him."""
     if isinstance(error, ConnectError):
         refusal = error
     elif isinstance(error, HeliographError):
@@ -119,4 +129,5 @@ def answer_of(error: Exception) -> Answer:
     else:
         _log.error("A REST request failed.\n%s", trace_of(error))
         refusal = UNFORESEEN.error(kind=type(error).__name__)
-    return json_answer({"error_code": refusal.status, "message": hide_known(refusal.message)}, refusal.status)
+    message = hide_known(refusal.message, asked, _LONGEST_MESSAGE)
+    return json_answer({"error_code": refusal.status, "message": message}, refusal.status)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heliograph.api import bodies
-from heliograph.api.errors import NO_LEVEL, UNKNOWN_LEVEL, UNKNOWN_LOGGER
+from heliograph.api.errors import NO_LEVEL, TOO_MANY_LOGGERS, UNKNOWN_LEVEL, UNKNOWN_LOGGER
 from heliograph.api.exchange import Answer, json_answer
-from heliograph.worker.log_levels import parse_level
+from heliograph.worker.log_levels import LONGEST_LOGGER_NAME, MOST_UNUSED_LOGGERS, parse_level
 
 if TYPE_CHECKING:
     from heliograph.api.exchange import Call
@@ -37,6 +37,8 @@ def set_level(call: Call) -> Answer:
     level = parse_level(wanted)
     if level is None:
         raise UNKNOWN_LEVEL.error(level=wanted)
+    if not call.worker.log_levels.may_set(name):
+        raise TOO_MANY_LOGGERS.error(length=LONGEST_LOGGER_NAME, most=MOST_UNUSED_LOGGERS)
     if call.query.get("scope", ["worker"])[0].lower() == "cluster":
         call.herder.set_cluster_log_level(name, level)
         return Answer(204)

@@ -1,14 +1,16 @@
 """One connection to REST: uvicorn's, with patience that ends, and with the certificate its client has shown.
 
 Left to itself uvicorn waits for ever for a request whose headers come byte by byte, and for a client that does not
-take its answer. Here headers have `HEADERS_TIMEOUT_S`. The time of a body is kept where it is read (`body_reader.py`),
-the time of the work by the table of routes, and the number of connections by `connections.py`.
+take its answer. Here headers have `HEADERS_TIMEOUT_S`. Each chunk of a body takes the event loop as long, however small
+it is, also of a caller that is refused; so small ones are counted. The time of a body is kept where it is read
+(`body_reader.py`), the time of the work by the table of routes, and the number of connections by `connections.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from heliograph.api.connections import Connection
 
 HEADERS_TIMEOUT_S = 30.0
+_LARGEST_HEADERS_BYTES = 32 << 10
 CERTIFICATE = "client_certificate"
 """The name in a request's state under which its client's certificate is found, as DER."""
 CONNECTIONS = "connections"
@@ -27,12 +30,49 @@ LET_IN = "let_in"
 """The name under which a request's state has what is to be called when its caller is let in."""
 
 
+_MOST_CHUNKS = 1_000
+_BYTES_PER_FURTHER_CHUNK = 256
+
+
+class _TooManyChunksError(Exception):
+    """A body in very small pieces."""
+
+
+class _CountedChunks(h11.Connection):
+    """A connection that raises where the body of a request comes in too many pieces for its length."""
+
+    _chunks = _bytes = 0
+
+    def next_event(self) -> Any:
+        """The next event."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = self._bytes = 0
+        elif isinstance(event, h11.Data):
+            self._chunks += event.chunk_end  # of a body without chunks, pieces are what the network makes of it
+            self._bytes += len(event.data)
+            if self._chunks > _MOST_CHUNKS + self._bytes // _BYTES_PER_FURTHER_CHUNK:
+                raise _TooManyChunksError
+        return event
+
+
 class RestProtocol(H11Protocol):
     """A connection."""
 
     headers_timeout_s = HEADERS_TIMEOUT_S
     _headers_due: asyncio.TimerHandle | None = None
     _connection: Connection | None = None
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.conn = _CountedChunks(h11.SERVER, _LARGEST_HEADERS_BYTES)
+
+    def handle_events(self) -> None:
+        """Go through what has come; a body in too many pieces ends the connection."""
+        try:
+            super().handle_events()
+        except _TooManyChunksError:
+            self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""

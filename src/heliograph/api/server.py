@@ -36,7 +36,6 @@ _GRACE_S = 5
 _IDLE_S = 30  # as Connect's; clients that keep connections count on it
 _HANDSHAKE_S = 10.0
 _START_TIMEOUT_S = 30.0
-_LARGEST_HEADERS_BYTES = 32 << 10
 
 
 class RestServer:
@@ -176,7 +175,6 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_GRACE_S,
-        h11_max_incomplete_event_size=_LARGEST_HEADERS_BYTES,
     )
     config.load()
     config.ssl = tls

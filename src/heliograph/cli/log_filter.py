@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 
-from heliograph.config.known_secrets import hide_known
+from heliograph.config.known_secrets import PUBLIC_RECORD, hide_known
 from heliograph.config.redaction import redact_text
 
 
@@ -14,7 +14,8 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace the record's texts; no record is dropped."""
-        record.msg, record.args = hide_known(_message(record)), ()
+        message = _message(record)
+        record.msg, record.args = message if getattr(record, PUBLIC_RECORD, False) else hide_known(message), ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
             record.exc_text = hide_known(redact_text(trace))  # a formatter takes this text for the trace

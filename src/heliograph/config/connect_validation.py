@@ -210,7 +210,9 @@ class _Validation:
     def _refused(self, found: Mapping[str, Validated]) -> Iterator[tuple[str, str]]:
         connector = self._connector(self._given)
         yield from connector.refused_overrides()
-        yield from ((name, why) for name, why in connector.refused_classes() if not found[name].errors)
+        # A key of another kind of connector is not among those found.
+        faulty = {name for name, each in found.items() if each.errors}
+        yield from ((name, why) for name, why in connector.refused_classes() if name not in faulty)
 
     def _validated(self, row: Key[Any]) -> Validated:
         entry = definition(row)

@@ -71,6 +71,11 @@ def redact_text(text: str) -> str:
     return _HTTP_CREDENTIALS.sub(lambda found: found[0] if _is_harmless(found[2]) else f"{found[1]}{HIDDEN}", shown)
 
 
+def public_text(config: Mapping[str, str]) -> str:
+    """What a config says outright: its names, and its values but for those of secret keys."""
+    return "\n".join(text for name, value in config.items() for text in (name, "" if is_secret(name) else value))
+
+
 def shown_name(name: str) -> str:
     """A name of the file, unless it is rather a part of a value that a line break has made a name of."""
     is_torn_off = _NOT_IN_NAMES.search(name) is not None or ("." not in name and len(name) > _LONGEST_PLAIN_NAME)

@@ -27,7 +27,6 @@ from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
 from heliograph.config.known_secrets import remember_token
 from heliograph.config.redaction import redact_value
-from heliograph.config.types import HIDDEN
 from heliograph.errors import AuthenticationError, HeliographError, KeyStoreError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.keystores import NO_SECRET, Stores, load_into, load_key_material
@@ -172,7 +171,7 @@ def _read_file(path: str, client: OAuthClient) -> str:
 def _checked(value: str, client: OAuthClient) -> str:
     if not _TOKEN.fullmatch(value):
         raise AuthenticationError(f"{client.origin}: what it gives is not a token.")
-    remember_token(value, HIDDEN)
+    remember_token(value)
     return value
 
 

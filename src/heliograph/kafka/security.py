@@ -104,7 +104,16 @@ def named_stores(settings: Settings) -> Stores:
 
 _URL, _JAAS = security_keys.OAUTH_TOKEN_ENDPOINT_URL.name, client_keys.SASL_JAAS_CONFIG.name
 _MECHANISM, _PROTOCOL = client_keys.SASL_MECHANISM.name, client_keys.SECURITY_PROTOCOL.name
+_KEY_STORES = (client_keys.SSL_KEYSTORE_LOCATION.name, security_keys.SSL_KEYSTORE_KEY.name)
 _SERVERS = client_keys.BOOTSTRAP_SERVERS.name
+_WORKERS = "worker:login"
+# By these a connector chooses who gets the worker's login, or how well it is protected on its way there.
+_CHANNEL = (
+    *(_SERVERS, _PROTOCOL, _MECHANISM),
+    client_keys.SSL_TRUSTSTORE_LOCATION.name,
+    client_keys.SSL_TRUSTSTORE_CERTIFICATES.name,
+    client_keys.SSL_ENDPOINT_ALGORITHM.name,
+)
 _OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url",)
 _OAUTH_FILES = tuple(f"sasl.oauthbearer.assertion.{name}file" for name in ("", "private.key.", "template."))
 
@@ -145,10 +154,17 @@ def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, 
         yield ((_JAAS,), security.kerberos_key_tab) if security.kerberos_key_tab else (login, "kerberos:default")
     if security.mechanism == "AWS_MSK_IAM":
         yield ((_JAAS,), f"aws:{security.aws_profile}") if security.aws_profile else (login, "aws:default")
-    is_workers_login = bool(security.username or security.oauth) and _JAAS not in settings.limits
-    is_workers_key = security.has_key and client_keys.SSL_KEYSTORE_LOCATION.name not in settings.limits
-    if is_workers_login or (is_workers_key and security_keys.SSL_KEYSTORE_KEY.name not in settings.limits):
-        yield (_SERVERS,), "worker:login"  # the worker's own, with which a connector connects to brokers of its choice
+    own_login = security.username or security.oauth or security.kerberos_key_tab or security.aws_profile
+    uses_login = bool(own_login) or (bool(security.mechanism) and not any(key in settings.limits for key in login))
+    if uses_login and not _is_given(settings, _JAAS):
+        yield from (((key,), _WORKERS) for key in _CHANNEL)
+    if security.has_key and not _is_given(settings, *_KEY_STORES):
+        yield (_SERVERS,), _WORKERS
+
+
+def _is_given(settings: Settings, *keys: str) -> bool:
+    """Whether a connector has set one of the keys; left empty, it leaves what the worker's file has under another."""
+    return any(key in settings.limits and settings.values[key].strip() for key in keys)
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------

@@ -89,5 +89,5 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
 
 def _told(error: BaseException, written: str, shown: str) -> str:
     """The error's kind and words; only its kind where its words may repeat what a placeholder stands for."""
-    words = "" if written != shown else hide_known(str(error))
+    words = "" if written != shown else hide_known(str(error), lambda: shown)
     return f"{type(error).__name__}: {words}".rstrip(".: ")

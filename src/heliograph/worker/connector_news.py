@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from heliograph.config.known_secrets import hide_known
+from heliograph.config.redaction import public_text
 from heliograph.errors import BrokerError, ClusterError, ConnectError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.wire.connect_status import Status
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
+_LONGEST_TRACE = 1 << 16  # of a config that is repeated in it; a record must fit
 _NOTHING_TOLD = RunState("UNASSIGNED", None, ())
 
 
@@ -126,8 +128,17 @@ class Teller:
         generation = self._leads_since()
         if generation is None:
             return
+        stored = self._configs.connectors.get(name)
+
+        def written() -> str:
+            return "" if stored is None else public_text(stored.config)
+
         own, *tasks = (
-            Status(word, self._worker_id, generation, None if trace is None else hide_known(trace), CONNECT_VERSION)
+            Status(
+                *(word, self._worker_id, generation),
+                None if trace is None else hide_known(trace, written, _LONGEST_TRACE),
+                CONNECT_VERSION,
+            )
             for word, trace in ((state.state, state.trace), *state.tasks)
         )
         numbered = dict(enumerate(tasks))

@@ -1,7 +1,12 @@
 """Levels of logging under Connect's names, changed while the worker runs: what `/admin/loggers` shows and sets.
 
 A level is set for a logger and for all below it, as in Connect; `root` is all of them. Times of change are told in
-milliseconds. Invariant: nothing is written to a log here, so a change cannot disturb the log it changes.
+milliseconds.
+
+Invariants:
+A. Nothing is written to a log here, so a change cannot disturb the log it changes.
+B. Python keeps a logger for good, with one entry for each part of its name. So the names that nobody logs under are
+   bounded, in number and in length.
 """
 
 from __future__ import annotations
@@ -12,6 +17,8 @@ import time
 from typing import NamedTuple
 
 ROOT = "root"
+LONGEST_LOGGER_NAME = 249  # characters
+MOST_UNUSED_LOGGERS = 1_000
 _LEVELS = {
     "OFF": logging.CRITICAL + 10,
     "FATAL": logging.CRITICAL,
@@ -43,6 +50,7 @@ class LogLevels:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._modified_ms: dict[str, int] = {}
+        self._unused: set[str] = set()
 
     def all(self) -> dict[str, LoggerLevel]:
         """Every logger that is in use, by name."""
@@ -54,13 +62,29 @@ class LogLevels:
         with self._lock:
             return self._level(name) if name == ROOT or name in _names() else None
 
+    def may_set(self, name: str) -> bool:
+        """Whether there is such a logger, or room for one more."""
+        with self._lock:
+            return self._may_set(name)
+
+    def _may_set(self, name: str) -> bool:
+        has_room = len(name) <= LONGEST_LOGGER_NAME and len(self._unused) < MOST_UNUSED_LOGGERS
+        return has_room or name == ROOT or name in _names()
+
     def set(self, name: str, level: str) -> list[str]:
-        """Give the logger and all below it the level; the names of those that had another, sorted."""
+        """Give the logger and all below it the level; the names of those that had another, sorted.
+
+        One that it may not set is left as it is: another worker may have written it to the config topic.
+        """
         number = _LEVELS[level]
         with self._lock:
+            if not self._may_set(name):
+                return []
             if name == ROOT:
                 family = [ROOT, *_names()]
             else:
+                if name not in _names():
+                    self._unused.add(name)
                 logging.getLogger(name)  # so that it is in use from now on
                 family = [known for known in _names() if known == name or known.startswith(f"{name}.")]
             changed = sorted(member for member in family if _name_of(_logger(member).getEffectiveLevel()) != level)
