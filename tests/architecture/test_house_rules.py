@@ -41,7 +41,7 @@ def oddities(file: Path) -> Iterator[str]:
     if not ast.get_docstring(tree):
         yield "does not say what it is"
     lines = len(text.splitlines())
-    if lines > (600 if file.name == "keys.py" else 450):
+    if lines > 600:
         yield f"has {lines} lines"
     if file.stem in BANNED_NAMES:
         yield "has a name that says nothing"
