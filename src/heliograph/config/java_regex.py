@@ -23,6 +23,9 @@ from heliograph.errors import ConfigError
 __all__ = ["JavaPattern", "JavaRegexError", "PatternLimitError", "compile_java"]
 
 LONGEST_PATTERN = 100_000  # characters: a list of some 3,000 names
+# RE2 takes time in step with the square of the groups whose texts it keeps: 17 s for one name and 8,000 groups.
+MOST_GROUPS = 100
+"""Groups of a pattern whose texts can be asked for; of one with more, no match has any."""
 _KEPT_PATTERNS = 128
 _LONGEST_KEPT = 1_000  # RE2 may take megabytes for a long one; its filter keeps it
 # For one name, of the processor time of the whole process: other threads use it up too. `regex` looks at the clock
@@ -102,7 +105,7 @@ class _Matcher:
         self.groups = translated.groups
         self._has_end = translated.has_end
         if not translated.is_beyond_re2:
-            self._linear = _in_re2(translated.text)
+            self._linear = _in_re2(translated.text, keeps_groups=translated.groups <= MOST_GROUPS)
         if self._linear is None:
             self._backtracking  # noqa: B018  (a pattern that cannot be used is refused when it is read)
 
@@ -130,10 +133,11 @@ class _Limited(NamedTuple):
         return found
 
 
-def _in_re2(text: str) -> _Engine | None:
+def _in_re2(text: str, *, keeps_groups: bool) -> _Engine | None:
     """None where RE2 would need more memory than it may have, or counts further than it does."""
     options = re2.Options()
     options.log_errors = False
+    options.never_capture = not keeps_groups
     try:
         compiled: _Engine = re2.compile(text, options)
     except (re2.error, UnicodeEncodeError):

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heliograph.config.java_regex import JavaRegexError, compile_java, limit_error, shortened
+from heliograph.config.java_regex import MOST_GROUPS, JavaRegexError, compile_java, limit_error, shortened
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -186,6 +186,8 @@ def _parse_rule(key: str, entry: str) -> Rule:
     else:
         parts, names = _read_left(left)
     groups = {part.number: part for part in parts if isinstance(part, _Group)}
+    if len(groups) > MOST_GROUPS:
+        raise JavaRegexError(f"it has {len(groups)} groups, and {MOST_GROUPS} are the most")
     new_name = _read_right(right, groups, names)
     lost = sorted(set(groups) - {part.number for part in new_name if isinstance(part, _Group)})
     if lost:
