@@ -1,7 +1,7 @@
 """A running worker under random and hostile requests: what it answers, and whether it stays well.
 
 Four threads send requests for as long as asked, by http.client or as bytes on sockets; others hold silent sockets and
-slow bodies. Beside them one connection asks `/health`. A violation is a slow or wrong `/health`, an answer that admits
+slow bodies. Beside them another process asks `/health`. A violation is a slow or wrong `/health`, an answer that admits
 an unforeseen error, a worker that ends, or memory that does not come back.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import http.client
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -23,7 +25,6 @@ from tests.connect_worker import RunningWorker
 from tests.fuzz.requests import Clusters, Sent, draw
 
 _SENDERS = 4
-_HEALTH_PAUSE_S = 0.1
 _ANSWER_S = 100.0
 _HEALTH_S = 40.0  # shorter, so that a report of a worker that hangs names the requests it has
 _SOCKETS = 300
@@ -113,34 +114,21 @@ class WorkerFuzz:
 
     # --- health -----------------------------------------------------------------------------------
     def _watch_health(self) -> None:
-        connection = self._connection(_HEALTH_S)
-        while not self._stopping.wait(_HEALTH_PAUSE_S):
-            begin = time.monotonic()
-            try:
-                connection, status = self._health(connection)
-            except OSError as error:
-                if self._worker.process.poll() is None:
-                    self._violated(f"/health did not answer ({error!r}) while under way: {self._all_under_way()}")
-                return
-            took = time.monotonic() - begin
-            self.health_calls += 1
-            self.worst_health_s = max(self.worst_health_s, took)
-            if status != 200 or took > self._health_limit_s:
-                self._violated(f"/health answered {status} after {took:.2f} s while under way: {self._all_under_way()}")
-
-    def _health(self, connection: http.client.HTTPConnection) -> tuple[http.client.HTTPConnection, int]:
-        """The status; an idle connection may be closed for others, and another one is then as good."""
-        for _attempt in range(2):
-            try:
-                connection.request("GET", "/health")
-                response = connection.getresponse()
-                response.read()
-            except (ConnectionError, http.client.HTTPException):
-                connection.close()
-                connection = self._connection(_HEALTH_S)
-            else:
-                return connection, response.status
-        raise ConnectionError("closed twice")
+        """Judge each call of the watching process; it ends with this method, and says so by the end of its output."""
+        command = [sys.executable, "-m", "tests.fuzz.health", str(self._ports[0]), str(_HEALTH_S)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as watch:
+            assert watch.stdin is not None
+            assert watch.stdout is not None
+            for line in watch.stdout:
+                if self._stopping.is_set() or self._worker.process.poll() is not None:
+                    break
+                status, took = line.split()
+                self.health_calls += 1
+                self.worst_health_s = max(self.worst_health_s, float(took))
+                if status != "200" or float(took) > self._health_limit_s:
+                    under_way = self._all_under_way()
+                    self._violated(f"/health answered {status} after {float(took):.2f} s while under way: {under_way}")
+            watch.stdin.close()
 
     def _all_under_way(self) -> str:
         with self._lock:
