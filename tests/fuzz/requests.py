@@ -26,7 +26,8 @@ _VALUES = (
     "token" * 2_000, "password=" * 1_000, "${" * 5_000, "${file:/etc/passwd:x}", "${env:" + "A" * 5_000 + "}",
     "." * 20_000, "a." * 10_000, '"' * 5_000, "\\" * 5_000, "=;" * 5_000, "\r\n" * 1_000, "\x00", "NaN",
     "-1", "1e999", "9" * 5_000, "true", "https://127.0.0.1:1/token", "file:///etc/passwd", "a," * 50_000,
-    "ü" * 10_000, "[hidden]", "os:system",
+    "ü" * 10_000, "[hidden]", "os:system", ",".join(map(str, range(30_000))),
+    "x required " + " ".join(f'password{number}="{"a" * 60}b{number:04}"' for number in range(4_200)) + ";",
 )  # fmt: skip
 _KEYS = (
     "topics", "groups", "topics.exclude", "groups.exclude", "tasks.max", "name", "connector.class",

@@ -36,6 +36,8 @@ _RAW = (
     b"POST /connectors HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFF\r\n",
     b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
     b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300,
+    b"PUT /connectors/fuzz-a/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 50_000,
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     b"GET http://evil.example/connectors HTTP/1.1\r\nHost: localhost\r\n\r\n",
 )

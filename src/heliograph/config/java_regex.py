@@ -105,7 +105,7 @@ class _Matcher:
         self.groups = translated.groups
         self._has_end = translated.has_end
         if not translated.is_beyond_re2:
-            self._linear = _in_re2(translated.text, keeps_groups=translated.groups <= MOST_GROUPS)
+            self._linear = _in_re2(translated)
         if self._linear is None:
             self._backtracking  # noqa: B018  (a pattern that cannot be used is refused when it is read)
 
@@ -133,13 +133,13 @@ class _Limited(NamedTuple):
         return found
 
 
-def _in_re2(text: str, *, keeps_groups: bool) -> _Engine | None:
+def _in_re2(translated: Translated) -> _Engine | None:
     """None where RE2 would need more memory than it may have, or counts further than it does."""
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = not keeps_groups
+    options.never_capture = translated.groups > MOST_GROUPS
     try:
-        compiled: _Engine = re2.compile(text, options)
+        compiled: _Engine = re2.compile(translated.text, options)
     except (re2.error, UnicodeEncodeError):
         return None
     return compiled
