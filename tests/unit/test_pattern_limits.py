@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 
 import pytest
+import re2
+import regex
 
 from heliograph.api.rules import parse_rules
 from heliograph.config import java_regex
@@ -103,6 +106,15 @@ def test_only_so_many_patterns_are_kept() -> None:
     compile_java("y" * 1_001)
     assert java_regex._kept_matcher.cache_info().misses == kept
     assert java_regex._kept_matcher.cache_info().currsize == java_regex._KEPT_PATTERNS
+
+
+def test_no_engine_keeps_patterns_on_its_own() -> None:
+    for pattern in ("long" * 1_000, "(?=a)" + "long" * 1_000, "(?<=b)" + "long" * 1_000):
+        kept = len(regex._main._cache)
+        assert compile_java(pattern).fullmatch("x") is None
+        assert re2._Regexp._make.cache_info().currsize == 0
+        assert len(regex._main._cache) == kept
+        assert not any(pattern in str(key) for key in re._cache)  # type: ignore[attr-defined]
 
 
 def test_a_filter_names_its_key_and_what_a_placeholder_was_written_as() -> None:

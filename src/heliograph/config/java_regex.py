@@ -142,6 +142,8 @@ def _in_re2(translated: Translated) -> _Engine | None:
         compiled: _Engine = re2.compile(translated.text, options)
     except (re2.error, UnicodeEncodeError):
         return None
+    finally:
+        re2.purge()  # it keeps 128 patterns of any length
     return compiled
 
 
@@ -150,6 +152,7 @@ def _in_regex(translated: Translated) -> _Engine:
     try:
         if translated.looks_behind:  # Java takes what has a greatest length, `re` one length, `regex` any
             re.compile(translated.text)
-        return _Limited(regex.compile(translated.text, flags))
+            re.purge()  # it keeps 512 patterns of any length
+        return _Limited(regex.compile(translated.text, flags, cache_pattern=False))
     except (re.error, regex.error, OverflowError, RecursionError) as error:
         raise JavaRegexError(f"Python cannot match it ({getattr(error, 'msg', error)})") from None
