@@ -319,6 +319,12 @@ def test_a_share_group_whose_name_a_consumer_group_has_is_reported(source: Clust
     assert (target.starts, target.committed) == ({}, {"s-0": 7})
 
 
+def test_a_share_group_of_other_topics_is_no_concern_of_the_flow(source: Cluster, target: Cluster) -> None:
+    flows = Flows(source, target, "A->B.topics.exclude=t")
+    source.starts, target.committed = {"s-0": (40, 3)}, {"s-0": 7}
+    assert flows.round() == []
+
+
 @pytest.mark.parametrize("old", ["A", "B"])
 @pytest.mark.parametrize("lacks", ["has_share_groups", "share_version"])
 def test_a_cluster_without_share_groups_is_reported_once_and_is_no_failure(

@@ -217,8 +217,16 @@ class CheckpointSync:
         there = self._target_groups.told_groups()
         return (
             *self._sync_of_type(GroupType.CONSUMER, followed, there, self._move),
-            *self._sync_of_type(GroupType.SHARE, list(self.share_groups), there, self._move_shares),
+            *self._sync_of_type(GroupType.SHARE, self._concerned(self.share_groups, there), there, self._move_shares),
         )
+
+    def _concerned(self, shares: Iterable[str], there: ListedGroups) -> list[str]:
+        """Leave out share groups whose names are taken on the target if they read no topic of this flow."""
+        listed = list(shares)
+        taken = [group for group in listed if name_clash(GroupType.SHARE, there.types.get(group), self.flow.target)]
+        read = self._source_groups.offsets_of(taken, dict.fromkeys(taken, GroupType.SHARE)).of if taken else {}
+        others = {group for group, offsets in read.items() if not any(self._counts(tp.topic) for tp in offsets)}
+        return [group for group in listed if group not in others]
 
     def _sync_of_type(
         self, type_: GroupType, groups: list[str], there: ListedGroups, move: Callable[[list[str]], list[str]]
