@@ -12,6 +12,7 @@ from heliograph.config.worker_file import load_worker
 from heliograph.worker.config_state import StoredConnector
 from heliograph.worker.connect_herder import ConnectHerder
 from heliograph.worker.connect_types import TargetState
+from heliograph.worker.connector_offsets import ConnectorOffsets
 from heliograph.worker.log_levels import LogLevels
 from tests.unit.test_dedicated_file import FakeLookup
 from tests.unit.test_herder import WORKER_FILE
@@ -27,6 +28,9 @@ class Configs:
 
     def claim(self) -> None:
         """We lead."""
+
+    def check_lead(self) -> None:
+        """We still do."""
 
     def put_connector(
         self,
@@ -55,7 +59,9 @@ def herder() -> ConnectHerder:
     return ConnectHerder(worker, stores, reconciler, MagicMock(), LogLevels(), "http://here:8083", lambda: "id")
 
 
-def test_each_change_of_a_connector_is_logged(herder: ConnectHerder, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_change_of_a_connector_is_logged(
+    herder: ConnectHerder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.INFO, "heliograph")
     herder.create("hb", HEARTBEAT, None)
     herder.create("idle", {**HEARTBEAT, "name": "idle"}, "PAUSED")
@@ -66,6 +72,10 @@ def test_each_change_of_a_connector_is_logged(herder: ConnectHerder, caplog: pyt
     herder.put_config("idle", {**HEARTBEAT, "name": "idle"})
     for state in ("PAUSED", "STARTED", "STOPPED"):
         herder.set_target_state("hb", cast("TargetState", state))
+    monkeypatch.setattr(ConnectorOffsets, "of", MagicMock())
+    cast("Any", herder)._reconciler.is_running.return_value = False
+    herder.alter_offsets("hb", [({"topic": "t"}, None)])
+    herder.alter_offsets("hb", None)
     herder.restart("hb", include_tasks=False, only_failed=False)
     herder.restart("hb", include_tasks=True, only_failed=True)
     herder.restart_task("hb", 0)
@@ -82,6 +92,8 @@ def test_each_change_of_a_connector_is_logged(herder: ConnectHerder, caplog: pyt
         "Connector hb: paused",
         "Connector hb: resumed",
         "Connector hb: stopped",
+        "Connector hb: 1 offset altered",
+        "Connector hb: all offsets reset",
         "Connector hb: restarted without its tasks",
         "Connector hb: restarted with its tasks, only what has failed",
         "Connector hb: task 0 restarted",

@@ -80,6 +80,17 @@ def test_a_body_in_very_small_chunks_ends_its_connection(is_let_in: bool, tmp_pa
             assert client.recv(1 << 16).startswith(b"HTTP/1.1 201 " if is_let_in else b"HTTP/1.1 401 ")
 
 
+def test_a_malformed_body_of_an_answered_request_leaves_no_trace(caplog: pytest.LogCaptureFixture) -> None:
+    """Anyone could write 40 lines of stack trace into the log with each request."""
+    with guarded_worker({"listeners": "http://127.0.0.1:0"}) as worker:
+        address = ("127.0.0.1", int(worker.url.rpartition(":")[2]))
+        with socket.create_connection(address, 30) as client:
+            client.sendall(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+            assert client.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+        assert worker.ask("GET", "/")[0] == 200  # by now the request before it has ended
+    assert "Exception in ASGI application" not in caplog.text
+
+
 def test_small_chunks_of_a_refused_caller_are_not_gone_through() -> None:
     """What has come is parsed before the connection closes: 43,000 chunks in one read of a socket."""
     connection = protocol._CountedChunks(h11.SERVER)

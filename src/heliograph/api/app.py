@@ -12,9 +12,11 @@ import asyncio
 import ctypes
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
+import h11
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
@@ -100,7 +102,8 @@ def _outermost(app: ASGIApp, hosts: Hosts) -> ASGIApp:
             return
         if len(scope["path"]) > 1:
             scope = {**scope, "path": scope["path"].removesuffix("/")}
-        await app(scope, receive, send)
+        with suppress(h11.LocalProtocolError):  # the connection was answered with 400: the body broke the protocol
+            await app(scope, receive, send)
 
     return checked
 

@@ -26,7 +26,7 @@ LONGEST_PATTERN = 100_000  # characters: a list of some 3,000 names
 # RE2 takes time in step with the square of the groups whose texts it keeps: 17 s for one name and 8,000 groups.
 MOST_GROUPS = 100
 """Groups of a pattern whose texts can be asked for; of one with more, no match has any."""
-_KEPT_PATTERNS = 128
+_KEPT_PATTERNS = 32
 _LONGEST_KEPT = 1_000  # RE2 may take megabytes for a long one; its filter keeps it
 # For one name, of the processor time of the whole process: other threads use it up too. `regex` looks at the clock
 # every 65,536 steps; a sensible pattern needs as many only if thousands of names stand beside it in one list.

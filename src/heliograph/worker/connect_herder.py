@@ -254,6 +254,8 @@ class ConnectHerder:
                     progress.reset(self._configs.check_lead)
                 else:
                     progress.alter(offsets, self._configs.check_lead)
+        how = "all offsets reset" if offsets is None else f"{counted(len(offsets), 'offset')} altered"
+        log.info("Connector %s: %s", name, how)
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Give a logger a level on every worker of the group."""
