@@ -8,9 +8,11 @@ one event loop, since a server of uvicorn's has one way to speak.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import ipaddress
 import logging
 import socket
+import sys
 import threading
 import time
 from functools import partial
@@ -36,6 +38,12 @@ _GRACE_S = 5
 _IDLE_S = 30  # as Connect's; clients that keep connections count on it
 _HANDSHAKE_S = 10.0
 _START_TIMEOUT_S = 30.0
+# `/health` waits for each busy thread once or more often, and Python's own interval is 5 ms.
+_THREAD_SWITCH_INTERVAL_S = 0.001
+# glibc gives each new thread a heap of its own, and hardly ever returns what a large request left in one of them.
+_M_ARENA_MAX = -8
+_MOST_HEAPS = 2
+_set_malloc_option = getattr(ctypes.CDLL(None), "mallopt", lambda _option, _value: 0)
 
 
 class RestServer:
@@ -60,7 +68,9 @@ class RestServer:
         return self.listeners[0].url
 
     def start(self) -> None:
-        """Bind all listeners and serve; raises if one cannot be bound."""
+        """Bind all listeners and serve; raises if one cannot be bound. Adapts the process to many short requests."""
+        sys.setswitchinterval(min(sys.getswitchinterval(), _THREAD_SWITCH_INTERVAL_S))
+        _set_malloc_option(_M_ARENA_MAX, _MOST_HEAPS)
         try:
             for listener in self._wanted:
                 self._sockets.append(_Listening(listener, self._connections))
