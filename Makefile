@@ -38,8 +38,8 @@ check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint unit
 
 lint: $(STAMP)
-	@$(BIN)/ruff format --check -q src tests bench
-	@$(BIN)/ruff check -q src tests bench
+	@$(BIN)/ruff format --check -q src tests bench docs
+	@$(BIN)/ruff check -q src tests bench docs
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 
@@ -61,18 +61,17 @@ exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, 
 fuzz: $(STAMP) ## New examples for every property, hostile bytes included, for as long as you like: EXAMPLES=5000
 	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider --timeout 0 --hypothesis-profile fuzz \
 		-n 2 -m "hypothesis and not broker and not spark" tests
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.strict_arrays -n 2 --timeout 0 tests/properties
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.support.brokers.strict_arrays -n 2 --timeout 0 tests/properties
 
 fuzz-rest: $(STAMP) ## Hostile requests to a running worker, /health and its memory watched: MINUTES=30 SEED=1
 	@$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fmt: $(STAMP) ## Format and sort imports
-	@$(BIN)/ruff format -q src tests bench
-	@$(BIN)/ruff check -q --fix --select I src tests bench
+	@$(BIN)/ruff format -q src tests bench docs
+	@$(BIN)/ruff check -q --fix --select I src tests bench docs
 
 docs: $(STAMP) ## Write the generated reference pages again
-	@$(BIN)/python -m heliograph.config.reference docs/reference/configuration.md
-	@$(BIN)/python -m heliograph.api.reference docs/reference/rest.md
+	@$(BIN)/python docs/reference_pages.py
 	@$(BIN)/python -m tests.conformance docs/reference/conformance.md
 
 clean: ## Remove the virtual environment and caches of this folder
@@ -85,6 +84,6 @@ $(STAMP): requirements.txt requirements-dev.txt requirements-build.txt pyproject
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-build.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-build-isolation -r requirements-dev.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@$(BIN)/python -c "from heliograph.wire.forward import warm_up; warm_up()"
+	@$(BIN)/python -c "from heliograph.wire.batches.forward import warm_up; warm_up()"
 	@$(BIN)/heliograph kafka fetch --tools
 	@touch $@

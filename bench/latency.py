@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 
 _STAMP = struct.Struct(">d")
 

@@ -14,9 +14,8 @@ from confluent_kafka import Producer
 from bench.measure import Progress, admin_of
 from bench.single_batches import write_single_batches
 from bench.workloads import Workload
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.mirror.topics import CreateTopic
-from heliograph.model import TopicPartition
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.model import CreateTopic, TopicPartition
 
 _WRITERS = 2  # processes: Python makes the records
 _VALUES_BYTES = 16 << 20

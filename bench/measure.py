@@ -11,14 +11,15 @@ import psutil
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Place
 
-from heliograph.kafka.admin import READ_COMMITTED, Admin
-from heliograph.kafka.security import Security
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.request_options import READ_COMMITTED
+from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from heliograph.embedded.cluster import EmbeddedCluster
+    from heliograph.embedded.kafka_cluster import EmbeddedCluster
 
 _SAMPLE_S = 1.0
 

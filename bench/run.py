@@ -33,7 +33,7 @@ from bench.measure import ProcessTree, Progress, admin_of, broker_cpu_s, count_c
 from bench.proxy import HOST, free_port, running_proxy
 from bench.report import Figures, Table, print_ratios, print_targets, save
 from bench.workloads import WORKLOADS, Workload, selected
-from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
 
 PROBE_TOPIC, LOAD_TOPIC = "probe", "load"
 _PROBE_RATE = 200

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from bench.workloads import Workload
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.wire.produce_request import encode_produce_request
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.wire.messages.produce_messages import encode_produce_request
 
 _VERSION = 8
 _CONNECTIONS = 4

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.java_tests import JAVA_TESTS
+from tests.support.java.java_tests import JAVA_TESTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "conformance.md"
 
@@ -32,21 +32,21 @@ def left_out(reason: str) -> Answer:
     return Answer((), reason)
 
 
-_MAP = "unit/test_offset_map.py::"
-_CHECKPOINTS = "unit/test_checkpoints.py::"
-_CYCLES = "unit/test_cycles.py::"
-_CONFIGS = "unit/test_config_sync.py::"
-_FILTERS = "unit/test_filters.py::"
-_MAKER = "unit/test_mirror_maker_config.py::"
-_PREFIXES = "unit/test_mirror_connector_config.py::TestPrefixes::"
-_CONTROL = "unit/test_control.py::"
-_LOOP = "unit/test_control_loop.py::"
-_INTERNAL = "unit/test_internal_topics.py::"
-_POLICY = "unit/test_policy.py::"
-_CLIENT = "unit/test_mirror_client.py::"
-_WRITER = "unit/test_sync_writer.py::"
-_SUPPORT = "unit/test_exactly_once_support.py::"
-_OFFSETS = "unit/test_connector_offsets.py::"
+_MAP = "unit/mirror/test_offset_map.py::"
+_CHECKPOINTS = "unit/mirror/test_checkpoints.py::"
+_CYCLES = "unit/mirror/test_cycles.py::"
+_CONFIGS = "unit/mirror/test_config_sync.py::"
+_FILTERS = "unit/mirror/test_filters.py::"
+_MAKER = "unit/config/test_mirror_maker_config.py::"
+_PREFIXES = "unit/config/test_mirror_connector_config.py::TestPrefixes::"
+_CONTROL = "unit/driver/test_control.py::"
+_LOOP = "unit/driver/test_control_loop.py::"
+_INTERNAL = "unit/driver/test_internal_topics.py::"
+_POLICY = "unit/mirror/test_policy.py::"
+_CLIENT = "unit/client/test_mirror_client.py::"
+_WRITER = "unit/executor/test_sync_writer.py::"
+_SUPPORT = "unit/config/test_exactly_once_support.py::"
+_OFFSETS = "unit/wire/test_connector_offsets.py::"
 _GROUPS = "broker/test_checkpoints.py::"
 _TOPIC_CONFIGS = "broker/test_topic_configs.py::"
 _ACLS = "broker/test_acls.py::"
@@ -156,8 +156,8 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
             but="`source.topic1` is refused as well, as in Kafka after 4.3 (KAFKA-9914)",
         ),
         "testIdentityReplication": ours(f"{_CYCLES}test_identity_replication"),
-        "testAclFiltering": ours("unit/test_acl_sync.py::test_acl_filtering"),
-        "testAclTransformation": ours("unit/test_acl_sync.py::test_acl_transformation"),
+        "testAclFiltering": ours("unit/mirror/test_acl_sync.py::test_acl_filtering"),
+        "testAclTransformation": ours("unit/mirror/test_acl_sync.py::test_acl_transformation"),
         "testNoBrokerAclAuthorizer": ours(f"{_ACLS}test_no_broker_acl_authorizer"),
         "testMissingDescribeConfigsAcl": ours(f"{_ACLS}test_missing_describe_configs_acl"),
         "testConfigPropertyFiltering": ours(f"{_CONFIGS}test_config_property_filtering"),
@@ -170,11 +170,11 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         ),
         "testNewTopicConfigs": ours(f"{_CONFIGS}test_new_topic_configs"),
         "testMirrorSourceConnectorTaskConfig": ours(
-            "unit/test_assignment.py::test_the_first_assignment_is_mm2s_round_robin"
+            "unit/mirror/test_assignment.py::test_the_first_assignment_is_mm2s_round_robin"
         ),
-        "testRefreshTopicPartitions": ours("unit/test_topics.py::test_refresh_topic_partitions"),
+        "testRefreshTopicPartitions": ours("unit/mirror/test_topics.py::test_refresh_topic_partitions"),
         "testRefreshTopicPartitionsTopicOnTargetFirst": ours(
-            "unit/test_topics.py::test_refresh_topic_partitions_topic_on_target_first"
+            "unit/mirror/test_topics.py::test_refresh_topic_partitions_topic_on_target_first"
         ),
         "testIsCycleWithNullUpstreamTopic": ours(f"{_CYCLES}test_is_cycle_with_null_upstream_topic"),
         "testExactlyOnceSupport": ours(
@@ -190,7 +190,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
     },
     "MirrorSourceConfigTest": {
         "testTaskConfigTopicPartitions": ours(
-            "unit/test_lease.py::test_the_driver_hands_out_partitions",
+            "unit/driver/test_lease.py::test_the_driver_hands_out_partitions",
             but="a task is given partitions as values, not as a text of names",
         ),
         "testTopicMatching": ours(f"{_FILTERS}test_topic_matching"),
@@ -200,8 +200,8 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testListOfTopics": ours(f"{_FILTERS}test_list_of_topics_with_blanks_and_empty_entries"),
         "testNonMutationOfConfigDef": _FROZEN,
         "testOffsetSyncsTopic": ours(
-            "unit/test_internal_topic_names.py::test_offset_syncs_topic_carries_the_other_clusters_alias_on_either_side",
-            "unit/test_dedicated_file.py::test_a_mistake_is_one_sentence",
+            "unit/mirror/test_internal_topic_names.py::test_offset_syncs_topic_carries_the_other_clusters_alias_on_either_side",
+            "unit/config/test_dedicated_file.py::test_a_mistake_is_one_sentence",
         ),
         "testProducerConfigsForOffsetSyncsTopic": ours(
             "broker/test_offset_syncs.py::test_transactions_at_the_source_are_translated_exactly",
@@ -217,11 +217,11 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testNonMutationOfConfigDef": _FROZEN,
         "testConsumerConfigsForOffsetSyncsTopic": ours(f"{_CONTROL}test_consumer_configs_for_offset_syncs_topic"),
         "testSkipValidationIfConnectorDisabled": ours(
-            "unit/test_contradictions.py::test_a_flow_that_is_off_contradicts_nothing"
+            "unit/config/test_contradictions.py::test_a_flow_that_is_off_contradicts_nothing"
         ),
         "testValidateIfConnectorEnabled": ours(
-            "unit/test_contradictions.py::test_a_contradiction_is_one_problem_that_names_both_keys",
-            "unit/test_contradictions.py::test_what_mm2_accepts_and_few_mean_is_a_warning",
+            "unit/config/test_contradictions.py::test_a_contradiction_is_one_problem_that_names_both_keys",
+            "unit/config/test_contradictions.py::test_what_mm2_accepts_and_few_mean_is_a_warning",
             but="switching checkpoints off is a warning, since MM2 goes on replicating without them",
         ),
     },
@@ -275,14 +275,14 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testInvalidSecurityProtocol": ours(f"{_MAKER}test_invalid_security_protocol"),
         "testCaseInsensitiveSecurityProtocol": ours(f"{_MAKER}test_case_insensitive_security_protocol"),
         "testMetricsReporters": ours(
-            "unit/test_mirror_connector_config.py::test_metrics_reporters",
+            "unit/config/test_mirror_connector_config.py::test_metrics_reporters",
             but="Java classes are read and said to have no effect",
         ),
         "testExplicitlyEnableJmxReporter": ours(
-            "unit/test_mirror_connector_config.py::test_metrics_reporters",
+            "unit/config/test_mirror_connector_config.py::test_metrics_reporters",
             but="Java classes are read and said to have no effect",
         ),
-        "testReplicationPolicy": ours("unit/test_mirror_connector_config.py::test_replication_policy"),
+        "testReplicationPolicy": ours("unit/config/test_mirror_connector_config.py::test_replication_policy"),
     },
     "MirrorHeartBeatConnectorTest": {
         "testMirrorHeartbeatConnectorDisabled": ours(f"{_CONTROL}test_mirror_heartbeat_connector_disabled"),

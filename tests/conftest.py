@@ -30,18 +30,18 @@ os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m -XX:TieredStopAtLeve
 # compiled at the set-up serves until one of them changes.
 _ROOT = Path(__file__).parents[1]
 _WIRE = _ROOT / "src/heliograph/wire"
-_sources = sorted(_WIRE.glob("*.py"))
-_compiled = [file.stat().st_mtime for file in _WIRE.glob("__pycache__/*.nbi")]
+_sources = sorted(_WIRE.rglob("*.py"))
+_compiled = [file.stat().st_mtime for file in _WIRE.rglob("__pycache__/*.nbi")]
 if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sources):
     _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
 
-from heliograph.config import known_secrets  # noqa: E402
-from heliograph.embedded import ports  # noqa: E402
-from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
-from heliograph.kafka import producer_session  # noqa: E402
-from heliograph.wire.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
-from tests.clients import SAFE_DOWNGRADE, set_feature  # noqa: E402
+from heliograph.config.secrets import known_secrets  # noqa: E402
+from heliograph.embedded import process  # noqa: E402
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
+from heliograph.kafka.produce import producer_session  # noqa: E402
+from heliograph.wire.batches.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
+from tests.support.clusters.clients import SAFE_DOWNGRADE, set_feature  # noqa: E402
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
 # Compaction, and the end of a quota's window, shall come within a test's patience.
@@ -96,9 +96,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _take_a_share_of_the_ports(worker_id: str, worker_count: int) -> None:
     """A port is bound seconds after it was found free: nobody else here may find it meanwhile."""
-    share = ports.candidates()[int(worker_id.removeprefix("gw")) :: worker_count]
+    share = process.candidates()[int(worker_id.removeprefix("gw")) :: worker_count]
     free = [port for port in share if not 4100 <= port % 10_000 < 4200]  # `tests/chaos/gates.py` counts from there
-    ports.candidates = lambda: free
+    process.candidates = lambda: free
 
 
 def pytest_collection_finish() -> None:

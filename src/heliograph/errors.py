@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+
 A = TypeVar("A")
 B = TypeVar("B")
 

@@ -2,13 +2,41 @@
 
 Vocabulary: *source* and *target* are clusters; *upstream* and *downstream* are offsets on them; a *flow* is one
 ordered pair of clusters, written `A->B`; a *remote topic* is the copy on the target.
+
+
+Which topics a flow replicates, and what must be created on the target for that. Plans are data for `worker`.
+
+Rule (MM2): `(filter accepts OR heartbeats) AND NOT internal AND NOT cycle`. Beyond MM2, no copy has the name of a topic
+in which the worker itself keeps its connectors, their progress and states: who writes the source would write connectors
+of the worker. Invariants: a plan never deletes a topic
+and never shrinks one; planning again after applying a plan gives an empty plan.
+
+What must change so that a remote topic's configs follow its source's. Pure; `worker` gathers and applies.
+
+MM2's rule: a config that is the default on the source is removed from the remote topic (with `use.defaults.from =
+source`: set to the source's default); any other is set. MM2 writes all of them every time; a plan holds only those
+whose value on the target differs. Excluded properties are in no plan.
+
+Invariants: planning again after applying a plan gives an empty plan; a plan names no config the target does not have.
+
+One connector of a Connect worker, understood: its map of strings over the worker's settings.
+
+Which place wins (later over earlier), as in Connect and MM2's connectors:
+
+- settings: the worker's keys, then the connector's own;
+- a client of the source or the target: `source.cluster.`, `consumer.`, `source.consumer.` of the connector;
+- the producer of records: the worker's `bootstrap.servers` and `producer.`, then the connector's `producer.override.`;
+- progress: the worker's own connection. With exactly-once it goes with the records, since one transaction holds both.
+
+So where the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
+keep their placeholders until they are needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -162,3 +190,40 @@ class Heartbeat(NamedTuple):
 def counted(number: int, noun: str) -> str:
     """A number and what it counts: `1 record`, `2,000 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """A remote topic that is missing on the target."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """A remote topic with fewer partitions than its source."""
+
+    name: str
+    partition_count: int
+
+
+class ConfigChange(NamedTuple):
+    """One config of a remote topic; `new` None removes it, so that the target's default holds again."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigs:
+    """The configs of one remote topic that differ."""
+
+    topic: str
+    changes: tuple[ConfigChange, ...]
+
+
+ConnectorKind = Literal["source", "checkpoint", "heartbeat"]

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.conformance import CONFORMANCE, PAGE, Answer, render
-from tests.java_tests import JAVA_TESTS
+from tests.support.java.java_tests import JAVA_TESTS
 
 TESTS = Path(__file__).parents[1]
 ANSWERS = {f"{name}.{method}": answer for name, methods in CONFORMANCE.items() for method, answer in methods.items()}

@@ -31,8 +31,8 @@ def test_pure_packages_bring_no_client_and_no_spark() -> None:
 
 
 def test_an_executor_loads_neither_the_screen_nor_the_control_loops() -> None:
-    loaded = imported_by("heliograph.engine.copy_task")
-    assert not loaded & {"click", "rich", "pyspark", "psutil", "heliograph.worker", "heliograph.cli"}
+    loaded = imported_by("heliograph.executor.copy.copy_task")
+    assert not loaded & {"click", "rich", "pyspark", "psutil", "heliograph.driver", "heliograph.cli"}
 
 
 def oddities(file: Path) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.guarded import Guarded, guarded_cluster
-from tests.least_privilege import ROLES
+from tests.support.clusters.guarded import Guarded, guarded_cluster
+from tests.support.clusters.least_privilege import ROLES
 
 MOST_FLOWS = 45
 LINES_OF_BUSINESS = ("payments-mirror", "lending-mirror", "mirror-worker")

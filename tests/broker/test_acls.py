@@ -11,30 +11,40 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from heliograph.cli.machine import MachineLookup
+from heliograph.cli.inputs import MachineLookup
 from heliograph.cli.main import cli
-from heliograph.config.dedicated import load
-from heliograph.config.types import Settings
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.config.resolve.settings import Settings
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.clusters.internal_topic_creation import create_internal_topic, create_offsets_topic
+from heliograph.driver.flow.acl_sync import AclSync
+from heliograph.driver.flow.config_sync import ConfigSync
+from heliograph.driver.flow.topic_sync import TopicSync
+from heliograph.driver.loops.checkpoint_sync import CheckpointSync
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import BrokerError, ClusterError
-from heliograph.kafka.acl_admin import add_acls, topic_acls
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.config_admin import alter_topic_configs
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.kafka.security import Security
-from heliograph.kafka.topic_log import read_topic
-from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
-from heliograph.mirror.topics import AddPartitions, CreateTopic, TopicRules
-from heliograph.model import AclBinding, Address, Checkpoint, CommittedOffset, Flow, GroupType, TopicPartition
-from heliograph.wire.mirror_records import encode_checkpoint
-from heliograph.worker.acl_sync import AclSync
-from heliograph.worker.checkpoint_sync import CheckpointSync
-from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.internal_topics import create_internal_topic, create_offsets_topic
-from heliograph.worker.topic_sync import TopicSync
-from tests.clients import admin_of, make_topic, write
-from tests.guarded import PASSWORD, Guarded, guarded_cluster
-from tests.running import write_file
+from heliograph.kafka.admin.acl_admin import add_acls, topic_acls
+from heliograph.kafka.admin.admin import Admin, alter_topic_configs
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.security.connection_spec import Security
+from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.mirror.topics.topic_rules import TopicRules
+from heliograph.model import (
+    AclBinding,
+    AddPartitions,
+    Address,
+    AlterConfigs,
+    Checkpoint,
+    CommittedOffset,
+    ConfigChange,
+    CreateTopic,
+    Flow,
+    GroupType,
+    TopicPartition,
+)
+from heliograph.wire.records.mirror_records import encode_checkpoint
+from tests.support.clusters.clients import admin_of, make_topic, write
+from tests.support.clusters.guarded import PASSWORD, Guarded, guarded_cluster
+from tests.support.runs.running import write_file
 
 pytestmark = pytest.mark.broker
 

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.config.dedicated import load
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.spec import SyncsSpec
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.kafka.topic_log import read_topic
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.loops.checkpoint_sync import CheckpointSync
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.task_spec import SyncsSpec
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.model import Checkpoint, CommittedOffset, Flow, TopicPartition
-from heliograph.wire.mirror_records import decode_checkpoint
-from heliograph.worker.checkpoint_sync import CheckpointSync
+from heliograph.wire.records.mirror_records import decode_checkpoint
 from tests.broker.test_copy import delete_before
 from tests.broker.test_groups import member
 from tests.broker.test_offset_syncs import write_transactions
-from tests.clients import admin_of, make_topic, read_with_offsets, write
-from tests.copying import Copy, cluster_spec, wait_for
+from tests.support.clusters.clients import admin_of, make_topic, read_with_offsets, write
+from tests.support.runs.copying import Copy, cluster_spec, wait_for
 
 pytestmark = pytest.mark.broker
 

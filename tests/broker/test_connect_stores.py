@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from heliograph.config.types import Settings
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.config.resolve.settings import Settings
+from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
+from heliograph.connect.storage.config_store import ConfigStore, StoredConnector
+from heliograph.connect.storage.leader_writes import LeaderWrites
+from heliograph.connect.storage.status_store import StatusStore
+from heliograph.driver.clusters.internal_topic_creation import create_worker_topics
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import ClusterError, ConfigError, OffsetsRefusedError
-from heliograph.kafka.admin import Admin
-from heliograph.wire.connect_offsets import partition_for_key
-from heliograph.wire.connect_status import Status
-from heliograph.worker.config_state import StoredConnector
-from heliograph.worker.connect_stores import ConfigStore, StatusStore
-from heliograph.worker.connector_offsets import ConnectorOffsets
-from heliograph.worker.internal_topics import create_worker_topics
-from heliograph.worker.leader_writes import LeaderWrites
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.topics.compacted_topic import partition_for_key
+from heliograph.wire.records.connect_status import Status
 from tests.broker.test_connector_places import connector, copy_once, numbers, progress, values
-from tests.clients import admin_of, make_topic, read, write
+from tests.support.clusters.clients import admin_of, make_topic, read, write
 
 pytestmark = pytest.mark.broker
 

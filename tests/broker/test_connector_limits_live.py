@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.cli.worker import serving
-from heliograph.config.worker_file import load_worker
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.connect_worker import MIRROR, worker_file
-from tests.copying import wait_for
+from heliograph.cli.commands.worker import serving
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.validate.worker_file import load_worker
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.interop.rest_story import ask
-from tests.rest_worker import RestWorker, login_lines
-from tests.thread_engine import thread_engine
+from tests.support.connect.connect_worker import MIRROR, worker_file
+from tests.support.connect.rest_worker import RestWorker, login_lines
+from tests.support.runs.copying import wait_for
+from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 

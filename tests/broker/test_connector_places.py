@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from heliograph.config.connector import ConnectorConfig
-from heliograph.config.placeholders import Resolver
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.offset_store import read_offsets
+from heliograph.config.effective.connect_config import ConnectorConfig
+from heliograph.config.resolve.placeholders import Resolver
+from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
+from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.loops.checkpoint_sync import CheckpointSync
+from heliograph.driver.loops.heartbeats import HeartbeatSource
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.source_offsets import read_offsets
 from heliograph.model import Flow, TopicPartition
-from heliograph.wire.mirror_records import decode_checkpoint, decode_heartbeat
-from heliograph.worker.checkpoint_sync import CheckpointSync
-from heliograph.worker.connector_offsets import ConnectorOffsets
-from heliograph.worker.heartbeat import HeartbeatSource
-from heliograph.worker.source_flow import SourceFlow
-from tests.clients import admin_of, make_topic, read, wait_for_markers, write
-from tests.copying import Copy, cluster_spec
-from tests.thread_engine import thread_engine
+from heliograph.wire.records.mirror_records import decode_checkpoint, decode_heartbeat
+from tests.support.clusters.clients import admin_of, make_topic, read, wait_for_markers, write
+from tests.support.runs.copying import Copy, cluster_spec
+from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 

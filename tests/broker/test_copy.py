@@ -9,14 +9,13 @@ import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.admin import READ_UNCOMMITTED
-from heliograph.kafka.log_reader import read_chunk
-from heliograph.kafka.producer import ProduceLimits
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.request_options import READ_UNCOMMITTED, ProduceLimits
+from heliograph.kafka.topics.topic_reader import read_chunk
 from heliograph.model import SourceOffset, TopicPartition
-from heliograph.wire.forward import Rules, prepare
-from tests.clients import admin_of, make_topic, read, write
-from tests.copying import Copy, HandLease, wait_for
+from heliograph.wire.batches.forward import ForwardOptions, prepare
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import Copy, HandLease, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -56,7 +55,9 @@ def codecs_of(cluster: EmbeddedCluster, topic: str) -> set[int]:
     for p in range(2):
         data = read_chunk(admin, TopicPartition(topic, p), 0, READ_UNCOMMITTED)
         assert data.records is not None
-        pieces, _next, error, _epochs = prepare(memoryview(bytearray(data.records)), 0, (), Rules(merge_below_bytes=0))
+        pieces, _next, error, _epochs = prepare(
+            memoryview(bytearray(data.records)), 0, (), ForwardOptions(merge_below_bytes=0)
+        )
         assert error is None
         codecs |= {piece.view[22] & 7 for piece in pieces}
     admin.close()

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-from heliograph.kafka.connection import open_connection
-from heliograph.kafka.security import Security
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
+from heliograph.kafka.net.connection import open_connection
+from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import Address
-from tests.clients import make_topic, write
-from tests.copying import PATIENCE_S, wait_for
+from tests.support.clusters.clients import make_topic, write
+from tests.support.runs.copying import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.broker
 

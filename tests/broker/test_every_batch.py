@@ -10,13 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.fetcher import FetchLimits
-from heliograph.kafka.log_reader import read_chunk
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.request_options import FetchLimits
+from heliograph.kafka.topics.topic_reader import read_chunk
 from heliograph.model import TopicPartition
-from heliograph.wire.scan import scan
-from tests.clients import Seen, admin_of, make_topic, read, transactional_producer, wait_for_markers, write
-from tests.copying import Copy, HandLease, wait_for
+from heliograph.wire.batches.scan import scan
+from tests.support.clusters.clients import (
+    Seen,
+    admin_of,
+    make_topic,
+    read,
+    transactional_producer,
+    wait_for_markers,
+    write,
+)
+from tests.support.runs.copying import Copy, HandLease, wait_for
 
 pytestmark = pytest.mark.broker
 

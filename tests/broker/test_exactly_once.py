@@ -10,15 +10,15 @@ import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.errors import TransactionalIdNotFoundError
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine import commit_schedule, target_changes
-from heliograph.engine.copy_loop import CopyLoop
-from heliograph.engine.spec import TaskSpec
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import FencedError, TaskError
-from heliograph.kafka.fencing import fence_producers
+from heliograph.executor.contract.task_spec import TaskSpec
+from heliograph.executor.copy import log_changes, offset_commits
+from heliograph.executor.copy.copy_loop import CopyLoop
+from heliograph.kafka.admin.producer_fencing import fence_producers
 from heliograph.model import TopicPartition
-from tests.clients import admin_of, make_topic, read, wait_for_markers, write
-from tests.copying import Copy, HandLease, run_in_background, wait_for
+from tests.support.clusters.clients import admin_of, make_topic, read, wait_for_markers, write
+from tests.support.runs.copying import Copy, HandLease, run_in_background, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -67,7 +67,7 @@ def test_records_and_progress_become_visible_together(
 def test_a_deleted_target_topic_holds_up_no_transaction_and_loses_nothing(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_changes, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(log_changes, "_PATIENCE_S", 1.0)
     make_topic(source, topic)
     copy = Copy(source, target, alias, topic)
     deleted = f"{alias}.{topic}.deleted"
@@ -146,8 +146,8 @@ def test_of_two_instances_the_first_is_fenced_and_says_so(
 def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_schedule, "_QUIET_INTERVAL_S", 600.0)
-    monkeypatch.setattr(commit_schedule, "COMMITS_PER_TRANSACTION_TIMEOUT", 0.01)
+    monkeypatch.setattr(offset_commits, "_QUIET_INTERVAL_S", 600.0)
+    monkeypatch.setattr(offset_commits, "COMMITS_PER_TRANSACTION_TIMEOUT", 0.01)
     make_topic(source, topic)
     copy = Copy(source, target, alias, topic)
     write(source, topic, numbered(0, 100))

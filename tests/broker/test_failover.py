@@ -12,19 +12,19 @@ from click.testing import CliRunner
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
-from heliograph.cli.machine import MachineLookup
+from heliograph.cli.inputs import MachineLookup
 from heliograph.cli.main import cli
-from heliograph.config.dedicated import load
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.spec import SyncsSpec
-from heliograph.kafka.groups import GroupAdmin
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.loops.checkpoint_sync import CheckpointSync
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.task_spec import SyncsSpec
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import CommittedOffset, Flow, TopicPartition
-from heliograph.worker.checkpoint_sync import CheckpointSync
 from tests.broker.test_groups import member
 from tests.broker.test_offset_syncs import write_transactions
-from tests.clients import admin_of, make_topic, read, write
-from tests.copying import Copy, cluster_spec, wait_for
-from tests.guarded import Guarded
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.clusters.guarded import Guarded
+from tests.support.runs.copying import Copy, cluster_spec, wait_for
 
 pytestmark = pytest.mark.broker
 

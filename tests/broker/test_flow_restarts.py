@@ -9,18 +9,19 @@ from typing import cast
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.config.dedicated import MirrorMakerConfig, load
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.engine import RunningTask, SparkEngine, TaskEnd
-from heliograph.engine.report import TaskReport
-from heliograph.engine.spec import TaskSpec
-from heliograph.kafka.config_admin import alter_topic_configs
-from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
-from heliograph.worker.source_flow import SourceFlow
-from tests.clients import admin_of, make_topic, read, write
-from tests.copying import wait_for
-from tests.thread_engine import ThreadEngine
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.effective.mirror_config import MirrorMakerConfig
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.task_report import TaskReport
+from heliograph.executor.contract.task_spec import TaskSpec
+from heliograph.kafka.admin.admin import alter_topic_configs
+from heliograph.model import AlterConfigs, ConfigChange
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import wait_for
+from tests.support.runs.thread_engine import ThreadEngine
 
 pytestmark = pytest.mark.broker
 

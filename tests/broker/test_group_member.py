@@ -12,12 +12,12 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException
 
-from heliograph.embedded.cluster import EmbeddedCluster, find_cluster
+from heliograph.connect.group.group_protocol import GroupSettings
+from heliograph.connect.group.membership import Membership, Standing
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, find_cluster
 from heliograph.errors import BrokerError
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.group_member import Membership, Standing
-from heliograph.kafka.group_protocol import GroupSettings
-from heliograph.kafka.security import Security
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import Address
 from tests.conftest import running_cluster
 

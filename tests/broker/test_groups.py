@@ -9,12 +9,12 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import GroupActiveError
-from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import CommittedOffset, TopicPartition
-from tests.clients import admin_of, make_topic, write
-from tests.copying import wait_for
+from tests.support.clusters.clients import admin_of, make_topic, write
+from tests.support.runs.copying import wait_for
 
 pytestmark = pytest.mark.broker
 

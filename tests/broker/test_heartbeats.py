@@ -6,14 +6,14 @@ from contextlib import closing
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.config.dedicated import load
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.topic_log import read_topic
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.loops.heartbeats import HeartbeatSource
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.model import Flow
-from heliograph.wire.mirror_records import decode_heartbeat
-from heliograph.worker.heartbeat import HeartbeatSource
-from tests.clients import admin_of
+from heliograph.wire.records.mirror_records import decode_heartbeat
+from tests.support.clusters.clients import admin_of
 
 pytestmark = pytest.mark.broker
 

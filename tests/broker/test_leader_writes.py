@@ -8,24 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.config.worker_file import load_worker
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.validate.worker_file import load_worker
+from heliograph.connect.contract.log_levels import LogLevels
+from heliograph.connect.runtime.connect_worker import ConnectWorker
+from heliograph.connect.storage.config_store import ConfigStore
+from heliograph.connect.storage.leader_writes import LeaderWrites
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import ClusterError, ConnectError, FencedError
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.cluster import parse_bootstrap
-from heliograph.kafka.fenced_writer import FencedWriter
+from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.security import Security
+from heliograph.kafka.produce.fenced_writer import FencedWriter
+from heliograph.kafka.security.connection_spec import Security, parse_bootstrap
 from heliograph.model import TopicPartition
-from heliograph.worker.connect_stores import ConfigStore
-from heliograph.worker.connect_worker import ConnectWorker
-from heliograph.worker.leader_writes import LeaderWrites
-from heliograph.worker.log_levels import LogLevels
-from tests.clients import admin_of, make_topic, read, write
-from tests.connect_worker import connector, worker_file
-from tests.copying import wait_for
-from tests.thread_engine import thread_engine
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.connect.connect_worker import connector, worker_file
+from tests.support.runs.copying import wait_for
+from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 

@@ -11,17 +11,16 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 
 from heliograph.cli.main import cli
-from heliograph.kafka.acl_admin import topic_acls
-from heliograph.kafka.groups import GroupAdmin
+from heliograph.driver.flow.source_flow import SourceFlow, source_state
+from heliograph.kafka.admin.acl_admin import topic_acls
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import TopicPartition
-from heliograph.worker.flow_plan import plan_flow
-from heliograph.worker.source_flow import SourceFlow
-from heliograph.worker.source_state import source_state
-from tests.clients import read, wait_for_markers
-from tests.copying import wait_for
-from tests.guarded import Guarded
-from tests.least_privilege import OTHERS, RECORDS, GuardedFlow, config_of, words_for
-from tests.thread_engine import thread_engine
+from heliograph.operations.flow_plan import plan_flow
+from tests.support.clusters.clients import read, wait_for_markers
+from tests.support.clusters.guarded import Guarded
+from tests.support.clusters.least_privilege import OTHERS, RECORDS, GuardedFlow, config_of, words_for
+from tests.support.runs.copying import wait_for
+from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 

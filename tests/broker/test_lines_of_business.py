@@ -11,30 +11,29 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from heliograph.cli.machine import MachineLookup
+from heliograph.cli.commands.worker import serving
+from heliograph.cli.inputs import MachineLookup
 from heliograph.cli.main import cli
-from heliograph.cli.worker import serving
-from heliograph.config.connector import ConnectorConfig
-from heliograph.config.worker_file import WorkerConfig, load_worker
+from heliograph.config.effective.connect_config import ConnectorConfig, WorkerConfig
+from heliograph.config.validate.worker_file import load_worker
+from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.loops.checkpoint_sync import CheckpointSync
+from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import BrokerError
-from heliograph.kafka.acl_admin import add_acls, topic_acls
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.groups import GroupAdmin
+from heliograph.kafka.admin.acl_admin import add_acls, topic_acls
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.record_writer import write_records
-from heliograph.kafka.topic_log import read_topic
-from heliograph.mirror.topics import CreateTopic
-from heliograph.model import AclBinding, CommittedOffset, Flow, TopicPartition
-from heliograph.worker.checkpoint_sync import CheckpointSync
-from heliograph.worker.control_loop import ControlLoop
-from heliograph.worker.source_flow import SourceFlow
-from tests.certificates import Authority
-from tests.clients import make_topic, read, write
-from tests.copying import wait_for
-from tests.guarded import PASSWORD, Guarded
+from heliograph.kafka.topics.record_writer import write_records
+from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.model import AclBinding, CommittedOffset, CreateTopic, Flow, TopicPartition
 from tests.interop.rest_story import ask
-from tests.least_privilege import listening
-from tests.thread_engine import thread_engine
+from tests.support.clusters.certificates import Authority
+from tests.support.clusters.clients import make_topic, read, write
+from tests.support.clusters.guarded import PASSWORD, Guarded
+from tests.support.clusters.least_privilege import listening
+from tests.support.runs.copying import wait_for
+from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 

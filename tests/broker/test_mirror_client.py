@@ -7,18 +7,18 @@ from collections.abc import Iterable
 
 import pytest
 
-from heliograph.client import (
+from heliograph.client.mirror_client import (
     checkpoint_topics,
     heartbeat_topics,
     replication_hops,
     translate_offsets,
     upstream_clusters,
 )
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import ClusterError
 from heliograph.model import Checkpoint, CommittedOffset, TopicPartition
-from heliograph.wire.mirror_records import encode_checkpoint
-from tests.clients import make_topic, write
+from heliograph.wire.records.mirror_records import encode_checkpoint
+from tests.support.clusters.clients import make_topic, write
 
 pytestmark = pytest.mark.broker
 

@@ -13,15 +13,15 @@ import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from heliograph.embedded.cluster import Broker, EmbeddedCluster, find_cluster
-from heliograph.engine.report import TaskReport
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.fetcher import FetchLimits
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.kafka.security import Security
+from heliograph.embedded.kafka_cluster import Broker, EmbeddedCluster, find_cluster
+from heliograph.executor.contract.task_report import TaskReport
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.request_options import FetchLimits
+from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import Address, CommittedOffset, TopicPartition
-from tests.clients import Seen, admin_of, make_topic, read, write
-from tests.copying import Copy, HandLease, run_in_background, wait_for
+from tests.support.clusters.clients import Seen, admin_of, make_topic, read, write
+from tests.support.runs.copying import Copy, HandLease, run_in_background, wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -371,7 +371,7 @@ def logs_of(cluster: EmbeddedCluster, topic: str) -> list[Path]:
 def test_many_groups_are_asked_about_at_once_and_again_where_their_coordinators_moved(
     three_brokers: EmbeddedCluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heliograph.kafka.coordinators._GROUPS_PER_REQUEST", 20)
+    monkeypatch.setattr("heliograph.kafka.admin.coordinators._GROUPS_PER_REQUEST", 20)
     make_topic(three_brokers, topic, 3, factor=3)
     names = [f"{topic}-{n}" for n in range(60)]
     tp = TopicPartition(topic, 0)

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.spec import SyncsSpec
-from heliograph.kafka.topic_log import LogTail
-from heliograph.mirror.offset_map import OffsetMap
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.task_spec import SyncsSpec
+from heliograph.kafka.topics.topic_reader import LogTail
+from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.model import TopicPartition
-from heliograph.wire.mirror_records import decode_offset_sync
-from tests.clients import (
+from heliograph.wire.records.mirror_records import decode_offset_sync
+from tests.support.clusters.clients import (
     admin_of,
     make_topic,
     read_with_offsets,
@@ -20,7 +20,7 @@ from tests.clients import (
     wait_for_markers,
     write,
 )
-from tests.copying import Copy, HandLease, cluster_spec, wait_for
+from tests.support.runs.copying import Copy, HandLease, cluster_spec, wait_for
 
 pytestmark = pytest.mark.broker
 

@@ -10,22 +10,22 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from heliograph.config.types import Settings
-from heliograph.embedded.cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
-from heliograph.embedded.tools import tool_command
+from heliograph.config.resolve.settings import Settings
+from heliograph.driver.clusters.internal_topic_creation import create_offsets_topic
+from heliograph.driver.flow.acl_sync import AclSync
+from heliograph.driver.flow.config_sync import ConfigSync
+from heliograph.driver.flow.topic_sync import TopicSync
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster
+from heliograph.embedded.kafka_tools import tool_command
 from heliograph.errors import BrokerError, EmbeddedError, GroupActiveError
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.mirror.topics import TopicRules
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.mirror.topics.topic_rules import TopicRules
 from heliograph.model import CommittedOffset, GroupType, TopicPartition
-from heliograph.worker.acl_sync import AclSync
-from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.internal_topics import create_offsets_topic
-from heliograph.worker.topic_sync import TopicSync
 from tests.broker.test_copy import codecs_of, odd_records
 from tests.broker.test_groups import member
-from tests.clients import admin_of, make_topic, read, write
 from tests.conftest import KEEP_RECORDS
-from tests.copying import Copy
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import Copy
 
 pytestmark = pytest.mark.broker
 

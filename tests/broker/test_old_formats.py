@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
-from heliograph.kafka.admin import READ_UNCOMMITTED
-from heliograph.kafka.log_reader import read_chunk
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.kafka.request_options import READ_UNCOMMITTED
+from heliograph.kafka.topics.topic_reader import read_chunk
 from heliograph.model import TopicPartition
-from tests.clients import Seen, admin_of, make_topic, read, write
 from tests.conftest import KEEP_RECORDS
-from tests.copying import Copy, wait_for
+from tests.support.clusters.clients import Seen, admin_of, make_topic, read, write
+from tests.support.runs.copying import Copy, wait_for
 
 pytestmark = pytest.mark.broker
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import admin_of, make_topic
-from tests.running import run, write_file
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from tests.support.clusters.clients import admin_of, make_topic
+from tests.support.runs.running import run, write_file
 
 pytestmark = pytest.mark.broker
 

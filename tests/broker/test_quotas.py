@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.report import TaskReport
-from heliograph.kafka.fetcher import FetchLimits
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.task_report import TaskReport
+from heliograph.kafka.request_options import FetchLimits
 from heliograph.model import Address
-from heliograph.wire.forward import warm_up
-from tests.clients import admin_of, make_topic, read, write
-from tests.copying import Copy, wait_for
+from heliograph.wire.batches.forward import warm_up
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import Copy, wait_for
 
 pytestmark = pytest.mark.broker
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.cli.worker import serving
-from heliograph.config.worker_file import load_worker
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.topic_log import read_topic
-from tests.certificates import Authority
-from tests.clients import admin_of
-from tests.connect_worker import connector, worker_file
-from tests.copying import wait_for
+from heliograph.cli.commands.worker import serving
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.validate.worker_file import load_worker
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.topics.topic_reader import read_topic
 from tests.interop.rest_story import ask
-from tests.rest_worker import PASSWORD, login_lines
-from tests.thread_engine import thread_engine
+from tests.support.clusters.certificates import Authority
+from tests.support.clusters.clients import admin_of
+from tests.support.connect.connect_worker import connector, worker_file
+from tests.support.connect.rest_worker import PASSWORD, login_lines
+from tests.support.runs.copying import wait_for
+from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
 

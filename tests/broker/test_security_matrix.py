@@ -10,20 +10,20 @@ from typing import cast
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.config.dedicated import load
-from heliograph.engine.copy_loop import CopyLoop
-from heliograph.engine.engine import SparkEngine
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.flow.flow_task import TaskState
+from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.spark.spark_engine import SparkEngine
 from heliograph.errors import AuthenticationError, UnreachableError
-from heliograph.kafka import login as login_module
-from heliograph.kafka.admin import Admin
-from heliograph.worker.flow_tasks import TaskState
-from heliograph.worker.source_flow import SourceFlow
-from tests.clients import make_topic, read, write
-from tests.copying import Copy, HandLease, run_in_background, wait_for
-from tests.doors import PASSWORD, PLAIN, SCRAM, Doors, World, doors, world
-from tests.stores import Authority
-from tests.thread_engine import ThreadEngine
+from heliograph.executor.copy.copy_loop import CopyLoop
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.security import sasl as login_module
+from tests.support.clusters.clients import make_topic, read, write
+from tests.support.clusters.doors import PASSWORD, PLAIN, SCRAM, Doors, World, doors, world
+from tests.support.clusters.stores import Authority
+from tests.support.runs.copying import Copy, HandLease, run_in_background, wait_for
+from tests.support.runs.thread_engine import ThreadEngine
 
 pytestmark = pytest.mark.broker
 

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.copy_loop import CopyLoop
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.model import TopicPartition
-from tests.clients import make_topic, read, write
-from tests.copying import Copy, HandLease
+from tests.support.clusters.clients import make_topic, read, write
+from tests.support.runs.copying import Copy, HandLease
 
 pytestmark = pytest.mark.broker
 

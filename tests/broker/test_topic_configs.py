@@ -8,18 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup
-from heliograph.config.dedicated import load
-from heliograph.config.types import Settings
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.config_admin import alter_topic_configs
-from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
-from heliograph.mirror.topics import TopicRules
-from heliograph.model import Flow
-from heliograph.worker.config_sync import ConfigSync
-from heliograph.worker.source_flow import SourceFlow
-from heliograph.worker.topic_sync import TopicSync
-from tests.clients import admin_of, make_topic
+from heliograph.cli.inputs import MachineLookup
+from heliograph.config.resolve.settings import Settings
+from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.flow.config_sync import ConfigSync
+from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.flow.topic_sync import TopicSync
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.admin.admin import alter_topic_configs
+from heliograph.mirror.topics.topic_rules import TopicRules
+from heliograph.model import AlterConfigs, ConfigChange, Flow
+from tests.support.clusters.clients import admin_of, make_topic
 
 pytestmark = pytest.mark.broker
 

@@ -19,10 +19,10 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import EmbeddedError
 from tests.chaos.gates import Gates
-from tests.running import Running
+from tests.support.runs.running import Running
 
 _STARTS = 3
 _END_TIMEOUT_S = 90.0

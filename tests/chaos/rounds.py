@@ -20,11 +20,11 @@ from pathlib import Path
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from heliograph.embedded.cluster import find_cluster, forget_cluster, start_cluster
+from heliograph.embedded.kafka_cluster import find_cluster, forget_cluster, start_cluster
 from tests.chaos.faults import Copier, Lane, Side, plan
 from tests.chaos.gates import HOST, Gates, free_base
 from tests.chaos.load import Writer
-from tests.clients import Seen, make_topic, read
+from tests.support.clusters.clients import Seen, make_topic, read
 
 BROKERS = 3
 PARTITIONS = 6

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from heliograph.wire.forward import warm_up
+from heliograph.wire.batches.forward import warm_up
 from tests.chaos.rounds import Arena, Outcome, arena
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heliograph.wire.forward import warm_up
+from heliograph.wire.batches.forward import warm_up
 from tests.chaos.rounds import Arena, arena
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]

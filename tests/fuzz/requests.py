@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from heliograph.api.routes import ROUTES, Endpoint
-from tests.connect_worker import MIRROR
+from heliograph.web.endpoints.routes import ROUTES, Endpoint
+from tests.support.connect.connect_worker import MIRROR
 
 NAMES = ("fuzz-a", "fuzz-b", "fuzz-c", "fuzz d-ü")
 _HOSTILE_NAMES = (

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
-from tests.certificates import Authority
-from tests.clients import make_topic
-from tests.connect_worker import RunningWorker, free_port, worker_file
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
 from tests.fuzz.requests import Clusters
 from tests.fuzz.worker_fuzz import WorkerFuzz
+from tests.support.clusters.certificates import Authority
+from tests.support.clusters.clients import make_topic
+from tests.support.connect.connect_worker import RunningWorker, free_port, worker_file
 
 HOSTILE_TOPICS = ("a" * 40, "fuzz-orders", "a" * 249)
 _MEMORY_MARGIN_BYTES = 150 << 20

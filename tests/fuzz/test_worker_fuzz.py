@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.connect_worker import connector
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.fuzz.requests import Clusters
 from tests.fuzz.run import fuzzed_worker
 from tests.fuzz.worker_fuzz import WorkerFuzz
 from tests.interop.rest_story import ask
+from tests.support.connect.connect_worker import connector
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 import psutil
 
-from tests.connect_worker import RunningWorker
 from tests.fuzz.requests import Clusters, Sent, draw
+from tests.support.connect.connect_worker import RunningWorker
 
 _SENDERS = 4
 _ANSWER_S = 100.0

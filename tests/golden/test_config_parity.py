@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from heliograph.config import client_keys, keys
-from heliograph.config.dedicated import MirrorMakerConfig, load
-from heliograph.config.types import Scope
+from heliograph.config import keys
+from heliograph.config.effective.mirror_config import MirrorMakerConfig
+from heliograph.config.keys import client_keys
+from heliograph.config.keys.table import Scope
+from heliograph.config.validate.dedicated_file import load
 from heliograph.model import Flow
-from tests.unit.test_dedicated_file import FakeLookup
+from tests.unit.config.test_dedicated_file import FakeLookup
 
 FOLDER = Path(__file__).parent
 DUMP: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "java_configdefs.json").read_text())

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from heliograph.config.connect_definitions import GROUPS, definition
-from heliograph.config.connect_validation import ConnectorPlugins
-from heliograph.config.connector import CLASSES, Kind
+from heliograph.config.effective.connect_config import CLASSES
 from heliograph.config.keys import TABLE
-from heliograph.config.placeholders import Resolver
-from heliograph.mirror.class_checks import class_error
+from heliograph.config.resolve.placeholders import Resolver
+from heliograph.config.validate.connector_plugins import GROUPS, ConnectorPlugins, definition
+from heliograph.mirror.policy.class_checks import class_error
+from heliograph.model import ConnectorKind
 
 DUMP = json.loads((Path(__file__).parent / "java_configdefs.json").read_text())
-CONFIGS: dict[Kind, str] = {
+CONFIGS: dict[ConnectorKind, str] = {
     "source": "MirrorSourceConfig",
     "checkpoint": "MirrorCheckpointConfig",
     "heartbeat": "MirrorHeartbeatConfig",
@@ -57,20 +57,20 @@ def plugins(**worker: str) -> ConnectorPlugins:
     return ConnectorPlugins(settings, Resolver(NoLookup(), settings))
 
 
-def java(kind: Kind) -> dict[str, Any]:
+def java(kind: ConnectorKind) -> dict[str, Any]:
     found: dict[str, Any] = DUMP[CONFIGS[kind]] | DUMP["SourceConnectorConfig"]
     return found
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_a_connector_has_javas_keys_and_no_others(kind: Kind) -> None:
+def test_a_connector_has_javas_keys_and_no_others(kind: ConnectorKind) -> None:
     told = plugins().definitions(CLASSES[kind])
     assert sorted(entry["name"] for entry in told) == sorted(java(kind))
     assert all(list(entry) == MEMBERS for entry in told)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_a_key_is_told_as_java_tells_it(kind: Kind) -> None:
+def test_a_key_is_told_as_java_tells_it(kind: ConnectorKind) -> None:
     differ = {}
     for entry in plugins().definitions(CLASSES[kind]):
         known = java(kind)[entry["name"]]
@@ -102,7 +102,9 @@ def test_a_framework_key_has_its_place_on_connects_page() -> None:
 GOOD = {"name": "c", "connector.class": "MirrorSource", "source.cluster.alias": "A"}
 
 
-def errors(kind: Kind = "source", worker: dict[str, str] | None = None, **changes: str | None) -> dict[str, list[str]]:
+def errors(
+    kind: ConnectorKind = "source", worker: dict[str, str] | None = None, **changes: str | None
+) -> dict[str, list[str]]:
     config: dict[str, str | None] = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
     catalogue = ConnectorPlugins(worker or {}, Resolver(NoLookup(), worker or {}))
     told = catalogue.validate(CLASSES[kind], config)
@@ -127,7 +129,7 @@ def test_a_good_config_has_connects_structure_and_no_errors() -> None:
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_missing_keys_are_told_in_javas_words(kind: Kind) -> None:
+def test_missing_keys_are_told_in_javas_words(kind: ConnectorKind) -> None:
     told = plugins().validate(CLASSES[kind], {"connector.class": CLASSES[kind], "tasks.max": "zero"})
     found = [error for each in told["configs"] for error in each["value"]["errors"]]
     assert found == [

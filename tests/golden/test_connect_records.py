@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.wire.connect_configs import (
+from heliograph.wire.records.connect_configs import (
     CommitRecord,
     ConfigRecord,
     ConnectorConfigRecord,
@@ -19,7 +19,7 @@ from heliograph.wire.connect_configs import (
     decode_config,
     encode_config,
 )
-from heliograph.wire.connect_status import (
+from heliograph.wire.records.connect_status import (
     ConnectorStatusRecord,
     Status,
     StatusRecord,

@@ -12,7 +12,7 @@ import pytest
 from tests.interop.record_connect_rest import recorded
 from tests.interop.rest_calls import CALLS
 from tests.interop.rest_story import differences, tell
-from tests.rest_worker import rest_worker
+from tests.support.connect.rest_worker import rest_worker
 
 JAVA = recorded()
 

@@ -1,4 +1,4 @@
-"""Verdicts of real `java.util.regex.Pattern.matches` (OpenJDK 17), written by `python -m tests.java_patterns`.
+"""Verdicts of real `java.util.regex.Pattern.matches` (OpenJDK 17), written by `tests/support/java/java_patterns.py`.
 
 A pattern maps to the names it matches, or to null where Java refuses it.
 """
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from heliograph.config import java_regex
-from heliograph.config.java_regex import JavaRegexError, compile_java
-from tests.java_patterns import GOLDEN, NAMES, PATTERNS
+from heliograph.config.syntax import java_regex
+from heliograph.config.syntax.java_regex import compile_java
+from heliograph.config.syntax.java_translation import JavaRegexError
+from tests.support.java.java_patterns import GOLDEN, NAMES, PATTERNS
 
 VERDICTS: dict[str, list[str] | None] = json.loads(GOLDEN.read_text())
 

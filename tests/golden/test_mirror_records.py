@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
-from heliograph.wire.connect_offsets import encode_key
-from heliograph.wire.mirror_records import (
+from heliograph.wire.records.connect_offsets import encode_key
+from heliograph.wire.records.mirror_records import (
     decode_checkpoint,
     decode_heartbeat,
     decode_offset_sync,

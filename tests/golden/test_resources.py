@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.cli.machine import MachineLookup, MountedSecrets
-from heliograph.config.dedicated import examine
-from heliograph.config.forms import ConfigText, read_entries
-from heliograph.config.properties import as_map, parse_properties
-from heliograph.config.strimzi_fields import API_VERSIONS
-from heliograph.mirror.internal_topics import offsets_topic, transactional_prefix
+from heliograph.cli.inputs import MachineLookup, MountedSecrets
+from heliograph.config.formats.conversion import ConfigText, read_entries
+from heliograph.config.formats.strimzi_fields import API_VERSIONS
+from heliograph.config.syntax.properties import as_map, parse_properties
+from heliograph.config.validate.dedicated_file import examine
+from heliograph.mirror.topics.internal_topics import offsets_topic, transactional_prefix
 
 FOLDER = Path(__file__).parent / "resources"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.yaml"))

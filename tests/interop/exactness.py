@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 
-from heliograph.embedded.cluster import EmbeddedCluster, forget_cluster, start_cluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.model import TopicPartition
 from tests.broker.test_offset_syncs import known_from, syncs_on
-from tests.clients import make_topic
 from tests.conftest import KEEP_RECORDS
-from tests.copying import Copy
 from tests.interop.gateway import Java
 from tests.interop.translating import Judged, java_copying, java_translations, judge, pairs_of
+from tests.support.clusters.clients import make_topic
+from tests.support.runs.copying import Copy
 
 POSITIONS = 1000
 _SEGMENT_BYTES = 4 << 20

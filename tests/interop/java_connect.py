@@ -18,10 +18,10 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.jars import connect_jars, ensure_jars
 from heliograph.embedded.java import java_command
-from heliograph.embedded.ports import free_ports
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.embedded.process import free_ports
 from tests.interop.java_mm2 import LOG_CONFIG
 
 _HEAP = ("-Xms128M", "-Xmx512M", "-XX:TieredStopAtLevel=1")

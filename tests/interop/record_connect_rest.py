@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from heliograph.embedded.cluster import forget_cluster, start_cluster
+from heliograph.embedded.kafka_cluster import forget_cluster, start_cluster
 from tests.interop.java_connect import JavaConnect
 from tests.interop.rest_calls import CALLS
 from tests.interop.rest_story import RestAnswer, in_short, tell

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.wire.connect_configs import ConnectorConfigRecord, encode_config
-from tests.clients import make_topic, read, write
-from tests.connect_worker import RunningWorker, free_port
-from tests.copying import wait_for
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.wire.records.connect_configs import ConnectorConfigRecord, encode_config
 from tests.interop.java_connect import JavaConnect, worker_lines
-from tests.running import run
+from tests.support.clusters.clients import make_topic, read, write
+from tests.support.connect.connect_worker import RunningWorker, free_port
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import run
 
 pytestmark = pytest.mark.spark
 

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heliograph.cli.main import cli
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.conftest import running_cluster
-from tests.document_001 import CODES, lay_out, run_script
 from tests.interop.java_connect import JavaConnect
+from tests.support.runs.document_001 import CODES, lay_out, run_script
 
 pytestmark = [
     pytest.mark.broker,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.model import TopicPartition
 from tests.broker.test_offset_syncs import known_from, syncs_on, write_transactions
-from tests.clients import make_topic
-from tests.copying import Copy
 from tests.interop.gateway import Java
 from tests.interop.translating import java_copying, java_translations, judge, pairs_of
+from tests.support.clusters.clients import make_topic
+from tests.support.runs.copying import Copy
 
 pytestmark = pytest.mark.broker
 

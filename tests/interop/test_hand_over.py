@@ -12,15 +12,15 @@ from typing import Self
 import pytest
 from confluent_kafka import Producer
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.offset_store import read_offsets
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.source_offsets import read_offsets
 from heliograph.model import TopicPartition
-from tests.clients import admin_of, make_topic, read
-from tests.copying import wait_for
 from tests.interop.gateway import Java
 from tests.interop.java_mm2 import JavaMirrorMaker, small_cluster_lines
 from tests.interop.translating import commit_groups
-from tests.running import Running, write_file
+from tests.support.clusters.clients import admin_of, make_topic, read
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import Running, write_file
 
 pytestmark = pytest.mark.spark
 

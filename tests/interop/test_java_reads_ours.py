@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.spec import SyncsSpec
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.task_spec import SyncsSpec
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.record_writer import write_records
+from heliograph.kafka.topics.record_writer import write_records
 from heliograph.model import Checkpoint, Heartbeat, TopicPartition
-from heliograph.wire.mirror_records import encode_checkpoint, encode_heartbeat
+from heliograph.wire.records.mirror_records import encode_checkpoint, encode_heartbeat
 from tests.broker.test_offset_syncs import write_transactions
-from tests.clients import admin_of, make_topic
-from tests.copying import Copy, cluster_spec
 from tests.interop.gateway import Java
 from tests.interop.translating import java_translations, judge, pairs_of
+from tests.support.clusters.clients import admin_of, make_topic
+from tests.support.runs.copying import Copy, cluster_spec
 
 pytestmark = pytest.mark.broker
 

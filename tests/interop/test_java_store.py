@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from heliograph.mirror.sync_store import SLOTS, Pair, PartitionSyncStore
+from heliograph.mirror.groups.offset_map import SLOTS, Pair, PartitionSyncStore
 from heliograph.model import OffsetSync, TopicPartition
-from heliograph.wire.mirror_records import encode_offset_sync
+from heliograph.wire.records.mirror_records import encode_offset_sync
 from tests.interop.gateway import MIRROR, Java
 
 pytestmark = pytest.mark.broker

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from heliograph.cli.main import cli
-from tests.clients import read
-from tests.guarded import guarded_cluster
 from tests.interop.gateway import Java
-from tests.least_privilege import RECORDS, GuardedFlow
-from tests.running import run
+from tests.support.clusters.clients import read
+from tests.support.clusters.guarded import guarded_cluster
+from tests.support.clusters.least_privilege import RECORDS, GuardedFlow
+from tests.support.runs.running import run
 
 pytestmark = pytest.mark.spark
 

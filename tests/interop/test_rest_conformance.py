@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.connect_worker import RunningWorker, free_port, worker_file
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.interop.java_connect import JavaConnect
 from tests.interop.record_connect_rest import recorded
 from tests.interop.rest_story import differences, tell
+from tests.support.connect.connect_worker import RunningWorker, free_port, worker_file
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

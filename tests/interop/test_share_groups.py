@@ -13,22 +13,22 @@ import pytest
 from click.testing import CliRunner
 
 from heliograph.cli.main import cli
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.embedded.jars import broker_jars, ensure_jars
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.kafka.share_messages import (
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.admin.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
 from heliograph.model import CommittedOffset, GroupType, TopicPartition
-from heliograph.worker.checkpoint_sync import CheckpointSync
 from tests.broker.test_checkpoints import Lab
 from tests.broker.test_copy import delete_before
-from tests.clients import admin_of, write
-from tests.copying import wait_for
 from tests.interop.gateway import Java
+from tests.support.clusters.clients import admin_of, write
+from tests.support.runs.copying import wait_for
 
 pytestmark = pytest.mark.broker
 

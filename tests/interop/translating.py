@@ -23,16 +23,16 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartit
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
-from heliograph.config.mirror_config import SOURCE_CONNECTOR_NAME
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.offset_store import read_offsets
+from heliograph.config.effective.mirror_config import SOURCE_CONNECTOR_NAME
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.source_offsets import read_offsets
 from heliograph.model import Checkpoint, TopicPartition
-from heliograph.wire.mirror_records import decode_checkpoint
-from tests.clients import admin_of
-from tests.copying import wait_for
+from heliograph.wire.records.mirror_records import decode_checkpoint
 from tests.interop.gateway import MIRROR, Java
 from tests.interop.java_mm2 import JavaMirrorMaker, small_cluster_lines
-from tests.running import write_file
+from tests.support.clusters.clients import admin_of
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import write_file
 
 _TIMEOUT_S = 180
 _COPY_TIMEOUT_S = 300

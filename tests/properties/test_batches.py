@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.wire.batch import DELETE_HORIZON, MAX_SEQUENCE, compression_of, next_sequence, restamp
-from heliograph.wire.forward import Rules, prepare
-from tests.batches import Record, decode, encode, records, with_attributes
+from heliograph.wire.batches.batch_header import DELETE_HORIZON, MAX_SEQUENCE, compression_of, next_sequence, restamp
+from heliograph.wire.batches.forward import ForwardOptions, prepare
+from tests.support.brokers.batches import Record, decode, encode, records, with_attributes
 
 batches_of_records = st.lists(st.lists(records, min_size=1, max_size=6), min_size=1, max_size=4)
-AS_IT_IS = Rules(merge_below_bytes=0)
+AS_IT_IS = ForwardOptions(merge_below_bytes=0)
 ONE = [Record(b"k", b"v", (), 1), Record(b"k2", b"v2", (), 2)]
 
 

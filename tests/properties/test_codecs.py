@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.errors import CorruptBatchError
-from heliograph.wire.codecs import compress, decompress
-from tests.plain_log import squeeze, unsqueeze
+from heliograph.wire.batches.codecs import compress, decompress
+from tests.support.brokers.plain_log import squeeze, unsqueeze
 
 codecs = st.integers(0, 4)
 long_data = st.binary(max_size=300) | st.builds(

@@ -10,19 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.config import keys
-from heliograph.config.convert import Converted, convert, read_form
+from heliograph.config.effective.mirror_config import MirrorMakerConfig
+from heliograph.config.formats.connector_json import BYTES_CONVERTER
+from heliograph.config.formats.connector_parts import take_apart
+from heliograph.config.formats.conversion import Converted, convert, read_form
 from heliograph.config.keys import TABLE
-from heliograph.config.mirror_maker import MirrorMakerConfig
-from heliograph.config.names import ROLES
-from heliograph.config.parts import take_apart
-from heliograph.config.placeholders import Resolver
-from heliograph.config.properties import as_map, parse_properties
-from heliograph.config.properties_text import properties_text
-from heliograph.config.types import Settings
-from heliograph.config.worker_targets import BYTES_CONVERTER
-from heliograph.mirror.internal_topics import offsets_topic, transactional_prefix
+from heliograph.config.resolve.overlays import ROLES
+from heliograph.config.resolve.placeholders import Resolver
+from heliograph.config.resolve.settings import Settings
+from heliograph.config.syntax.properties import as_map, parse_properties, properties_text
+from heliograph.mirror.topics.internal_topics import offsets_topic, transactional_prefix
 from heliograph.model import Flow
-from tests.unit.test_dedicated_file import FakeLookup
+from tests.unit.config.test_dedicated_file import FakeLookup
 
 # What Strimzi writes about `config` of a cluster: prefixes it does not take, and the exceptions.
 FORBIDDEN = (

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.errors import CorruptBatchError
-from heliograph.wire.forward import prepare, split
-from tests.batches import Record
-from tests.plain_log import PlainBatch, message, plain_batches, plain_logs, squeeze, wrapper
+from heliograph.wire.batches.forward import prepare, split
 from tests.properties.test_kernels import bytes_of, check, some_rules
+from tests.support.brokers.batches import Record
+from tests.support.brokers.plain_log import PlainBatch, message, plain_batches, plain_logs, squeeze, wrapper
 
 ONE = Record(b"k", b"v", (), 1)
 

@@ -37,13 +37,12 @@ from kafka.protocol.producer import (
 )
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
-from heliograph.kafka.answers import decode_answer
-from heliograph.kafka.share_messages import AlterShareGroupOffsetsResponse, DescribeShareGroupOffsetsResponse
-from heliograph.wire import answer_guard, fetch_response
-from heliograph.wire.answer_guard import AnswerGuard
-from heliograph.wire.fetch_response import MalformedResponseError, decode_fetch_response
-from heliograph.wire.produce_response import decode_produce_response
-from tests.hostile import answers, damaged
+from heliograph.kafka.admin.share_groups import AlterShareGroupOffsetsResponse, DescribeShareGroupOffsetsResponse
+from heliograph.wire.messages import fetch_response, response_guard
+from heliograph.wire.messages.fetch_response import MalformedResponseError, decode_fetch_response
+from heliograph.wire.messages.produce_messages import decode_produce_response
+from heliograph.wire.messages.response_guard import AnswerGuard, decode_answer
+from tests.support.brokers.hostile import answers, damaged
 
 ANSWERS: list[Any] = [
     ApiVersionsResponse, MetadataResponse, FindCoordinatorResponse, ListOffsetsResponse, ProduceResponse,
@@ -131,7 +130,7 @@ def test_a_null_that_may_be_is_let_through() -> None:
 
 
 def test_a_structure_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_guard, "MOST_STRUCTURES", 10)
+    monkeypatch.setattr(response_guard, "MOST_STRUCTURES", 10)
     keys = b"\0\1\0\0\0\1"
     AnswerGuard(ApiVersionsResponse.json, 0).check(memoryview(b"\0\0\0\0\0\x0a" + keys * 10))
     assert "more elements" in refused(ApiVersionsResponse, 0, b"\0\0\0\0\0\x0b" + keys * 11)

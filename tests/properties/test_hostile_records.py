@@ -11,36 +11,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heliograph.connect.storage.config_store import ConfigChanges, ConfigState
 from heliograph.errors import ClusterError, CorruptBatchError
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.security import Security
-from heliograph.kafka.topic_log import read_topic
-from heliograph.mirror.checkpoints import latest_checkpoints
-from heliograph.mirror.offset_map import OffsetMap
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.security.connection_spec import Security
+from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.mirror.groups.checkpoints import latest_checkpoints
+from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.model import TopicPartition
-from heliograph.wire import records as record_reader
-from heliograph.wire.codecs import compress
-from heliograph.wire.connect_configs import decode_config
-from heliograph.wire.connect_offsets import decode, decode_any_key
-from heliograph.wire.connect_status import decode_status
-from heliograph.wire.fingerprint import fingerprints
-from heliograph.wire.forward import Rules, prepare
-from heliograph.wire.mirror_records import (
+from heliograph.wire.batches import log_records as record_reader
+from heliograph.wire.batches.codecs import compress
+from heliograph.wire.batches.fingerprint import fingerprints
+from heliograph.wire.batches.forward import ForwardOptions, prepare
+from heliograph.wire.batches.log_records import records_of
+from heliograph.wire.records.connect_configs import decode_config
+from heliograph.wire.records.connect_offsets import decode, decode_any_key
+from heliograph.wire.records.connect_status import decode_status
+from heliograph.wire.records.mirror_records import (
     RUNS_HEADER,
     decode_checkpoint,
     decode_heartbeat,
     decode_offset_sync,
     encode_checkpoint,
 )
-from heliograph.wire.records import records_of
-from heliograph.worker.config_state import ConfigChanges, ConfigState
-from tests.batches import Record, encode
-from tests.plain_log import PlainBatch, plain_logs
 from tests.properties.test_damage import sealed
 from tests.properties.test_kernels import bytes_of
-from tests.scripted_broker import ScriptedCluster
+from tests.support.brokers.batches import Record, encode
+from tests.support.brokers.plain_log import PlainBatch, plain_logs
+from tests.support.brokers.scripted_broker import ScriptedCluster
 
-AS_THEY_ARE = Rules(merge_below_bytes=0)
+AS_THEY_ARE = ForwardOptions(merge_below_bytes=0)
 numbers = st.integers() | st.sampled_from([-1, 2**31, 2**63 - 1, 2**63, -(2**63), 10**30])
 scalars = st.none() | st.booleans() | numbers | st.floats() | st.text(max_size=6) | st.just("\ud800")
 values = st.recursive(

@@ -11,24 +11,23 @@ from contextlib import suppress
 
 import pytest
 
-from heliograph.api.principals import _BLANKS
-from heliograph.config.connector_names import unknown_keys
-from heliograph.config.jaas import parse_jaas
-from heliograph.config.literal_secrets import has_literal_secret
-from heliograph.config.outside import taken_by
-from heliograph.config.placeholders import Resolver
-from heliograph.config.properties import parse_leniently
-from heliograph.config.redaction import is_secret, redact_text, redact_value, shown_name
-from heliograph.config.strimzi import _MARKS
-from heliograph.config.suggest import did_you_mean
-from heliograph.config.types import split_list
+from heliograph.config.formats.strimzi_reader import _MARKS
+from heliograph.config.input_limits import is_group_name, is_topic_name
+from heliograph.config.keys.table import split_list
+from heliograph.config.resolve.diagnostics import did_you_mean
+from heliograph.config.resolve.jaas import parse_jaas
+from heliograph.config.resolve.placeholders import Resolver
+from heliograph.config.resolve.redaction import has_literal_secret, is_secret, redact_text, redact_value, shown_name
+from heliograph.config.syntax.properties import parse_leniently
+from heliograph.config.validate.key_names import unknown_keys
 from heliograph.errors import ConfigError
-from heliograph.kafka.keystores import _pem_blocks
-from heliograph.kafka.tls import openssl_suites
-from heliograph.mirror.foreign_names import is_group_name, is_topic_name
-from heliograph.mirror.name_starts import names_of
-from heliograph.mirror.rename import parse_rename_map
-from tests.unit.test_dedicated_file import FakeLookup
+from heliograph.kafka.security.keystores import _pem_blocks
+from heliograph.kafka.security.tls import openssl_suites
+from heliograph.mirror.acls.name_prefixes import names_of
+from heliograph.mirror.policy.rename_map import parse_rename_map
+from heliograph.web.access.access_rules import taken_by
+from heliograph.web.access.callers import _BLANKS
+from tests.unit.config.test_dedicated_file import FakeLookup
 
 LENGTHS = (1_000, 24_000)
 # Of processor time. A linear scan needs milliseconds; a quadratic one seconds for the longer text, a cubic one for the

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.config.java_regex import JavaRegexError, compile_java
-from tests.java_patterns import NAMES, java_patterns
+from heliograph.config.syntax.java_regex import compile_java
+from heliograph.config.syntax.java_translation import JavaRegexError
+from tests.support.java.java_patterns import NAMES, java_patterns
 
 PIECES = st.sampled_from(
     [

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.wire.batch import compression_of, restamp
-from heliograph.wire.fetch_response import AbortedTransaction
-from heliograph.wire.forward import Piece, Prepared, Rules, prepare, split
-from tests.batches import Record, decode
-from tests.plain_log import (
+from heliograph.wire.batches.batch_header import compression_of, restamp
+from heliograph.wire.batches.forward import ForwardOptions, Piece, Prepared, prepare, split
+from heliograph.wire.messages.fetch_response import AbortedTransaction
+from tests.support.brokers.batches import Record, decode
+from tests.support.brokers.plain_log import (
     CONTROL,
     TRANSACTIONAL,
     PlainBatch,
@@ -25,7 +25,7 @@ from tests.plain_log import (
 )
 
 some_rules = st.builds(
-    Rules,
+    ForwardOptions,
     merge_below_bytes=st.sampled_from([0, 150, 400, 16 * 1024]),
     merge_to_bytes=st.sampled_from([1, 200, 600, 512 * 1024]),
 )
@@ -62,7 +62,7 @@ def check(prepared: Prepared, visible: list[tuple[int, Record]], next_offset: in
 
 
 @given(plain_logs(), some_rules, st.data())
-def test_what_is_visible_arrives_in_order(log: list[PlainBatch], rules: Rules, data: st.DataObject) -> None:
+def test_what_is_visible_arrives_in_order(log: list[PlainBatch], rules: ForwardOptions, data: st.DataObject) -> None:
     end = log[-1].last_offset + 1 if log else 0
     first = log[0].base_offset if log else 0
     wanted = data.draw(st.integers(first, end)) if data.draw(st.booleans()) else first
@@ -72,7 +72,7 @@ def test_what_is_visible_arrives_in_order(log: list[PlainBatch], rules: Rules, d
 
 
 @given(plain_logs(codecs=(0,)), some_rules)
-def test_merged_batches_keep_to_their_limit(log: list[PlainBatch], rules: Rules) -> None:
+def test_merged_batches_keep_to_their_limit(log: list[PlainBatch], rules: ForwardOptions) -> None:
     sizes = {len(batch.encode()) for batch in log}
     for piece in prepare(memoryview(bytes_of(log)), 0, (), rules).pieces:
         is_rewritten_alone = any(len(piece.view) <= size + 40 for size in sizes)
@@ -146,7 +146,7 @@ def transactional_logs(draw: st.DrawFn) -> tuple[list[PlainBatch], list[AbortedT
 
 @given(transactional_logs(), some_rules, st.data())
 def test_aborted_records_are_left_out_as_a_consumer_leaves_them_out(
-    written: tuple[list[PlainBatch], list[AbortedTransaction]], rules: Rules, data: st.DataObject
+    written: tuple[list[PlainBatch], list[AbortedTransaction]], rules: ForwardOptions, data: st.DataObject
 ) -> None:
     log, aborted = written
     first, end = (log[0].base_offset, log[-1].last_offset + 1) if log else (0, 0)
@@ -161,7 +161,7 @@ def test_aborted_records_are_kept_if_the_rules_say_so(
 ) -> None:
     log, aborted = written
     end = log[-1].last_offset + 1 if log else 0
-    prepared = prepare(memoryview(bytes_of(log)), 0, tuple(aborted), Rules(drops_aborted=False))
+    prepared = prepare(memoryview(bytes_of(log)), 0, tuple(aborted), ForwardOptions(drops_aborted=False))
     check(prepared, read_committed(log, []), end)
 
 

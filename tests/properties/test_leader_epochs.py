@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.wire.forward import prepare
-from heliograph.wire.leader_epochs import Doubt, EpochHistory, Finding, doubt_at, epoch_at, judge
-from tests.batches import Record, encode
+from heliograph.wire.batches.forward import prepare
+from heliograph.wire.batches.leader_epochs import Doubt, EpochHistory, Finding, doubt_at, epoch_at, judge
+from tests.support.brokers.batches import Record, encode
 
 REPLICAS = 3
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from heliograph.wire.batch import compression_of
-from heliograph.wire.forward import Rules, prepare
-from tests.batches import Record
-from tests.plain_log import APPEND_TIME, PlainBatch, message, plain_logs, wrapper
+from heliograph.wire.batches.batch_header import compression_of
+from heliograph.wire.batches.forward import ForwardOptions, prepare
 from tests.properties.test_kernels import check, some_rules
+from tests.support.brokers.batches import Record
+from tests.support.brokers.plain_log import APPEND_TIME, PlainBatch, message, plain_logs, wrapper
 
 magics = st.integers(0, 1)
 
@@ -43,7 +43,7 @@ def encode_old(batch: PlainBatch, magic: int) -> bytes:
 
 @given(plain_logs(), st.lists(magics, min_size=7, max_size=7), some_rules, st.data())
 def test_old_messages_arrive_as_records(
-    log: list[PlainBatch], formats: list[int], rules: Rules, data: st.DataObject
+    log: list[PlainBatch], formats: list[int], rules: ForwardOptions, data: st.DataObject
 ) -> None:
     pairs = [(batch, magic) for batch, magic in zip(log, formats, strict=False) if batch.records]
     everything = [entry for batch, magic in pairs for entry in old_view(batch, magic)]

@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceResponse
 
-from heliograph.kafka.answers import decode_answer
 from heliograph.model import TopicPartition
-from heliograph.wire.fetch_response import MalformedResponseError
-from heliograph.wire.produce_request import MAX_VERSION, MIN_VERSION
-from heliograph.wire.produce_response import PartitionAnswer, ProduceAnswer, decode_produce_response
-from tests.hostile import damaged
+from heliograph.wire.messages.fetch_response import MalformedResponseError
+from heliograph.wire.messages.produce_messages import (
+    MAX_VERSION,
+    MIN_VERSION,
+    PartitionAnswer,
+    ProduceAnswer,
+    decode_produce_response,
+)
+from heliograph.wire.messages.response_guard import decode_answer
+from tests.support.brokers.hostile import damaged
 
 Topic = ProduceResponse.TopicProduceResponse
 Partition = Topic.PartitionProduceResponse

@@ -12,17 +12,11 @@ from kafka.partitioner.default import murmur2 as reference_murmur2
 from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.producer import ProduceRequest
 
+from heliograph.kafka.topics.compacted_topic import murmur2, partition_for_key
 from heliograph.model import SourceOffset, TopicPartition
-from heliograph.wire.connect_offsets import (
-    decode,
-    encode_headers,
-    encode_key,
-    encode_value,
-    murmur2,
-    partition_for_key,
-)
-from heliograph.wire.fetch_response import MalformedResponseError, decode_fetch_response
-from heliograph.wire.produce_request import encode_produce_request
+from heliograph.wire.messages.fetch_response import MalformedResponseError, decode_fetch_response
+from heliograph.wire.messages.produce_messages import encode_produce_request
+from heliograph.wire.records.connect_offsets import decode, encode_headers, encode_key, encode_value
 
 topics = st.dictionaries(
     st.text(st.sampled_from("abc.-_"), min_size=1, max_size=20),

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.api.app import make_app
-from heliograph.api.exchange import Worker
-from heliograph.api.routes import LARGEST_CONFIG_BYTES, ROUTES
+from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.errors import HeliographError
-from heliograph.worker.log_levels import LogLevels
-from tests.fake_herder import FakeHerder
-from tests.rest_worker import RestWorker, check_config, real_plugins, rest_worker
+from heliograph.web.endpoints.routes import LARGEST_CONFIG_BYTES, ROUTES
+from heliograph.web.exchange import Worker
+from heliograph.web.server.app import make_app
+from tests.support.connect.fake_herder import FakeHerder
+from tests.support.connect.rest_worker import RestWorker, check_config, real_plugins, rest_worker
 
 _PLUGINS = real_plugins()
 _JSON = {"application/json"}

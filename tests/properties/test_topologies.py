@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heliograph.config.types import Settings
-from heliograph.mirror.topics import TopicRules
-from heliograph.mirror.topology import Topology
+from heliograph.config.resolve.settings import Settings
+from heliograph.mirror.topics.topic_rules import TopicRules
+from heliograph.mirror.topics.topology import Topology
 from heliograph.model import Flow
 
 CLUSTERS = ("A", "B", "C", "D")

@@ -13,10 +13,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import admin_of, make_topic, read, write
-from tests.copying import PATIENCE_S, wait_for
-from tests.running import Running
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import PATIENCE_S, wait_for
+from tests.support.runs.running import Running
 
 PARTITIONS = 3
 _RECORDS_PER_WRITE = 500

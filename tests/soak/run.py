@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from heliograph.embedded.cluster import forget_cluster, start_cluster
+from heliograph.embedded.kafka_cluster import forget_cluster, start_cluster
 from tests.soak.active_active import Side, play
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.soak.active_active import Side, play
 
 pytestmark = pytest.mark.spark

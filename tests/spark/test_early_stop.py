@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from heliograph.embedded.ports import free_ports
-from tests.connect_worker import RunningWorker
-from tests.copying import PATIENCE_S, wait_for
-from tests.running import Running
+from heliograph.embedded.process import free_ports
+from tests.support.connect.connect_worker import RunningWorker
+from tests.support.runs.copying import PATIENCE_S, wait_for
+from tests.support.runs.running import Running
 
 pytestmark = pytest.mark.spark
 DELAYS_S = (0.0, 0.05, 0.3, 0.8, 1.5, 3.0, 5.0)

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import make_topic
-from tests.connect_worker import RunningWorker, connector, free_port, worker_file
-from tests.copying import wait_for
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.spark.test_worker import fill, is_equal
+from tests.support.clusters.clients import make_topic
+from tests.support.connect.connect_worker import RunningWorker, connector, free_port, worker_file
+from tests.support.runs.copying import wait_for
 
 pytestmark = pytest.mark.spark
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.engine.offset_store import read_offsets
-from tests.clients import Seen, admin_of, make_topic, read, write
-from tests.copying import wait_for
-from tests.running import Running, run, write_file
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.contract.source_offsets import read_offsets
 from tests.spark.test_run import count
+from tests.support.clusters.clients import Seen, admin_of, make_topic, read, write
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import Running, run, write_file
 
 pytestmark = pytest.mark.spark
 

@@ -21,18 +21,17 @@ from click.testing import CliRunner
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from heliograph.cli.main import cli
-from heliograph.embedded.cluster import forget_cluster, start_cluster
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.security import Security
-from heliograph.mirror.topics import CreateTopic
-from heliograph.model import Address
-from tests.canaries import Watch
-from tests.canary_world import SECURITY, World, end
-from tests.clients import read, write
-from tests.connect_worker import MIRROR, free_port
-from tests.copying import wait_for
-from tests.running import python_workers
-from tests.spark_stranger import answer_to_a_call, as_nobody, blocks_at, listening, readable_files
+from heliograph.embedded.kafka_cluster import forget_cluster, start_cluster
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.security.connection_spec import Security
+from heliograph.model import Address, CreateTopic
+from tests.support.clusters.canaries import Watch
+from tests.support.clusters.canary_world import SECURITY, World, end
+from tests.support.clusters.clients import read, write
+from tests.support.clusters.spark_stranger import answer_to_a_call, as_nobody, blocks_at, listening, readable_files
+from tests.support.connect.connect_worker import MIRROR, free_port
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import python_workers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

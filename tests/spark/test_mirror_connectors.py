@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from heliograph.client import MirrorClient
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.client.mirror_client import MirrorClient
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.model import Flow, TopicPartition
 from tests.broker.test_failover import consume
 from tests.broker.test_offset_syncs import write_transactions
 from tests.broker.test_topic_configs import configs_of
-from tests.clients import Seen, make_topic, read, read_with_offsets, write
-from tests.copying import wait_for
-from tests.mirrors import COMMITTED, PARTITIONS, PATIENCE_S, PER_PARTITION, Mirror, mirror
+from tests.support.clusters.clients import Seen, make_topic, read, read_with_offsets, write
+from tests.support.runs.copying import wait_for
+from tests.support.runs.mirrors import COMMITTED, PARTITIONS, PATIENCE_S, PER_PARTITION, Mirror, mirror
 
 pytestmark = pytest.mark.spark
 

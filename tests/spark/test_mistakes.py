@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.ports import free_ports
-from tests.running import run
+from heliograph.embedded.process import free_ports
+from tests.support.runs.running import run
 
 pytestmark = pytest.mark.spark
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import make_topic, write
-from tests.connect_worker import MIRROR, RunningWorker, connector, free_port, worker_file
-from tests.copying import wait_for
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.spark.test_worker import fill, is_equal
+from tests.support.clusters.clients import make_topic, write
+from tests.support.connect.connect_worker import MIRROR, RunningWorker, connector, free_port, worker_file
+from tests.support.runs.copying import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

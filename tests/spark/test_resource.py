@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.model import TopicPartition
-from heliograph.wire.connect_offsets import encode_key, encode_value
-from tests.clients import make_topic, read, write
-from tests.running import run
+from heliograph.wire.records.connect_offsets import encode_key, encode_value
+from tests.support.clusters.clients import make_topic, read, write
+from tests.support.runs.running import run
 
 pytestmark = pytest.mark.spark
 

@@ -12,17 +12,17 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.kafka.topic_log import read_topic
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.model import Checkpoint, CommittedOffset
 from heliograph.model import TopicPartition as PartitionOf
-from heliograph.wire.mirror_records import decode_checkpoint
-from tests.clients import admin_of, make_topic, read, write
-from tests.connect_worker import free_port
-from tests.copying import wait_for
+from heliograph.wire.records.mirror_records import decode_checkpoint
 from tests.interop.rest_story import ask
-from tests.running import Running, run, write_file
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.connect.connect_worker import free_port
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import Running, run, write_file
 
 pytestmark = pytest.mark.spark
 
@@ -110,9 +110,8 @@ def one_record_through(source: EmbeddedCluster, target: EmbeddedCluster, topic: 
 def test_new_topics_partitions_and_configs_are_noticed_while_running(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
-    from heliograph.kafka.config_admin import alter_topic_configs
-    from heliograph.mirror.config_sync import AlterConfigs, ConfigChange
-    from heliograph.mirror.topics import AddPartitions
+    from heliograph.kafka.admin.admin import alter_topic_configs
+    from heliograph.model import AddPartitions, AlterConfigs, ConfigChange
 
     first, second = f"{topic}-a", f"{topic}-b"
     make_topic(source, first)

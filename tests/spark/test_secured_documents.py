@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import make_topic, read, write
-from tests.doors import PASSWORD, Doors, World, doors, world
-from tests.running import run
-from tests.stores import keytool
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from tests.support.clusters.clients import make_topic, read, write
+from tests.support.clusters.doors import PASSWORD, Doors, World, doors, world
+from tests.support.clusters.stores import keytool
+from tests.support.runs.running import run
 
 pytestmark = pytest.mark.spark
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import make_topic, write
-from tests.copying import wait_for
-from tests.running import Running, write_file
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.spark.test_run import count
-from tests.spark_stranger import Address, hold_silent, listening
+from tests.support.clusters.clients import make_topic, write
+from tests.support.clusters.spark_stranger import Address, hold_silent, listening
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import Running, write_file
 
 pytestmark = [
     pytest.mark.spark,

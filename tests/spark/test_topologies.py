@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from bench.proxy import running_proxy
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.embedded.ports import free_ports
-from heliograph.kafka.groups import GroupAdmin
-from heliograph.kafka.topic_log import read_topic
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.embedded.process import free_ports
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.model import CommittedOffset, TopicPartition
-from heliograph.wire.mirror_records import decode_checkpoint, decode_heartbeat
-from tests.clients import admin_of, make_topic, read, write
+from heliograph.wire.records.mirror_records import decode_checkpoint, decode_heartbeat
 from tests.conftest import running_cluster
-from tests.copying import wait_for
-from tests.running import Running
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import Running
 
 pytestmark = pytest.mark.spark
 

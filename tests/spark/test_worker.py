@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests.clients import admin_of, make_topic, read, write
-from tests.connect_worker import RunningWorker, connector, free_port, worker_file
-from tests.copying import wait_for
-from tests.running import python_workers
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.connect.connect_worker import RunningWorker, connector, free_port, worker_file
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import python_workers
 
 pytestmark = pytest.mark.spark
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster
-from tests import document_001, document_004
-from tests.clients import Seen, admin_of, make_topic, read, write
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.conftest import running_cluster
-from tests.connect_worker import RunningWorker, connector, free_port, worker_file
-from tests.copying import wait_for
 from tests.spark.test_run import count
+from tests.support.clusters.clients import Seen, admin_of, make_topic, read, write
+from tests.support.connect.connect_worker import RunningWorker, connector, free_port, worker_file
+from tests.support.runs import document_001, document_004
+from tests.support.runs.copying import wait_for
 
 pytestmark = pytest.mark.spark
 

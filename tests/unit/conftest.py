@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.connect.runtime import reconciler
 from heliograph.kafka.backoff import Backoff
-from heliograph.worker import herder
 
 _SHORTER = 5
 
@@ -15,4 +15,4 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between tries, and between a herder's rounds."""
     next_pause_s = Backoff.next_pause_s
     monkeypatch.setattr(Backoff, "next_pause_s", lambda backoff: next_pause_s(backoff) / _SHORTER)
-    monkeypatch.setattr(herder, "_TICK_S", herder._TICK_S / _SHORTER)
+    monkeypatch.setattr(reconciler, "_TICK_S", reconciler._TICK_S / _SHORTER)

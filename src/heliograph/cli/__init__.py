@@ -1,1 +1,1 @@
-"""The command line: one file per command. The only layer that prints."""
+"""TODO."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from heliograph.cli.machine import read_config_file
+from heliograph.cli.inputs import read_config_file
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Part(NamedTuple):
+class ConnectorFile(NamedTuple):
     """One of the three connectors, and the words for it in messages."""
 
     code: str
@@ -31,9 +31,9 @@ class Part(NamedTuple):
 
 _SUFFIX = ".json"
 PARTS = (
-    Part("cpc", "Checkpoint", "Checkpoints", "Checkpoints"),
-    Part("hbc", "Heartbeat", "Heartbeats", "Heartbeat"),
-    Part("msc", "Source", "Source", "Source"),
+    ConnectorFile("cpc", "Checkpoint", "Checkpoints", "Checkpoints"),
+    ConnectorFile("hbc", "Heartbeat", "Heartbeats", "Heartbeat"),
+    ConnectorFile("msc", "Source", "Source", "Source"),
 )
 
 
@@ -49,10 +49,10 @@ def check_cluster(cluster: str) -> None:
         raise ConfigError(f"'{cluster}' is a file; name the cluster: heliograph deploy {name} --dir {folder}")
 
 
-def read_connector_files(folder: Path, cluster: str) -> dict[Part, dict[str, Any]]:
+def read_connector_files(folder: Path, cluster: str) -> dict[ConnectorFile, dict[str, Any]]:
     """The configurations of a cluster's three connectors."""
     check_cluster(cluster)
-    found: dict[Part, dict[str, Any]] = {}
+    found: dict[ConnectorFile, dict[str, Any]] = {}
     problems: list[str] = []
     for part in PARTS:
         file = folder / f"{part.name_for(cluster)}.json"
@@ -65,7 +65,7 @@ def read_connector_files(folder: Path, cluster: str) -> dict[Part, dict[str, Any
     return found
 
 
-def _read(file: Path, part: Part) -> dict[str, Any]:
+def _read(file: Path, part: ConnectorFile) -> dict[str, Any]:
     if not file.exists():
         raise ConfigError(f"{part.conf} conf is missing. Create file {file}")
     try:

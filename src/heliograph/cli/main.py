@@ -13,8 +13,8 @@ from importlib import import_module
 import click
 
 from heliograph import __version__
-from heliograph.cli.stopping import leave_on_signals
-from heliograph.config.suggest import did_you_mean
+from heliograph.cli.signals import leave_on_signals
+from heliograph.config.resolve.diagnostics import did_you_mean
 from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
@@ -28,18 +28,18 @@ _COMMANDS = {
     "run": ("run", "run"),
     "worker": ("worker", "worker"),
     "groups": ("groups", "groups"),
-    "translate": ("translate", "translate"),
+    "translate": ("groups", "translate"),
     "failover": ("failover", "failover"),
     "failback": ("failover", "failback"),
     "plan": ("plan", "plan"),
     "validate": ("validate", "validate"),
     "explain": ("explain", "explain"),
     "acls": ("acls", "acls"),
-    "deploy": ("deploy", "deploy"),
-    "undeploy": ("deploy", "undeploy"),
-    "redeploy": ("deploy", "redeploy"),
-    "status": ("deploy", "status"),
-    "connectors": ("connectors", "connectors"),
+    "deploy": ("connect", "deploy"),
+    "undeploy": ("connect", "undeploy"),
+    "redeploy": ("connect", "redeploy"),
+    "status": ("connect", "status"),
+    "connectors": ("connect", "connectors"),
     "convert": ("convert", "convert_command"),
     "kafka": ("kafka", "kafka"),
     "demo": ("demo", "demo"),
@@ -58,7 +58,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, name = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"heliograph.cli.{module}"), name)
+        command: click.Command = getattr(import_module(f"heliograph.cli.commands.{module}"), name)
         return command
 
     def resolve_command(
@@ -92,7 +92,7 @@ def main() -> None:
             click.echo(f"warning: {warning}", err=True)
         sys.exit(_exit_code(error))
     except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
-        from heliograph.engine.crash_report import trace_of  # noqa: PLC0415  (as the commands: not before it is needed)
+        from heliograph.config.resolve.redaction import trace_of  # noqa: PLC0415  (as the commands: not before it is needed)
 
         click.echo(trace_of(error), err=True)
         sys.exit(EXIT_FAULT)

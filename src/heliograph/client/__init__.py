@@ -6,14 +6,9 @@ The meaning of Java's `MirrorClient` and `RemoteClusterUtils`, in Python:
     offsets = translate_offsets({"bootstrap.servers": "target:9092"}, "source", "my-group", timeout_s=30)
 """
 
+from __future__ import annotations
+
 from heliograph.client.mirror_client import MirrorClient
-from heliograph.client.remote_cluster import (
-    checkpoint_topics,
-    heartbeat_topics,
-    replication_hops,
-    translate_offsets,
-    upstream_clusters,
-)
 
 __all__ = [
     "MirrorClient",

@@ -6,6 +6,9 @@ topics tell of clusters, and checkpoints of groups: nothing here needs the other
 
 Invariant: an answer is whole. Where a topic cannot be read to its end in time an error is raised; Java's class gives
 back what it has by then.
+
+
+One question, one call: the functions of Java's `RemoteClusterUtils`. Each opens a `MirrorClient` and closes it.
 """
 
 from __future__ import annotations
@@ -13,22 +16,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Self, overload
 
-from heliograph.config import client_keys
-from heliograph.config.types import Settings
+from heliograph.config.keys import client_keys
+from heliograph.config.resolve.settings import Settings
 from heliograph.errors import ConfigError
-from heliograph.kafka.admin import Admin
-from heliograph.kafka.cluster import parse_bootstrap
-from heliograph.kafka.security import make_security
-from heliograph.kafka.topic_log import read_topic
-from heliograph.mirror.checkpoints import latest_checkpoints
-from heliograph.mirror.policy import lineage, make_policy
+from heliograph.kafka.admin.admin import Admin
+from heliograph.kafka.security.connection_spec import parse_bootstrap
+from heliograph.kafka.security.security_settings import make_security
+from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.mirror.groups.checkpoints import latest_checkpoints
+from heliograph.mirror.policy.replication_policy import lineage, make_policy
 from heliograph.model import CommittedOffset, TopicPartition
-from heliograph.wire.mirror_records import decode_checkpoint
+from heliograph.wire.records.mirror_records import decode_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from heliograph.mirror.policy import ReplicationPolicy
+    from heliograph.mirror.policy.replication_policy import ReplicationPolicy
+
 
 Offsets = dict[TopicPartition, CommittedOffset]
 
@@ -126,3 +130,43 @@ def count_hops(policy: ReplicationPolicy, topic: str, source: str) -> int:
     """How many copies ago a topic was on the cluster `source`; -1 where it never was."""
     hops = (count for count, (origin, _) in enumerate(lineage(policy, topic), start=1) if origin == source)
     return next(hops, -1)
+
+
+def replication_hops(properties: Mapping[str, str], upstream_alias: str) -> int:
+    """How many flows lie between another cluster and this one; -1 where none leads here."""
+    with MirrorClient(properties) as client:
+        return client.replication_hops(upstream_alias)
+
+
+def heartbeat_topics(properties: Mapping[str, str]) -> set[str]:
+    """The cluster's own `heartbeats` topic and the copies of others'."""
+    with MirrorClient(properties) as client:
+        return client.heartbeat_topics()
+
+
+def checkpoint_topics(properties: Mapping[str, str]) -> set[str]:
+    """The topics of checkpoints that flows into this cluster write."""
+    with MirrorClient(properties) as client:
+        return client.checkpoint_topics()
+
+
+def upstream_clusters(properties: Mapping[str, str]) -> set[str]:
+    """Aliases of all clusters whose heartbeats come here."""
+    with MirrorClient(properties) as client:
+        return client.upstream_clusters()
+
+
+@overload
+def translate_offsets(
+    properties: Mapping[str, str], remote_cluster_alias: str, group: str, timeout_s: float
+) -> Offsets: ...
+@overload
+def translate_offsets(
+    properties: Mapping[str, str], remote_cluster_alias: str, group: re.Pattern[str], timeout_s: float
+) -> dict[str, Offsets]: ...
+def translate_offsets(
+    properties: Mapping[str, str], remote_cluster_alias: str, group: str | re.Pattern[str], timeout_s: float
+) -> Offsets | dict[str, Offsets]:
+    """Where a group of another cluster goes on here, by its newest checkpoints; for a pattern, all that match."""
+    with MirrorClient(properties) as client:
+        return client.remote_consumer_offsets(group, remote_cluster_alias, timeout_s)

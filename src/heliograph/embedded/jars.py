@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heliograph.embedded.java import java_command
+from heliograph.embedded.java import LIBS_VARIABLE, cache_folder, java_command
 from heliograph.embedded.layouts import layout_of
-from heliograph.embedded.places import LIBS_VARIABLE, cache_folder
 from heliograph.errors import EmbeddedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
 
 DEFAULT_VERSION = "4.3.1"
 _MARKER = ".complete"

@@ -14,8 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from heliograph.embedded.java import java_command
-from heliograph.embedded.places import cache_folder
+from heliograph.embedded.java import cache_folder, java_command
 from heliograph.errors import EmbeddedError
 
 _FEATURES_FILE = "bootstrap.checkpoint"

@@ -9,6 +9,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
 _BATCH_BYTES = 512 * 1024
 
 

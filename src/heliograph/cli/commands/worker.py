@@ -1,0 +1,114 @@
+"""`heliograph worker FILE`: a Kafka Connect worker that runs MirrorMaker 2's connectors, with Connect's REST API."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from heliograph.cli.inputs import MachineLookup, log_findings, read_config_file, spark_pairs
+from heliograph.cli.output import make_screen
+from heliograph.cli.signals import stop_on_signals
+from heliograph.config import keys
+from heliograph.config.effective.rest_config import advertised_listener, rest_listeners
+from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.worker_file import examine_environment, examine_worker, usable_worker
+from heliograph.connect.contract.log_levels import LogLevels
+from heliograph.connect.runtime.connect_worker import ConnectWorker, _Herder, _lease_timeout_ms
+from heliograph.driver.spark.spark_engine import SparkEngine
+from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
+from heliograph.errors import EngineError
+from heliograph.mirror.policy.class_checks import class_error
+from heliograph.web.access.authenticator import Authenticator
+from heliograph.web.exchange import Worker
+from heliograph.web.server.app import make_app
+from heliograph.web.server.rest_server import RestServer
+from heliograph.wire.batches.forward import warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from heliograph.config.effective.connect_config import WorkerConfig
+    from heliograph.connect.contract.herder import Herder
+
+
+log = logging.getLogger("heliograph")
+
+_POLL_S = 0.5
+_LOCAL_SLOTS = 256  # threads of a local Spark that wait for their tasks: cheap, and a connector need not wait for one
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--master", metavar="M", help="Spark master; local by default.")
+@click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
+@click.option("--verbose", is_flag=True, help="Log more.")
+def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbose: bool) -> None:
+    """Run the mirror connectors of a Connect cluster: FILE is a connect-distributed.properties.
+
+    Without FILE the worker is configured by CONNECT_* variables, as in Connect's containers.
+    """
+    config = _load(file)
+    is_allowed = config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED]
+    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), is_allowed)
+    make_screen(verbose=verbose).close()
+    log_findings(file, config.warnings, config.notes)
+    threading.Thread(target=warm_up, name="kernels", daemon=True).start()
+    stopping = stop_on_signals()
+    driver = SparkDriver(spark)
+    engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
+    try:
+        with serving(config, engine, stopping.is_set) as url:
+            log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)
+            while not stopping.wait(_POLL_S):
+                if driver.error is not None:
+                    raise EngineError(str(driver.error))
+            log.info("Stopping: flushing and committing progress ...")
+    finally:
+        engine.close()
+    spark.remove_files()
+
+
+def _load(file: Path | None) -> WorkerConfig:
+    if file is None:
+        return usable_worker(examine_environment(os.environ, MachineLookup()))
+    return usable_worker(examine_worker(read_config_file(file), MachineLookup()))
+
+
+@contextmanager
+def serving(
+    config: WorkerConfig, engine: SparkEngine, is_stopping: Callable[[], bool] = lambda: False
+) -> Iterator[str]:
+    """A worker of its group with REST, from the inside of the block on; gives REST's address.
+
+    A worker that is stopping does not wait for its cluster or its group.
+    """
+    herder = _Herder()
+    settings = config.settings
+    levels = LogLevels()
+    listeners = rest_listeners(settings)
+    door = Authenticator(config.rest, config.raw, config.resolver, listeners)
+    app = make_app(
+        Worker(cast("Herder", herder), ConnectorPlugins(config.raw, config.resolver, class_error), levels), door
+    )
+    with RestServer(app, listeners, door.listener_tls) as server:
+        advertised = advertised_listener(settings, server.listeners, socket.gethostname())
+        url = advertised.url
+        if advertised.is_loopback:
+            log.info(
+                "REST is reached from this machine only; workers on other machines need listeners=http://0.0.0.0:%d",
+                advertised.port,
+            )
+        connect = ConnectWorker(config, engine, url, levels)
+        try:
+            connect.start(is_stopping)
+            herder.begun = connect.herder
+            yield server.url
+        finally:
+            connect.stop()

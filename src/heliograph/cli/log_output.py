@@ -1,0 +1,58 @@
+"""Hides known secrets in every log record, wherever it came from: in its message, its arguments and its traces.
+
+Log lines that nobody else can write: a message stays one entry, whatever is in it.
+
+Keys, values and names come from outside. With a line break in one, what follows would look like an entry of its own;
+with an escape it would move the cursor of the terminal.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+
+from heliograph.config.resolve.redaction import redact_text
+from heliograph.config.secrets.known_secrets import PUBLIC_RECORD, hide_known
+
+
+class SecretFilter(logging.Filter):
+    """A filter of handlers: those of loggers do not see the records of their children."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the record's texts; no record is dropped."""
+        message = _message(record)
+        record.msg, record.args = message if getattr(record, PUBLIC_RECORD, False) else hide_known(message), ()
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+            record.exc_text = hide_known(redact_text(trace))  # a formatter takes this text for the trace
+        if record.stack_info:
+            record.stack_info = hide_known(record.stack_info)
+        return True
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message. Arguments that do not fit raise nothing here: logging would report them with their values."""
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001  (whatever an argument of some library raises when it is shown)
+        return f"{record.msg} (its arguments cannot be shown)"
+
+
+def hide_secrets_in_logs(logger: logging.Logger) -> None:
+    """Filter what the handlers of a logger write, and what Python writes for loggers without a handler."""
+    for handler in (*logger.handlers, logging.lastResort):
+        if handler is not None and not any(isinstance(each, SecretFilter) for each in handler.filters):
+            handler.addFilter(SecretFilter())
+
+
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class PlainLines(logging.Formatter):
+    """Escapes control characters; lines behind the first, as those of a stack trace, are indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One entry."""
+        text = _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), super().format(record))
+        return text.replace("\n", "\n    ")

@@ -1,0 +1,172 @@
+"""What the parts that replicate need to know of a configuration, whichever form it came in.
+
+A dedicated-mode file (`mirror_maker`) speaks of many flows; a connector in a Connect worker (`connector`) is one. They
+differ in where records go. In a file everything of a flow `A->B` is written to B. In Connect records are written by
+the worker's producer, and progress is kept in the worker's cluster: neither need be the cluster of `target.cluster.*`.
+
+
+A dedicated-mode file, understood: its flows, and the settings of each by MM2's overlay rules (`overlays`).
+
+Made by `dedicated.load`. Values keep their placeholders until they are needed: `client` and `settings` resolve them at
+the call, so a secret that changes is seen by the next client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from heliograph.config import keys
+from heliograph.config.keys import client_keys
+from heliograph.config.resolve.overlays import Layer, Origin, client_layers, origins, resolved_view, settings_layers
+from heliograph.model import Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from heliograph.config.resolve.placeholders import Resolver
+    from heliograph.config.resolve.settings import Settings
+
+
+SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"  # of a flow in a dedicated-mode file
+
+
+class MirrorConfig(Protocol):
+    """One file or one connector, understood."""
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """What replicates here."""
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """What its author calls each setting, where it was not written as properties."""
+
+    @property
+    def enabled_flows(self) -> tuple[Flow, ...]:
+        """Every flow that replicates, here or elsewhere, as far as the configuration tells."""
+
+    @property
+    def heartbeat_flows(self) -> tuple[Flow, ...]:
+        """Which flows heartbeats are written for."""
+
+    @property
+    def notes_offsets(self) -> bool:
+        """Whether checkpoints and heartbeats are noted as progress, as Connect does for whatever a connector writes."""
+
+    def source_connector(self, flow: Flow) -> str:
+        """The name under which the connector of a flow keeps its progress; also part of its transactional ids."""
+
+    def label(self, flow: Flow) -> str:
+        """What tasks and log lines call a flow; no two that run at once share it."""
+
+    def settings(self, flow: Flow) -> Settings:
+        """Connector and worker settings of a flow, typed, resolved."""
+
+    def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
+        """Connection and client settings of one cluster for one role (consumer, producer, admin), resolved."""
+
+    def records_client(self, flow: Flow) -> Settings:
+        """The producer of a flow's records: copies, checkpoints, heartbeats."""
+
+    def progress_client(self, flow: Flow) -> Settings | None:
+        """The client of the cluster that keeps progress; None where that is the one records are written to."""
+
+
+@dataclass(frozen=True)
+class MirrorMakerConfig:
+    """A dedicated-mode file, understood. `lines` says where each key stands; `targets` are those of `--clusters`.
+
+    What was written in another form has `paths`, the names its author knows; `paused` flows, with the reason; and
+    `connectors`, the names of its source connectors, by which Connect keeps progress.
+    """
+
+    raw: Mapping[str, str] = field(repr=False)
+    clusters: tuple[str, ...]
+    flows: tuple[Flow, ...]
+    warnings: tuple[str, ...]
+    resolver: Resolver
+    notes: tuple[str, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    paused: Mapping[Flow, str] = field(default_factory=dict)
+    connectors: Mapping[Flow, str] = field(default_factory=dict)
+
+    def settings(self, flow: Flow) -> Settings:
+        """Connector and worker settings of a flow, typed, resolved."""
+        aliases = {keys.SOURCE_ALIAS.name: flow.source, keys.TARGET_ALIAS.name: flow.target}
+        return self._view(settings_layers(flow), f"{flow}.", aliases)
+
+    def client(self, alias: str, role: str, flow: Flow | None = None) -> Settings:
+        """Connection and client settings of one cluster for one role (consumer, producer, admin), resolved."""
+        return self._view(client_layers(alias, role, flow), f"{alias}.")
+
+    def records_client(self, flow: Flow) -> Settings:
+        """The producer of a flow's records."""
+        return self.client(flow.target, "producer", flow)
+
+    def progress_client(self, flow: Flow) -> Settings | None:  # noqa: ARG002
+        """Progress is kept where the records are."""
+        return None
+
+    @property
+    def notes_offsets(self) -> bool:
+        """Nobody asks a file for its offsets."""
+        return False
+
+    def source_connector(self, flow: Flow) -> str:
+        """As the flow's form names it, else as Java MM2 does: there the topic of progress tells the flows apart."""
+        return self.connectors.get(flow, SOURCE_CONNECTOR_NAME)
+
+    def label(self, flow: Flow) -> str:
+        """A flow is called by its clusters."""
+        return str(flow)
+
+    def origins(self, flow: Flow) -> dict[str, tuple[Origin, ...]]:
+        """Where each of a flow's settings comes from; the last place wins."""
+        return origins(self.raw, settings_layers(flow))
+
+    def client_origins(self, alias: str, role: str, flow: Flow | None = None) -> dict[str, tuple[Origin, ...]]:
+        """Where each of a client's settings comes from; the last place wins."""
+        return origins(self.raw, client_layers(alias, role, flow))
+
+    @property
+    def enabled_flows(self) -> tuple[Flow, ...]:
+        """Every flow that replicates, also those that `--clusters` leaves to other processes."""
+        pairs = [Flow(source, target) for source in self.clusters for target in self.clusters if source != target]
+        names = {pair: f"{pair}.{keys.ENABLED.name}" for pair in pairs}
+        return tuple(
+            pair
+            for pair, name in names.items()
+            if name in self.raw
+            and keys.ENABLED.parse(self.resolver.resolve(name, self.raw[name]), name, self.raw[name])
+        )
+
+    @property
+    def heartbeat_flows(self) -> tuple[Flow, ...]:
+        """Every ordered pair of clusters that heartbeats are written for, replicating or not.
+
+        A cluster without bootstrap servers takes no part; `--clusters` leaves only pairs into its targets.
+        """
+        reachable = [alias for alias in self.clusters if self.is_reachable(alias)]
+        pairs = [Flow(source, target) for source in reachable for target in reachable if source != target]
+        return tuple(
+            pair
+            for pair in pairs
+            if (not self.targets or pair.target in self.targets) and self.settings(pair)[keys.EMIT_HEARTBEATS_ENABLED]
+        )
+
+    def is_reachable(self, alias: str) -> bool:
+        """Whether the file says where a cluster is."""
+        return bool(self.client(alias, "admin").values.get(client_keys.BOOTSTRAP_SERVERS.name, "").strip())
+
+    @property
+    def cluster_pairs(self) -> tuple[Flow, ...]:
+        """Every pair for which something runs: MM2 has a herder for each."""
+        return tuple(dict.fromkeys((*self.flows, *self.heartbeat_flows)))
+
+    def _view(self, layers: tuple[Layer, ...], prefix: str, fixed: Mapping[str, str] | None = None) -> Settings:
+        view = resolved_view(self.raw, layers, self.resolver, prefix)
+        view.values |= fixed or {}
+        return view

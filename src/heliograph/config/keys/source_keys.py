@@ -1,0 +1,179 @@
+"""THE TABLE: every configuration key Heliograph knows, each written once. Here stand the rows it acts on.
+
+The checkpoint and heartbeat connectors' are in `checkpoint_keys`, the worker's in `worker_keys`, Kafka's client keys in
+`client_keys`. Keys that are known but not acted on are in the `inert_` files: each says why, and is ignored or refused.
+
+Names and defaults are MirrorMaker 2 4.3.1's; rows marked `ours=True` are Heliograph's own or have a default of our own
+(docs/decisions/0005-defaults-that-differ.md says why). `docs/reference/configuration.md` is generated from this table
+and a test keeps it fresh. Another compares names, types and defaults with Kafka's. A key in no row is reported as
+unknown, with the nearest name.
+"""
+
+from __future__ import annotations
+
+from heliograph.config.keys.table import (
+    BOOLEAN,
+    CHECKPOINT,
+    CLASS,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    MEDIUM,
+    REPLICATION_FACTOR_CHECK,
+    SHORT,
+    SOURCE,
+    STRING,
+    at_least,
+    define,
+    one_of,
+)
+
+# --- source connector -----------------------------------------------------------------------------
+TOPICS = define(
+    "topics",
+    LIST,
+    (".*",),
+    SOURCE | CHECKPOINT,
+    "Topics to replicate: names or Java regexes.",
+    importance=HIGH,
+    since="2.4",
+)
+TOPICS_EXCLUDE = define(
+    "topics.exclude",
+    LIST,
+    (r"mm2.*\.internal", r".*\.replica", "__.*"),
+    SOURCE | CHECKPOINT,
+    "Topics to leave out; wins over `topics`.",
+    importance=HIGH,
+    since="2.7",
+)
+TOPIC_FILTER_CLASS = define(
+    "topic.filter.class",
+    CLASS,
+    "org.apache.kafka.connect.mirror.DefaultTopicFilter",
+    SOURCE | CHECKPOINT,
+    "Class that decides which topics count.",
+    since="2.4",
+)
+CONFIG_PROPERTIES_EXCLUDE = define(
+    "config.properties.exclude",
+    LIST,
+    (
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "message.timestamp.difference.max.ms",
+        "log.message.timestamp.before.max.ms",
+        "log.message.timestamp.after.max.ms",
+        "message.timestamp.type",
+        "unclean.leader.election.enable",
+        "min.insync.replicas",
+    ),
+    SOURCE,
+    "Topic configs that are not copied: names or Java regexes.",
+    importance=HIGH,
+    since="2.7",
+)
+CONFIG_PROPERTY_FILTER_CLASS = define(
+    "config.property.filter.class",
+    CLASS,
+    "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
+    SOURCE,
+    "Class that decides which topic configs are copied.",
+    since="2.4",
+)
+USE_DEFAULTS_FROM = define(
+    "use.defaults.from",
+    STRING,
+    "target",
+    SOURCE,
+    "`source` writes the source's default values onto remote topics; `target` leaves the target's defaults there.",
+    one_of("source", "target"),
+    importance=MEDIUM,
+    since="3.5",
+)
+REFRESH_TOPICS_ENABLED = define(
+    "refresh.topics.enabled", BOOLEAN, True, SOURCE, "Whether new topics and partitions are looked for.", since="2.4"
+)
+REFRESH_TOPICS_INTERVAL_SECONDS = define(
+    "refresh.topics.interval.seconds",
+    LONG,
+    30,
+    SOURCE,
+    "How often new topics and partitions are looked for.",
+    at_least(1),
+    ours=True,
+    since="2.4",
+    mm2_default=600,
+)
+SYNC_TOPIC_CONFIGS_ENABLED = define(
+    "sync.topic.configs.enabled", BOOLEAN, True, SOURCE, "Whether topic configs follow the source's.", since="2.4"
+)
+SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS = define(
+    "sync.topic.configs.interval.seconds",
+    LONG,
+    600,
+    SOURCE,
+    "How often configs are compared.",
+    at_least(1),
+    since="2.4",
+)
+SYNC_TOPIC_ACLS_ENABLED = define(
+    "sync.topic.acls.enabled", BOOLEAN, True, SOURCE, "Whether topic ACLs follow the source's.", since="2.4"
+)
+SYNC_TOPIC_ACLS_INTERVAL_SECONDS = define(
+    "sync.topic.acls.interval.seconds", LONG, 600, SOURCE, "How often ACLs are compared.", at_least(1), since="2.4"
+)
+REPLICATION_FACTOR = define(
+    "replication.factor",
+    INT,
+    2,
+    SOURCE,
+    "Replication factor of created remote topics; -1 is the broker's default. Where it is not set, no more than the"
+    " target has brokers.",
+    REPLICATION_FACTOR_CHECK,
+    since="2.4",
+)
+OFFSET_SYNCS_REPLICATION_FACTOR = define(
+    "offset-syncs.topic.replication.factor",
+    SHORT,
+    3,
+    SOURCE,
+    "Replication factor of the offset-syncs topic; -1 is the broker's default. Where it is not set, no more than the"
+    " cluster has brokers.",
+    REPLICATION_FACTOR_CHECK,
+    since="2.4",
+)
+OFFSET_SYNCS_LOCATION = define(
+    "offset-syncs.topic.location",
+    STRING,
+    "source",
+    SOURCE | CHECKPOINT,
+    "Cluster that holds the offset-syncs topic. `target` needs no permission to write on the source (KIP-716).",
+    one_of("source", "target"),
+    since="3.0",
+)
+OFFSET_LAG_MAX = define(
+    "offset.lag.max",
+    LONG,
+    100,
+    SOURCE,
+    "Spacing of offset syncs in records. It bounds how much a group re-reads that Java MM2 translates; Heliograph's own"
+    " translation is exact whatever it is.",
+    at_least(0),
+    since="2.4",
+)
+EMIT_OFFSET_SYNCS_ENABLED = define(
+    "emit.offset-syncs.enabled",
+    BOOLEAN,
+    True,
+    SOURCE | CHECKPOINT,
+    "Whether offset syncs are written. Without them there are no checkpoints and no group offsets (KIP-1031).",
+)
+HEARTBEATS_REPLICATION = define(
+    "heartbeats.replication.enabled",
+    BOOLEAN,
+    True,
+    SOURCE,
+    "Whether heartbeats topics are replicated even where the topic filter leaves them out (KIP-1089).",
+)

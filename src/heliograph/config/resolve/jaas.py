@@ -1,0 +1,201 @@
+"""`sasl.jaas.config` as people write it: `Module required name="value" other=value;`, one or several.
+
+Java's own reader is the measure for what is quoted: `\\n`, `\\t` and octal escapes, both kinds of quotes, comments. For
+what is not, it stops at the first letter it does not expect; here a bare value goes up to the next blank or semicolon,
+so that `password=${KAFKA_TARGET_APIKEY};` works for any key without those.
+
+Invariant: no message repeats any of the text. A forgotten quote turns the rest of a password into what looks like a
+name, so places are told by counting letters.
+
+
+A JAAS file, of which Connect's REST login needs one section: `KafkaConnect { Module required file="..."; };`.
+
+Here sections are found; what is in one is read as `sasl.jaas.config` is (`jaas.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.config.resolve.redaction import is_secret
+from heliograph.config.secrets.known_secrets import HIDDEN, remember_secret
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+FLAGS = ("required", "requisite", "sufficient", "optional")
+_QUOTES = "\"'"
+_BLANKS = " \t\r\n\f"
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_OCTAL = "01234567"
+
+
+class LoginModule(NamedTuple):
+    """One entry: a Java class, whether it must succeed, and what it is told."""
+
+    class_name: str
+    flag: str
+    options: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"LoginModule({self.class_name}, {self.flag}, {len(self.options)} options)"
+
+
+def parse_jaas(text: str, key: str = "sasl.jaas.config") -> tuple[LoginModule, ...]:
+    """All entries; raises a ConfigError that begins with `key` and contains nothing of the text."""
+    return _Parser(text, key).modules()
+
+
+def one_module(text: str, key: str = "sasl.jaas.config") -> LoginModule:
+    """The entry of a client, which has exactly one."""
+    found = parse_jaas(text, key)
+    if len(found) != 1:
+        raise ConfigError(f"{key}: it has {len(found)} login modules; a client has one.")
+    return found[0]
+
+
+class _Parser:
+    """Reads from the front; `_at` is the next letter."""
+
+    def __init__(self, text: str, key: str) -> None:
+        self._text, self._key, self._at = text, key, 0
+
+    def modules(self) -> tuple[LoginModule, ...]:
+        found = []
+        self._skip()
+        while self._at < len(self._text):
+            found.append(self._module())
+            self._skip()
+        if not found:
+            raise ConfigError(f'{self._key}: it is empty; write it as Module required username="..." password="...";')
+        return tuple(found)
+
+    def _module(self) -> LoginModule:
+        class_name = self._word("the class of a login module")
+        self._skip()
+        flag = self._word("'required'").lower()
+        if flag not in FLAGS:
+            raise self._error(f"behind the class of the login module one of {', '.join(FLAGS)} is expected")
+        options: dict[str, str] = {}
+        self._skip()
+        while self._peek() != ";":
+            if not self._peek():
+                raise self._error("a semicolon is missing at the end")
+            name = self._word("the name of an option")
+            self._skip()
+            if self._peek() != "=":
+                raise self._error("'=' is expected behind the name of an option; quote a value that has blanks")
+            self._at += 1
+            self._skip()
+            options[name] = self._quoted() if self._peek() in _QUOTES and self._peek() else self._bare()
+            self._skip()
+        self._at += 1
+        for name, value in options.items():
+            if is_secret(name):
+                remember_secret(value, HIDDEN)
+        return LoginModule(class_name, flag, options)
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _skip(self) -> None:
+        """Go behind blanks and comments."""
+        while self._at < len(self._text):
+            rest = self._text[self._at : self._at + 2]
+            if rest[0] in _BLANKS:
+                self._at += 1
+            elif rest == "//":
+                self._go_behind("\n")
+            elif rest == "/*":
+                self._go_behind("*/")
+            else:
+                return
+
+    def _go_behind(self, end: str) -> None:
+        found = self._text.find(end, self._at + 2)
+        self._at = len(self._text) if found < 0 else found + len(end)
+
+    def _word(self, what: str) -> str:
+        if self._peek() and self._peek() in _QUOTES:
+            return self._quoted()
+        start = self._at
+        while self._peek() and self._peek() not in f"{_BLANKS};={_QUOTES}":
+            self._at += 1
+        if self._at == start:
+            raise self._error(f"{what} is expected")
+        return self._text[start : self._at]
+
+    def _bare(self) -> str:
+        start = self._at
+        while self._peek() and self._peek() not in f"{_BLANKS};":
+            self._at += 1
+        if self._at == start:
+            raise self._error("a value is missing")
+        return self._text[start : self._at]
+
+    def _quoted(self) -> str:
+        opened_at, quote = self._at, self._peek()
+        self._at += 1
+        letters: list[str] = []
+        while (letter := self._peek()) != quote:
+            if letter in ("", "\n"):
+                self._at = opened_at
+                raise self._error("a quote is opened and not closed on its line")
+            self._at += 1
+            letters.append(self._escaped() if letter == "\\" else letter)
+        self._at += 1
+        return "".join(letters)
+
+    def _escaped(self) -> str:
+        letter = self._peek()
+        if letter and letter in _OCTAL:
+            most = 3 if letter in "0123" else 2
+            end = self._at + 1
+            while end < self._at + most and self._text[end : end + 1] and self._text[end] in _OCTAL:
+                end += 1
+            code, self._at = int(self._text[self._at : end], 8), end
+            return chr(code)
+        self._at += 1
+        return _ESCAPES.get(letter, letter)
+
+    def _error(self, words: str) -> ConfigError:
+        return ConfigError(f"{self._key}: at character {self._at + 1}, {words}.")
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<comment> //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) ) | \s+
+    | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' ) | (?P<sign> [{};] ) | (?P<word> [^\s"'{};]+ | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def login_modules(text: str, section: str, file: str) -> tuple[LoginModule, ...]:
+    """The modules of a section; raises ConfigError where it is not there or cannot be read."""
+    found = _sections(text).get(section, "")
+    if not found.strip():
+        raise ConfigError(f"{file}: there is no section {section} in this JAAS file: {section} {{ ... }};")
+    return parse_jaas(found, f"{file}, section {section}")
+
+
+def _sections(text: str) -> dict[str, str]:
+    """What stands between the braces behind each name, without comments."""
+    sections: dict[str, str] = {}
+    name, inside = "", None
+    for match in _TOKEN.finditer(text):
+        piece = match[0]
+        if match["comment"] is not None:
+            piece = " "
+        if inside is None:
+            inside = "" if piece == "{" else None
+            name = match["word"] or match["quoted"] or name
+        elif piece == "}":
+            sections.setdefault(name.strip("\"'"), inside)
+            inside = None
+        else:
+            inside += piece
+    return sections

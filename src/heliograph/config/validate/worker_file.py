@@ -1,0 +1,266 @@
+"""A Connect worker's configuration, as `connect-distributed.properties` or as the `CONNECT_*` variables of a container.
+
+Read as Connect reads it: the top of the file is the worker's own connection, `producer.` and its like are what its
+connectors' clients begin with. Converters are accepted and change nothing, since batches are copied as they are. All
+problems are told at once. A *warning* is for what the user has to mend; a *note* for what has no effect here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.config.effective.connect_config import _CONVERTERS, _OWN, WorkerConfig, policy_name
+from heliograph.config.effective.rest_config import RestAccess, RestListener, jvm_property, rest_access, rest_listeners
+from heliograph.config.keys import client_keys, worker_keys
+from heliograph.config.keys.table import Scope
+from heliograph.config.resolve.diagnostics import did_you_mean, in_order, located, nearest
+from heliograph.config.resolve.overlays import ROLES, role_scope
+from heliograph.config.resolve.placeholders import Resolver
+from heliograph.config.resolve.settings import Unresolved
+from heliograph.config.syntax.properties import Entry, as_map, parse_leniently
+from heliograph.errors import ConfigError, try_both
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from heliograph.config.resolve.placeholders import Lookup
+
+
+VARIABLE_PREFIX = "CONNECT_"
+_OF_FLOWS = f"{keys.CLUSTERS.name}: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
+_REQUIRED = {
+    client_keys.BOOTSTRAP_SERVERS.name: "host:port",
+    keys.GROUP_ID.name: "connect-cluster",
+    worker_keys.CONFIG_STORAGE_TOPIC.name: "connect-configs",
+    keys.OFFSET_STORAGE_TOPIC.name: "connect-offsets",
+    worker_keys.STATUS_STORAGE_TOPIC.name: "connect-status",
+}
+# Of a container, not of the worker in it.
+_CONTAINERS_OWN = ("CONNECT_LOG4J_", "CONNECT_CUB_", "CONNECT_OPTS", "CONNECT_HEAP_OPTS")
+_STORES = ("offset.storage.", "config.storage.", "status.storage.")
+_OPEN_PREFIXES = ("config.providers.", "listeners.https.", "topic.creation.")
+# Removed in Kafka 3.0 and still in many files.
+_OLD_REST = frozenset({"rest.port", "rest.host.name"})
+# Ignored in a dedicated-mode file, which is no worker; a worker acts on them.
+_ACTED_ON = frozenset(
+    {
+        "connector.client.config.override.policy",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "rebalance.timeout.ms",
+        "topic.tracking.enable",
+        "topic.tracking.allow.reset",
+        "listeners",
+        "rest.advertised.host.name",
+        "rest.advertised.port",
+        "rest.advertised.listener",
+        "rest.port",
+        "rest.host.name",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """Everything there is to say about a worker's configuration; `config` is None where it cannot be used.
+
+    `sound` is for those who go on looking: without what is invalid, with placeholders that mean nothing left as they
+    are. Of the names in `settled` everything is said.
+    """
+
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    config: WorkerConfig | None = None
+    sound: WorkerConfig | None = None
+    settled: frozenset[str] = frozenset()
+
+
+def is_worker_file(text: str) -> bool:
+    """Whether properties are those of a worker, and not of clusters and flows; one of its topics may be missing."""
+    raw = as_map(parse_leniently(text).entries)
+    is_of_flows = keys.CLUSTERS.name in raw or any("->" in name for name in raw)
+    return not is_of_flows and any(name.endswith(".storage.topic") and name in raw for name in _REQUIRED)
+
+
+def load_worker(text: str, lookup: Lookup) -> WorkerConfig:
+    """Read a file's text; raises one ConfigError with every problem found."""
+    return usable_worker(examine_worker(text, lookup))
+
+
+def usable_worker(report: WorkerReport) -> WorkerConfig:
+    """The configuration of a report without problems."""
+    if report.config is None:
+        raise ConfigError(report.problems, [warning for warning in report.warnings if "Did you mean" in warning])
+    return report.config
+
+
+def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
+    """Look at a whole file; never raises for what is in it. Without a need for secrets they need not be there."""
+    entries, problems = parse_leniently(text)
+    raw = as_map(entries)
+    if keys.CLUSTERS.name in raw and worker_keys.CONFIG_STORAGE_TOPIC.name not in raw:
+        return WorkerReport((_OF_FLOWS,))
+    unreadable = [sentence for _line, sentence in problems]
+    return _examine(entries, lookup, unreadable, needs_secrets=needs_secrets)
+
+
+def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerReport:
+    """The same for the variables of a container; those that are not `CONNECT_*` are nobody's business."""
+    entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
+    if not entries:
+        what = f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}"
+        return WorkerReport((f"{what}; name the file: heliograph worker connect-distributed.properties.",))
+    return _examine(entries, lookup)
+
+
+def environment_properties(variables: Mapping[str, str]) -> dict[str, str]:
+    """`CONNECT_REST_PORT` is `rest.port`; two underscores stand for one, three for a dash, as in container images."""
+    return {
+        _property_name(name): value
+        for name, value in sorted(variables.items())
+        if name.startswith(VARIABLE_PREFIX) and not name.startswith(_CONTAINERS_OWN) and name != VARIABLE_PREFIX
+    }
+
+
+def _property_name(variable: str) -> str:
+    text = variable.removeprefix(VARIABLE_PREFIX).lower()
+    return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def _examine(
+    entries: list[Entry], lookup: Lookup, unreadable: Iterable[str] = (), *, needs_secrets: bool = True
+) -> WorkerReport:
+    raw = _jvm_properties(lookup) | as_map(entries)
+    resolver = Resolver(lookup, raw, is_patient=not needs_secrets)
+    lines = {entry.key: entry.line for entry in entries if entry.line}
+    warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
+    wrong = _wrong_values(raw, resolver)
+    problems = [*resolver.problems, *_missing(raw), *(each for found in wrong.values() for each in found)]
+    sound_raw = {name: value for name, value in raw.items() if name not in wrong or "${" in value}
+    sound = WorkerConfig(sound_raw, resolver.tolerant(), warnings, notes, lines)
+    rest = RestAccess()
+    try:
+        _, rest = try_both(lambda: policy_name(raw), lambda: _rest(sound, lookup) if needs_secrets else rest)
+    except ConfigError as error:
+        problems += [problem for problem in error.problems if problem.partition(": ")[0] not in wrong]
+    located = in_order((*unreadable, *_located(problems, lines)))
+    config = None if located else WorkerConfig(raw, resolver, warnings, notes, lines, rest)
+    settled = {*wrong, *(name for name in _REQUIRED if not raw.get(name, "").strip())}
+    return WorkerReport(located, warnings, notes, config, sound, frozenset(settled))
+
+
+def _jvm_properties(lookup: Lookup) -> dict[str, str]:
+    """What operators of Connect set for its JVM, where the file does not say it."""
+    found = {
+        row.name: jvm_property(row.name, lookup)
+        for row in (worker_keys.OAUTH_ALLOWED_URLS, worker_keys.OAUTH_ALLOWED_FILES)
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _rest(worker: WorkerConfig, lookup: Lookup) -> RestAccess:
+    """Who may call; where the listeners cannot be read they might be https, and the rest is looked at as if so."""
+    listeners: tuple[RestListener, ...] = (RestListener("", 0, is_https=True),)
+    problems: tuple[str, ...] = ()
+    try:
+        listeners = rest_listeners(worker.settings)
+    except ConfigError as error:
+        problems = error.problems
+    try:
+        access = rest_access(worker.raw, worker.resolver, listeners, lookup)
+    except ConfigError as error:
+        problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return access
+
+
+def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, ...]:
+    """Each sentence once, with the line of the key it begins with, in the order of the file."""
+    found = {sentence: lines.get(sentence.partition(": ")[0], 0) for sentence in sentences}
+    ordered = sorted(found.items(), key=lambda item: item[1])
+    return tuple(located(sentence, lines, {}) for sentence, _line in ordered)
+
+
+def _missing(raw: Mapping[str, str]) -> Iterator[str]:
+    for name, example in _REQUIRED.items():
+        if not raw.get(name, "").strip():
+            yield f"{name}: the worker needs it; add a line such as '{name} = {example}'."
+    stores = [raw[name].strip() for name in _REQUIRED if name.endswith(".storage.topic") and name in raw]
+    if len(set(stores)) < len(stores):
+        yield "config.storage.topic, offset.storage.topic and status.storage.topic must be three different topics."
+
+
+def _wrong_values(raw: Mapping[str, str], resolver: Resolver) -> dict[str, tuple[str, ...]]:
+    """By name what is wrong with a value."""
+    wrong = {}
+    for name, value in raw.items():
+        try:
+            _check_value(resolver, name, value)
+        except ConfigError as error:
+            wrong[name] = error.problems
+    return wrong
+
+
+def _check_value(resolver: Resolver, name: str, value: str) -> None:
+    resolved = resolver.looked_up(name, value)
+    if isinstance(resolved, Unresolved):
+        return
+    role = next((role for role in ROLES if name.startswith(f"{role}.")), None)
+    key = name if role is None or name in keys.TABLE else name.removeprefix(f"{role}.")
+    row = keys.TABLE.get(key)
+    wanted = _OWN if role is None else role_scope(role) | Scope.CLIENT
+    if row is not None and row.scope & wanted and key not in _CONVERTERS:
+        row.parse(resolved, name, value)
+
+
+def _warnings(raw: Mapping[str, str]) -> Iterator[str]:
+    known = [name for name, row in keys.TABLE.items() if row.scope & _OWN]
+    for name in raw:
+        near = _meant_of_store(name)
+        if near is not None or not _is_known(name):
+            hint = did_you_mean(name, [near] if near else known)
+            yield f"{name}: the worker does not know this key and does nothing with it.{hint}"
+
+
+def _meant_of_store(name: str) -> str | None:
+    """The key of a store that a name may be a typo of; any other setting of the store's topic is nobody's typo."""
+    store = next((store for store in _STORES if name.startswith(store)), None)
+    if store is None or name in keys.TABLE:
+        return None
+    near = nearest(name.removeprefix(store), [key.removeprefix(store) for key in keys.TABLE if key.startswith(store)])
+    return None if near is None else store + near
+
+
+def _is_known(name: str) -> bool:
+    if name in _OLD_REST or name.startswith((*_CONVERTERS, *_STORES, *_OPEN_PREFIXES)):
+        return True
+    if name.startswith(tuple(f"{role}." for role in ROLES)):
+        return True
+    row = keys.TABLE.get(name)
+    if row is None:
+        return False
+    return bool(row.scope & (_OWN | Scope.ROLES)) or name.startswith("heliograph.")
+
+
+def _notes(raw: Mapping[str, str]) -> Iterator[str]:
+    for name, value in raw.items():
+        if name.startswith("internal."):
+            yield f"{name}: this key has no effect; the worker's own topics are always JSON without schemas."
+        elif name in _CONVERTERS:
+            if not value.strip().endswith("ByteArrayConverter"):
+                yield f"{name}: this key has no effect; records are copied byte by byte, whatever the converter."
+        elif name.startswith(_CONVERTERS):
+            continue  # a converter's own setting: the converter is told of
+        elif name.startswith(_STORES) and name not in keys.TABLE:
+            if _meant_of_store(name) is None:
+                yield f"{name}: this key has no effect; the worker's topics are made with the settings they need."
+        elif (row := keys.TABLE.get(name)) is not None and row.support.kind == "ignored" and _is_ignored(name):
+            yield f"{name}: this key has no effect here: {row.support.reason}."
+
+
+def _is_ignored(name: str) -> bool:
+    return name not in _ACTED_ON and not name.startswith(_STORES)

@@ -1,0 +1,123 @@
+"""A connector's progress, seen and changed from outside: what Connect offers under `/connectors/{name}/offsets`.
+
+Offsets are changed only while the connector is stopped; that is the caller's to see to. A change is a record per
+partition, and to forget is a null value. A partition whose key was once written with its members in another order is
+forgotten under that key: otherwise two records would speak of one partition.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heliograph.driver.clusters.cluster_clients import TargetClients
+from heliograph.driver.clusters.internal_topic_creation import create_offsets_topic
+from heliograph.kafka.topics.compacted_topic import StoredTopic
+from heliograph.kafka.topics.record_writer import write_records
+from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.mirror.topics.internal_topics import offsets_topic
+from heliograph.wire.records.connect_json import dump_json, load_object
+from heliograph.wire.records.connect_offsets import check_offsets, decode_any_key, encode_any_key, ordered_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from heliograph.config.effective.connect_config import ConnectorConfig
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.model import ConnectorKind, Flow
+    from heliograph.wire.records.connect_offsets import Offset, Partition
+
+
+ConnectOffset = tuple[dict[str, Any], dict[str, Any]]
+
+_NONE_YET = -1
+
+
+class _Known(NamedTuple):
+    """A partition, its offset, and the keys under which it was written and not forgotten."""
+
+    partition: dict[str, Any]
+    offset: dict[str, Any]
+    keys: tuple[bytes, ...]
+
+    @property
+    def has_offset(self) -> bool:
+        return self.offset.get("offset") != _NONE_YET
+
+
+class ConnectorOffsets:
+    """The progress of one connector, wherever its worker keeps it; a context manager."""
+
+    def __init__(self, config: MirrorConfig, flow: Flow, connector: str, kind: ConnectorKind) -> None:
+        self._connector = connector
+        self._kind = kind
+        self._settings = config.settings(flow)
+        self._written = TargetClients(config, flow)
+        self._topic = offsets_topic(self._settings).name
+
+    @classmethod
+    def of(cls, config: ConnectorConfig) -> Self:
+        """The progress of a connector in a worker."""
+        return cls(config, config.flow, config.name, config.kind)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._written.close()
+
+    def read(self) -> list[ConnectOffset]:
+        """Every partition the connector has an offset for. One that is noted before its first record has none yet."""
+        return [(dict(known.partition), dict(known.offset)) for known in self._known().values() if known.has_offset]
+
+    def alter(
+        self,
+        offsets: Sequence[tuple[Partition | None, Offset | None]],
+        before_try: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Overwrite offsets, or forget those that are None; raises OffsetsRefusedError and changes nothing.
+
+        `before_try` is called before each request that writes, and may raise where we may not any more.
+        """
+        check_offsets(self._kind, offsets)
+        known = self._known()
+        records: dict[bytes, bytes | None] = {}
+        for partition, offset in offsets:
+            if partition is None:  # to forget nothing in particular is no mistake
+                continue
+            key = encode_any_key(self._connector, ordered_partition(self._kind, partition))
+            if _identity(partition) in known:
+                records |= dict.fromkeys(known[_identity(partition)].keys)
+            records[key] = None if offset is None else dump_json({"offset": offset["offset"]})
+        self._write(records, before_try)
+
+    def reset(self, before_try: Callable[[], None] = lambda: None) -> None:
+        """Forget all of it."""
+        self._write({key: None for known in self._known().values() for key in known.keys}, before_try)
+
+    def _write(self, records: dict[bytes, bytes | None], before_try: Callable[[], None]) -> None:
+        create_offsets_topic(self._written.progress, self._settings)
+        put = partial(write_records, before_try=before_try)
+        StoredTopic(self._written.progress, self._topic).write(records.items(), put)
+
+    def _known(self) -> dict[bytes, _Known]:
+        """By partition, whatever the order of its members."""
+        newest: dict[bytes, bytes | None] = {}
+        for record in read_topic(self._written.progress, self._topic):
+            if record.key is not None:
+                newest[record.key] = record.value
+        found: dict[bytes, _Known] = {}
+        for key, value in newest.items():
+            decoded = decode_any_key(key)
+            offset = load_object(value)
+            if decoded is None or decoded[0] != self._connector or offset is None:
+                continue
+            partition = decoded[1]
+            keys = found[_identity(partition)].keys if _identity(partition) in found else ()
+            found[_identity(partition)] = _Known(partition, offset, (*keys, key))
+        return found
+
+
+def _identity(partition: Partition) -> bytes:
+    return dump_json(dict(sorted(partition.items())))

@@ -1,0 +1,161 @@
+"""Tells what became of connectors: the configs of their tasks to the config topic, states to the status topic.
+
+What is told is compared with what the topics say, not with what was told before: whatever an earlier leader left
+there, or wrote late, is put right.
+
+Invariants:
+A. A record of one connector that is refused keeps nothing else from being told; only a lead
+   that was lost, or a cluster that cannot be reached, ends it.
+B. Task configs that were refused are not written again at once: with transactions each try takes the id anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from heliograph.config.resolve.redaction import public_text
+from heliograph.config.secrets.known_secrets import hide_known
+from heliograph.connect.contract.herder import CONNECT_VERSION
+from heliograph.connect.runtime.connector_run import RunState, states_in_words
+from heliograph.connect.storage.leader_writes import refusal_behind
+from heliograph.errors import BrokerError, ClusterError, ConnectError, UnreachableError
+from heliograph.kafka.backoff import Backoff
+from heliograph.wire.records.connect_status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from heliograph.connect.storage.config_store import ConfigStore, StoredConnector
+    from heliograph.connect.storage.status_store import StatusStore
+    from heliograph.wire.records.connect_status import State
+
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+_LONGEST_TRACE = 1 << 16  # of a config that is repeated in it; a record must fit
+_NOTHING_TOLD = RunState("UNASSIGNED", None, ())
+
+
+class News(NamedTuple):
+    """What is to be told of a connector; `task_configs` is None where its tasks are not known."""
+
+    state: RunState
+    task_configs: list[dict[str, str]] | None = None
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _RefusedTasks:
+    """Task configs the config topic did not take, why, and when they are tried again."""
+
+    configs: list[dict[str, str]]
+    why: ClusterError
+    retry_at: float = 0.0
+    backoff: Backoff = field(default_factory=lambda: Backoff(first_s=_FIRST_PAUSE_S, most_s=_LONGEST_PAUSE_S))
+
+
+class Teller:
+    """Tells as one worker; `leads_since` is the generation since which it leads, None where it does not.
+
+    `tell_all` is for one thread; the rest may be called from any.
+    """
+
+    def __init__(
+        self, stores: tuple[ConfigStore, StatusStore], worker_id: str, leads_since: Callable[[], int | None]
+    ) -> None:
+        self._configs, self._statuses = stores
+        self._worker_id = worker_id
+        self._leads_since = leads_since
+        self._refused: dict[str, _RefusedTasks] = {}
+
+    def tell_all(self, news: Mapping[str, News], stored: Mapping[str, StoredConnector]) -> None:
+        """Tell of each connector; raises ClusterError at the end where a record was refused."""
+        self._refused = {name: refused for name, refused in self._refused.items() if name in news}
+        refusals = []
+        for name, told in news.items():
+            # Configs before states: whoever sees a task running finds its config, unless that was refused.
+            why = self._tell_tasks(name, told.task_configs, stored[name])
+            try:
+                self.tell(name, told.state)
+                for topic in told.topics:
+                    self._statuses.put_topic(name, topic)
+            except BrokerError as error:
+                why = why or error
+            if why is not None:
+                refusals.append(ClusterError(f"connector {name}: {why}"))
+        if refusals:
+            raise refusals[0]
+
+    def _tell_tasks(
+        self, name: str, configs: list[dict[str, str]] | None, stored: StoredConnector
+    ) -> ClusterError | None:
+        """Write the configs of a connector's tasks unless they are there; why they are refused, if so."""
+        if configs is None or [dict(config) for config in stored.task_configs] == configs:
+            self._refused.pop(name, None)
+            return None
+        refused = self._refused.get(name)
+        if refused is not None and refused.configs == configs and time.monotonic() < refused.retry_at:
+            return refused.why
+        why = self._put_tasks(name, configs)
+        if why is None:
+            self._refused.pop(name, None)
+            return None
+        if refused is None or refused.configs != configs:
+            refused = self._refused[name] = _RefusedTasks(configs, why)
+        refused.why, refused.retry_at = why, time.monotonic() + refused.backoff.next_pause_s()
+        return why
+
+    def _put_tasks(self, name: str, configs: list[dict[str, str]]) -> ClusterError | None:
+        try:
+            self._configs.put_tasks(name, configs)
+        except UnreachableError:
+            raise
+        except ClusterError as error:  # the id could not be taken anew after a refusal, or the record is refused
+            return error
+        except ConnectError as error:
+            why = refusal_behind(error)
+            if why is None:
+                raise
+            return why
+        return None
+
+    def tell(self, name: str, state: RunState) -> None:
+        """Write a state to the status topic unless it is there."""
+        generation = self._leads_since()
+        if generation is None:
+            return
+        stored = self._configs.connectors.get(name)
+
+        def written() -> str:
+            return "" if stored is None else public_text(stored.config)
+
+        own, *tasks = (
+            Status(
+                *(word, self._worker_id, generation),
+                None if trace is None else hide_known(trace, written, _LONGEST_TRACE),
+                CONNECT_VERSION,
+            )
+            for word, trace in ((state.state, state.trace), *state.tasks)
+        )
+        numbered = dict(enumerate(tasks))
+        before, tasks_before = self._statuses.connector(name), self._statuses.tasks(name)
+        if (before, tasks_before) == (own, numbered):
+            return
+        words = states_in_words(own.state, (task.state for task in tasks))
+        if before is None or words != states_in_words(before.state, (task.state for task in tasks_before.values())):
+            log.info("Connector %s: %s", name, words)
+        self._statuses.put_all(name, own, numbered)
+
+    def told(self, name: str) -> RunState:
+        """What the status topic says of a connector."""
+        own = self._statuses.connector(name)
+        if own is None:
+            return _NOTHING_TOLD
+        tasks = [task for _number, task in sorted(self._statuses.tasks(name).items())]
+        states = tuple((cast("State", task.state), task.trace) for task in tasks)
+        return RunState(cast("State", own.state), own.trace, states)

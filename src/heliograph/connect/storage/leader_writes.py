@@ -1,0 +1,121 @@
+"""Stands between a worker and its config topic: only who leads writes there.
+
+A worker that was paused or cut off may wake up in the middle of a write, when another leads already. Two things keep
+that write out of the topic:
+
+- Without exactly-once the lead is looked at before each request. It is computed from the clock (`kafka/leadership.py`),
+  so after a pause it is known to be over. What remains is a pause between that look and the broker's.
+- With `exactly.once.source.support` the writes are transactions under Connect's id for the leader. A new leader takes
+  the id, and the brokers refuse what the former one sends, whatever it believes.
+
+Why a claim is safe: after the id was taken the lead is looked at once more. If it still holds, nobody else can have
+been told to lead, so whoever does so later takes the id later. If not, nothing is written under it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from heliograph.connect.contract.refusals import NOT_WRITTEN, REBALANCE
+from heliograph.errors import ClusterError, FencedError
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.topics.record_writer import write_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from heliograph.errors import ConnectError
+    from heliograph.kafka.admin.admin import Admin
+    from heliograph.kafka.own_records import OwnRecord
+    from heliograph.kafka.produce.fenced_writer import FencedWriter
+    from heliograph.model import TopicPartition
+
+
+log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE_S = 30.0
+
+
+class LeaderWrites:
+    """One worker's right to write. Not thread-safe.
+
+    `leads_since` is the generation since which we lead, None where we do not, true at the moment of the call; `resign`
+    is called where another was found to act as the leader. Without `fenced` the writes are no transactions.
+    """
+
+    def __init__(
+        self,
+        leads_since: Callable[[], int | None],
+        resign: Callable[[], None] = lambda: None,
+        fenced: FencedWriter | None = None,
+    ) -> None:
+        self._leads_since = leads_since
+        self._resign = resign
+        self._fenced = fenced
+        self._claimed: int | None = None
+        self._trouble: str | None = None
+        self._refusal: str | None = None
+        self._retry_at = 0.0
+        self._backoff = Backoff(first_s=0.5, most_s=_LONGEST_PAUSE_S)
+
+    def claim(self) -> bool:
+        """Take the right to write for the lead of this moment; whether that is a new one. ConnectError 409: no lead."""
+        since = self._leads_since()
+        if since is not None and since == self._claimed:
+            return False
+        self._claimed = None
+        if since is not None and self._fenced is not None:
+            self._take_id(self._fenced)
+        if since is None or self._leads_since() != since:
+            raise REBALANCE.error()
+        self._claimed = since
+        return True
+
+    def _take_id(self, fenced: FencedWriter) -> None:
+        """Who asks again too soon after a refusal hears the same: the brokers are not asked four times a second."""
+        if self._refusal is not None and time.monotonic() < self._retry_at:
+            raise ClusterError(self._refusal)
+        try:
+            fenced.claim()
+        except ClusterError as error:
+            self._refusal, self._retry_at = str(error), time.monotonic() + self._backoff.next_pause_s()
+            raise
+        self._refusal = None
+        self._backoff.reset()
+
+    def check(self) -> None:
+        """Raise ConnectError 409 where the lead that was claimed is over."""
+        if self._claimed is None or self._leads_since() != self._claimed:
+            raise REBALANCE.error()
+
+    def put(self, admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
+        """Write as the leader; ConnectError 409 where we lead no more, 500 where a transaction failed."""
+        if self._fenced is None:
+            write_records(admin, tp, records, self.check)
+            return
+        self.check()
+        claimed, self._claimed = self._claimed, None  # whatever ends the write otherwise: the id must be taken anew
+        try:
+            self._fenced.write(tp, records)
+        except FencedError as error:
+            log.warning("Another worker leads this group and has fenced this one: %s was not written", tp.topic)
+            self._resign()
+            raise NOT_WRITTEN.error() from error
+        except ClusterError as error:
+            log.log(logging.DEBUG if str(error) == self._trouble else logging.WARNING, "Not written: %s", error)
+            self._trouble = str(error)
+            raise NOT_WRITTEN.error() from error
+        self._trouble, self._claimed = None, claimed
+
+    def close(self) -> None:
+        """Give the right back."""
+        self._claimed = None
+        if self._fenced is not None:
+            self._fenced.close()
+
+
+def refusal_behind(error: ConnectError) -> ClusterError | None:
+    """What the cluster said where it did not take a write; None where the lead was lost, which ends all writing."""
+    return error.__cause__ if isinstance(error.__cause__, ClusterError) else None

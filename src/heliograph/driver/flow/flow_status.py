@@ -1,0 +1,332 @@
+"""What the driver knows about a flow, for the screen and the log: the newest report of each partition, and rates.
+
+What a source connector tells of itself: the steps of its loop by name, and its state in Connect's words.
+
+Java's MM2 is RUNNING while it may not even see its topics, and says so in a log alone. Here a connector that has
+nothing to copy because its topics are in trouble is FAILED; any other trouble stands as a trace beside RUNNING.
+
+What the log says of copying that goes well: where a task goes on when it begins, and how fast a connector copies.
+
+A terminal has the table of `run`. Whoever reads a worker's log has only its lines, so they are few: one for each start
+of a task, and one now and then for each connector that has copied anything since the last.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.driver.steps.issues import Change, TaskTroubles, brief
+from heliograph.model import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+    from heliograph.executor.contract.task_spec import PartitionSpec
+    from heliograph.model import Flow, TopicPartition
+
+
+_RATE_WINDOW_S = 5.0
+_SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One topic of a flow on the screen."""
+
+    flow: str
+    topic: str
+    partitions: int
+    failed_partitions: int
+    records: int
+    bytes: int
+    records_per_s: float
+    bytes_per_s: float
+    lag: int
+    latency_ms: float | None
+
+
+class Counts(NamedTuple):
+    """What is counted of a partition over all tasks that copied it."""
+
+    records: int = 0
+    bytes: int = 0
+    lost_offsets: int = 0
+    cut_offsets: int = 0
+    skipped_records: int = 0
+
+
+_NOTHING = Counts()
+
+
+@dataclass(slots=True)
+class _TopicRate:
+    samples: deque[tuple[float, int, int, int, int]] = field(default_factory=deque)
+
+    def add(self, now: float, records: int, size: int, latency_sum: int, latency_count: int) -> None:
+        self.samples.append((now, records, size, latency_sum, latency_count))
+        while len(self.samples) > 2 and self.samples[0][0] < now - _RATE_WINDOW_S:
+            self.samples.popleft()
+
+    def rates(self) -> tuple[float, float, float | None]:
+        if len(self.samples) < 2:
+            return 0.0, 0.0, None
+        first, last = self.samples[0], self.samples[-1]
+        elapsed = max(1e-3, last[0] - first[0])
+        batches = last[4] - first[4]
+        latency = (last[3] - first[3]) / batches if batches else None
+        return (last[1] - first[1]) / elapsed, (last[2] - first[2]) / elapsed, latency
+
+
+class FlowStatus:
+    """Collects reports; safe to read from any thread. Counts survive the restart of a task."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.state = "STARTING"
+        self._control_troubles: dict[str, tuple[str, ...]] = {}
+        self._troubles = TaskTroubles()
+        self._lock = threading.Lock()
+        self._reports: dict[TopicPartition, PartitionReport] = {}
+        self._departed: frozenset[TopicPartition] = frozenset()
+        self._finished: dict[TopicPartition, Counts] = {}
+        self._rates: dict[str, _TopicRate] = {}
+        self._sampled_at = -math.inf
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the flow from going on just now, in words; None where nothing does."""
+        with self._lock:
+            words = [word for step in self._control_troubles.values() for word in step]
+            words += self._troubles.words
+        return brief(words) or None
+
+    def trouble_of(self, task_id: str) -> str | None:
+        """What has kept a task from going on for a while."""
+        with self._lock:
+            return self._troubles.lasting(task_id)
+
+    def note_control(self, step: str, troubles: Iterable[str]) -> Change:
+        """Keep what troubles a step of the control loop until the step's own next success; what is new about it."""
+        told = tuple(troubles)
+        with self._lock:
+            before = self._control_troubles.pop(step, ())
+            if told:
+                self._control_troubles[step] = told
+        return Change.between(before, told)
+
+    @property
+    def control_troubles(self) -> dict[str, tuple[str, ...]]:
+        """What troubles the control loop, by the name of the step."""
+        with self._lock:
+            return dict(self._control_troubles)
+
+    def take(self, task_id: str, report: TaskReport) -> bool:
+        """Note a task's newest report; whether a trouble that has lasted is over."""
+        with self._lock:
+            for row in report.partitions:
+                self._reports[row.tp] = row
+            is_over = self._troubles.note(task_id, _words_of(report))
+            now = time.monotonic()
+            if now - self._sampled_at >= _SAMPLE_INTERVAL_S:
+                self._sampled_at = now
+                self._sample(now)
+        return is_over
+
+    def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
+        """Keep what an ended task had counted: its successor counts from zero."""
+        with self._lock:
+            self._troubles.forget(task_id)
+            for tp in tps:
+                row = self._reports.get(tp)
+                if row is not None:
+                    self._finished[tp] = self._counts(tp)
+                    row.records = row.bytes = row.lost_offsets = row.cut_offsets = row.skipped_records = 0
+
+    def copies(self, tps: Iterable[TopicPartition]) -> None:
+        """What the flow copies from now on; of others only what was counted stays."""
+        with self._lock:
+            self._departed = frozenset(self._reports).difference(tps)
+
+    def forget_failures(self, tps: Iterable[TopicPartition]) -> None:
+        """Partitions are tried again."""
+        with self._lock:
+            for row in (self._reports[tp] for tp in tps if tp in self._reports):
+                row.failure = None
+
+    @property
+    def failures(self) -> list[str]:
+        """The sentence of each failed partition."""
+        with self._lock:
+            return [row.failure for row in self._current() if row.failure]
+
+    def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
+        """The sentences of those of the partitions that have failed."""
+        with self._lock:
+            failed = {tp: row.failure for tp in tps if (row := self._reports.get(tp)) is not None and row.failure}
+        return [failed[tp] for tp in sorted(failed)]
+
+    @property
+    def lost_offsets(self) -> int:
+        """Offsets that were gone from the source before they could be copied."""
+        with self._lock:
+            return sum(self._counts(tp).lost_offsets for tp in self._reports)
+
+    @property
+    def cut_offsets(self) -> int:
+        """Offsets that were copied, and that the source's log no longer has as they were."""
+        with self._lock:
+            return sum(self._counts(tp).cut_offsets for tp in self._reports)
+
+    @property
+    def skipped_records(self) -> int:
+        """Records that were left out because the target does not take their size."""
+        with self._lock:
+            return sum(self._counts(tp).skipped_records for tp in self._reports)
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """Records and bytes copied."""
+        with self._lock:
+            counts = [self._counts(tp) for tp in self._reports]
+        return sum(count.records for count in counts), sum(count.bytes for count in counts)
+
+    @property
+    def lag(self) -> int:
+        """Records on the source that the target has not acknowledged yet."""
+        with self._lock:
+            return sum(row.lag for row in self._current())
+
+    def records_by_topic(self) -> dict[str, int]:
+        """Records copied of each topic."""
+        counts: dict[str, int] = {}
+        with self._lock:
+            for tp in self._reports:
+                counts[tp.topic] = counts.get(tp.topic, 0) + self._counts(tp).records
+        return counts
+
+    def rows(self) -> list[TopicRow]:
+        """One row per topic."""
+        with self._lock:
+            by_topic: dict[str, list[PartitionReport]] = {}
+            for row in self._current():
+                by_topic.setdefault(row.topic, []).append(row)
+            return [self._row(topic, rows) for topic, rows in sorted(by_topic.items())]
+
+    def _row(self, topic: str, rows: list[PartitionReport]) -> TopicRow:
+        records_per_s, bytes_per_s, latency_ms = self._rates.get(topic, _TopicRate()).rates()
+        counts = [self._counts(row.tp) for row in rows]
+        return TopicRow(
+            flow=str(self.flow),
+            topic=topic,
+            partitions=len(rows),
+            failed_partitions=sum(row.failure is not None for row in rows),
+            records=sum(count.records for count in counts),
+            bytes=sum(count.bytes for count in counts),
+            records_per_s=records_per_s,
+            bytes_per_s=bytes_per_s,
+            lag=sum(row.lag for row in rows),
+            latency_ms=latency_ms,
+        )
+
+    def _current(self) -> Iterator[PartitionReport]:
+        return (row for tp, row in self._reports.items() if tp not in self._departed)
+
+    def _counts(self, tp: TopicPartition) -> Counts:
+        row, before = self._reports[tp], self._finished.get(tp, _NOTHING)
+        return Counts(
+            before.records + row.records,
+            before.bytes + row.bytes,
+            before.lost_offsets + row.lost_offsets,
+            before.cut_offsets + row.cut_offsets,
+            before.skipped_records + row.skipped_records,
+        )
+
+    def _sample(self, now: float) -> None:
+        sums: dict[str, list[int]] = {}
+        for tp, row in self._reports.items():
+            records, size, *_rest = self._counts(tp)
+            total = sums.setdefault(tp.topic, [0, 0, 0, 0])
+            total[0] += records
+            total[1] += size
+            total[2] += row.latency_sum_ms
+            total[3] += row.latency_count
+        for topic, (records, size, latency_sum, latency_count) in sums.items():
+            self._rates.setdefault(topic, _TopicRate()).add(now, records, size, latency_sum, latency_count)
+
+
+def _words_of(report: TaskReport) -> list[str]:
+    """What troubles a task. Where a cluster is away, what its partitions said last only hides that."""
+    stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
+    if stuck and any(words.startswith("cluster '") for words in report.trouble):
+        stuck = [f"{counted(len(stuck), 'partition')} wait{'' if len(stuck) > 1 else 's'}"]
+    return [*report.trouble, *stuck]
+
+
+TASK_STEP = "task "  # and its number
+
+
+class SourceStep(StrEnum):
+    """A step of a source connector's loop."""
+
+    START = "start"
+    TOPICS = "topics"
+    ACLS = "ACLs"
+    CONFIGS = "configs"
+    SYNCS = "offset syncs"
+    RESTARTS = "restarts"
+
+
+log = logging.getLogger(__name__)
+
+_INTERVAL_S = 30.0
+
+
+class ProgressLines:
+    """Tells what a connector has copied, at most every half minute; nothing while it copies nothing."""
+
+    def __init__(self, name: str, status: FlowStatus, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._status, self._clock = name, status, clock
+        self._looked_at = clock()
+        self._told = (0, 0)
+
+    def tell(self) -> None:
+        """To be called again and again."""
+        elapsed_s = self._clock() - self._looked_at
+        if elapsed_s < _INTERVAL_S:
+            return
+        before, self._told = self._told, self._status.totals
+        self._looked_at += elapsed_s
+        records, size = self._told[0] - before[0], self._told[1] - before[1]
+        if records > 0:  # what was copied of topics that have left is no longer counted
+            log.info(
+                "Connector %s: %s records (%s/s), %s MB (%s MB/s) copied in %.0f s, lag %s",
+                self._name,
+                f"{records:,}",
+                f"{records / elapsed_s:,.0f}",
+                f"{size / 1e6:,.1f}",
+                f"{size / 1e6 / elapsed_s:,.1f}",
+                elapsed_s,
+                f"{self._status.lag:,}",
+            )
+
+
+def beginning(partitions: Iterable[PartitionSpec], rows: Iterable[PartitionReport]) -> str:
+    """Where a task goes on, as it was told and as it has found out since."""
+    positions = [partition.position for partition in partitions]
+    known = sum(position is not None for position in positions)
+    parts = [f"{known} behind what was committed"] if known else []
+    if known < len(positions):
+        parts.append(f"{len(positions) - known} without progress yet")
+    words = f"begins with {counted(len(positions), 'partition')}: {', '.join(parts)}"
+    already_there = sum(row.already_there for row in rows)
+    if not already_there:
+        return words
+    return f"{words}; {counted(already_there, 'record')} behind that found on the target, not copied again"

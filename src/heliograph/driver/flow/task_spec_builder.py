@@ -1,0 +1,95 @@
+"""What a task is told at its start: everything it needs, out of the configuration of its flow.
+
+A task sees no configuration but this: what it is told travels to an executor as one value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.config.keys import client_keys
+from heliograph.driver.clusters.cluster_clients import (
+    cluster_spec,
+    fetch_limits,
+    produce_limits,
+    progress_spec,
+    records_spec,
+)
+from heliograph.executor.contract.task_spec import PartitionSpec, SyncsSpec, TaskSpec
+from heliograph.mirror.topics.internal_topics import offset_syncs_topic, transactional_prefix
+from heliograph.mirror.topics.task_assignment import rate_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.executor.contract.source_offsets import Progress
+    from heliograph.model import CreateTopic, Flow, TopicPartition
+
+
+def task_spec(
+    config: MirrorConfig,
+    flow: Flow,
+    number: int,
+    partitions: tuple[PartitionSpec, ...],
+    offsets_topic: CreateTopic,
+    task_count: int,
+) -> TaskSpec:
+    """Task `number` of `task_count`; `offsets_topic` is where it tells its progress, as it really is."""
+    settings = config.settings(flow)
+    consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
+    connector = config.source_connector(flow)
+    is_exactly_once = settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
+    return TaskSpec(
+        task_id=f"{config.label(flow)}-{number}",
+        flow=flow,
+        source=cluster_spec(config, flow.source, "consumer", flow),
+        target=records_spec(config, flow),
+        partitions=partitions,
+        connector=connector,
+        offsets_topic=offsets_topic.name,
+        offsets_partition_count=offsets_topic.partition_count,
+        commit_interval_ms=settings[keys.OFFSET_FLUSH_INTERVAL_MS],
+        buffer_bytes=settings[keys.TASK_BUFFER_BYTES],
+        offset_reset=consumer[client_keys.AUTO_OFFSET_RESET],
+        limits=fetch_limits(consumer, settings),
+        produce_limits=produce_limits(producer, settings),
+        transactional_id=f"{transactional_prefix(settings, connector)}{number}" if is_exactly_once else None,
+        transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
+        bytes_per_s=rate_share(settings[keys.THROTTLE_BYTES_PER_SECOND], task_count),
+        tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
+        on_truncation=settings[keys.ON_TRUNCATION],
+        on_recreated=settings[keys.ON_RECREATED],
+        syncs=_syncs_spec(config, flow),
+        progress=progress_spec(config, flow),
+    )
+
+
+def partition_specs(
+    tps: Iterable[TopicPartition],
+    remote_topics: Mapping[str, str],
+    progress: Progress,
+    stop_offsets: Mapping[TopicPartition, int],
+) -> tuple[PartitionSpec, ...]:
+    """What a task copies: each partition to where, from where on, and up to where if it shall end."""
+    return tuple(
+        PartitionSpec(
+            tp,
+            remote_topics[tp.topic],
+            progress.offsets.get(tp),
+            stop_offsets.get(tp),
+            tp in progress.forgotten,
+        )
+        for tp in sorted(tps)
+    )
+
+
+def _syncs_spec(config: MirrorConfig, flow: Flow) -> SyncsSpec | None:
+    """Where a flow's tasks tell their offset syncs; None where none are wanted."""
+    settings = config.settings(flow)
+    if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
+        return None
+    holder = flow.source if settings[keys.OFFSET_SYNCS_LOCATION] == "source" else flow.target
+    spec = cluster_spec(config, holder, "producer", flow)
+    return SyncsSpec(spec, offset_syncs_topic(settings).name, settings[keys.OFFSET_LAG_MAX])

@@ -1,0 +1,180 @@
+"""Gather, plan, apply for topics: what the source has, what the target lacks, and making it so.
+
+Invariant: a topic that cannot be made, seen or led is told, and keeps no other from being copied.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.config.input_limits import unusable_sentence
+from heliograph.driver.clusters.hidden_names import hidden_topics
+from heliograph.driver.steps.issues import ToldOnce, by_reason
+from heliograph.driver.steps.matching_time import within_matching_time
+from heliograph.kafka.admin.admin import INVALID_CONFIG
+from heliograph.kafka.error_codes import INVALID_REPLICATION_FACTOR, BrokerRefusal
+from heliograph.mirror.acls.flow_acls import wanted_topics
+from heliograph.mirror.acls.name_prefixes import Names
+from heliograph.mirror.topics.internal_topics import bent_sentence, offsets_topic, possible_factor, too_large_sentence
+from heliograph.mirror.topics.topic_rules import TopicRules, plan_topics
+from heliograph.model import AddPartitions, CreateTopic, TopicPartition, TopicState, counted
+
+if TYPE_CHECKING:
+    from heliograph.config.resolve.settings import Settings
+    from heliograph.kafka.admin.admin import Admin
+
+
+log = logging.getLogger(__name__)
+
+TOPIC_KEYS = f"{keys.TOPICS.name}, {keys.TOPICS_EXCLUDE.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopics:
+    """The topics of both clusters at one moment, as far as a flow is concerned."""
+
+    counts: dict[str, int]  # all topics of the source, with their partitions
+    chosen: tuple[str, ...]  # those to replicate
+    remote_counts: dict[str, int]  # remote topics that exist
+    broker_count: int  # of the target
+    unusable: frozenset[str] = frozenset()  # names the source lists that can be no topic's
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What the target lacks, what is worth a word, and what keeps topics from being planned."""
+
+    actions: tuple[CreateTopic | AddPartitions, ...] = ()
+    notes: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """What a flow copies now: source partitions whose remote partition exists, and the names of remote topics."""
+
+    partitions: tuple[TopicPartition, ...]
+    remote_topics: dict[str, str]
+    troubles: tuple[str, ...] = ()
+
+
+def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
+    """Ask both clusters for their topics."""
+    listed = source.view()
+    counts = listed.partition_counts
+    chosen = rules.chosen(within_matching_time(counts, TOPIC_KEYS, source.alias))
+    view = target.view([rules.remote_topic(topic) for topic in chosen])
+    return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers), listed.unusable)
+
+
+class TopicSync:
+    """Keeps a flow's remote topics in step with the source's."""
+
+    def __init__(self, settings: Settings, rules: TopicRules, source: Admin, target: Admin) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._source = source
+        self._target = target
+        self._told = ToldOnce(log)
+
+    def sync(self) -> Replicated:
+        """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
+        seen = see_topics(self._rules, self._source, self._target)
+        plan = self.plan(seen)
+        for note in (*plan.notes, *self._hidden_heartbeats(seen)):
+            self._told.tell(logging.WARNING, note)
+        hidden = hidden_topics(self._source, wanted_topics(self._settings, self._rules), seen.counts)
+        made, troubles = self._apply(plan.actions, seen.broker_count)
+        remote_counts = seen.remote_counts | made
+        remote_topics = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
+        partitions = [
+            TopicPartition(topic, number)
+            for topic in seen.chosen
+            for number in range(min(seen.counts[topic], remote_counts.get(remote_topics[topic], 0)))
+        ]
+        unusable = unusable_sentence(self._source.alias, "topics", seen.unusable)
+        return Replicated(tuple(partitions), remote_topics, (*unusable, *hidden, *plan.troubles, *troubles))
+
+    def _hidden_heartbeats(self, seen: SeenTopics) -> tuple[str, ...]:
+        """Told, but no trouble: nobody's records are missing."""
+        if not self._rules.replicate_heartbeats:
+            return ()
+        heartbeats = Names(self._rules.policy.heartbeats_topic(), is_whole=True)
+        return tuple(
+            f"{words}, or set heartbeats.replication.enabled to false"
+            for words in hidden_topics(self._source, [heartbeats], seen.counts)
+        )
+
+    def plan(self, seen: SeenTopics) -> TopicPlan:
+        """What must be created or grown; changes nothing."""
+        missing = [topic for topic in seen.chosen if self._rules.remote_topic(topic) not in seen.remote_counts]
+        configs, refused = self._source.described_configs(missing)
+        states = [
+            TopicState(topic, seen.counts[topic], configs.get(topic, ()))
+            for topic in seen.chosen
+            if topic not in refused  # created without its configs, a compacted topic would be one that deletes
+        ]
+        actions = plan_topics(self._rules, states, seen.remote_counts)
+        wanted, brokers = self._rules.replication_factor, seen.broker_count
+        factor = possible_factor(wanted, brokers, is_explicit=keys.REPLICATION_FACTOR in self._settings)
+        creates_any = any(isinstance(action, CreateTopic) for action in actions)
+        return TopicPlan(
+            tuple(replace(a, replication_factor=factor) if isinstance(a, CreateTopic) else a for a in actions),
+            (bent_sentence(self._target.alias, "remote topics", wanted, brokers),)
+            if creates_any and factor != wanted
+            else (),
+            by_reason(f"The configs of {{names}} on '{self._source.alias}' cannot be read", refused),
+        )
+
+    def _apply(
+        self, actions: tuple[CreateTopic | AddPartitions, ...], broker_count: int
+    ) -> tuple[dict[str, int], tuple[str, ...]]:
+        creates = [action for action in actions if isinstance(action, CreateTopic)]
+        grows = [action for action in actions if isinstance(action, AddPartitions)]
+        refused = self._create(creates) | self._target.add_partitions(grows)
+        changed = {action.name: action.partition_count for action in actions if action.name not in refused}
+        lacking = self._target.wait_for_leaders(changed) if changed else {}
+        made = {name: count for name, count in changed.items() if name not in lacking}
+        for action in actions:
+            if action.name in made:
+                verb = "created" if isinstance(action, CreateTopic) else "grew"
+                log.info(
+                    "%s: %s %s with %s",
+                    self._target.alias,
+                    verb,
+                    action.name,
+                    counted(action.partition_count, "partition"),
+                )
+        reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
+        return made, (
+            *by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons),
+            *by_reason(f"The topics {{names}} on '{self._target.alias}' cannot be used yet", lacking),
+        )
+
+    def _create(self, topics: list[CreateTopic]) -> dict[str, BrokerRefusal]:
+        """Create topics; where one's configs are refused, again without those the target has never heard of."""
+        refused = self._target.create_topics(topics)
+        disliked = [topic for topic in topics if topic.name in refused and refused[topic.name].code == INVALID_CONFIG]
+        if disliked:
+            # Any topic tells which configs there are; the one of progress is ours to describe.
+            there = sorted(self._target.view().partition_counts, key=offsets_topic(self._settings).name.__ne__)
+            described, _refused = self._target.described_configs(there[:1])
+            known = {entry.name for entries in described.values() for entry in entries}
+            reduced = [
+                replace(topic, configs=tuple(config for config in topic.configs if config[0] in known))
+                for topic in disliked
+            ]
+            again = [topic for topic, before in zip(reduced, disliked, strict=True) if topic.configs != before.configs]
+            if known and again:
+                refused = {name: why for name, why in refused.items() if name not in {topic.name for topic in again}}
+                refused |= self._target.create_topics(again)
+        return refused
+
+    def _explained(self, refusal: BrokerRefusal, broker_count: int) -> str:
+        if refusal.code != INVALID_REPLICATION_FACTOR:
+            return str(refusal)
+        factor = self._rules.replication_factor
+        return too_large_sentence(self._target.alias, keys.REPLICATION_FACTOR.name, factor, broker_count)

@@ -1,0 +1,299 @@
+"""The checkpoint connector's work, step by step: follow groups, translate offsets, write checkpoints, move groups.
+
+Nothing here knows threads; `control_loop` calls the steps on their intervals. State is what the topics say: checkpoints
+are read once at the beginning, offset syncs are followed.
+
+Invariants:
+A. A checkpoint never points behind an unread record, and for a group that goes forward it never goes back.
+B. A group on the target is moved only forward, and only while nobody uses it.
+C. A group that is gone from the source is neither checkpointed nor moved any more; one that is followed and cannot be
+   asked about now is not gone.
+D. Once the loop is stopped nothing more is written: another may lead already, with newer checkpoints.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.config.input_limits import is_group_name, is_topic_name, unusable_sentence
+from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
+from heliograph.driver.clusters.hidden_names import hidden_groups
+from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic, ensure_offset_syncs_topic
+from heliograph.driver.loops.noted_offsets import NotedOffsets
+from heliograph.driver.steps.issues import ToldOnce
+from heliograph.driver.steps.matching_time import within_matching_time
+from heliograph.errors import BrokerError, ClusterError, GroupActiveError
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.error_codes import UNSUPPORTED_VERSION
+from heliograph.kafka.own_records import OwnRecord
+from heliograph.kafka.request_options import LATEST
+from heliograph.kafka.topics.record_writer import write_records
+from heliograph.kafka.topics.topic_reader import LogTail, read_topic
+from heliograph.mirror.acls.flow_acls import wanted_groups
+from heliograph.mirror.groups.checkpoints import WrittenCheckpoints, name_clash, remote_partition, share_places
+from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync
+from heliograph.mirror.groups.offset_map import OffsetMap
+from heliograph.mirror.policy.filters import group_filter
+from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic
+from heliograph.mirror.topics.topic_rules import topic_rules
+from heliograph.model import GroupType, TopicPartition, counted
+from heliograph.wire.records.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.driver.steps.step_runner import Schedule
+    from heliograph.kafka.admin.consumer_groups import ListedGroups
+    from heliograph.kafka.admin.coordinators import GroupAnswers
+    from heliograph.model import Checkpoint, CommittedOffset, Flow
+
+
+log = logging.getLogger(__name__)
+
+_GROUP_KEYS = f"{keys.GROUPS.name}, {keys.GROUPS_EXCLUDE.name}"
+_MOVED_AT_ONCE = 100  # groups: the fewer, the less time between our look at a group's offsets and setting them
+
+
+class CheckpointSync:
+    """The groups of one flow."""
+
+    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
+        self.flow = flow
+        self.groups: tuple[str, ...] = ()
+        self.share_groups: tuple[str, ...] = ()
+        self.checkpoints_written = 0
+        self._settings = config.settings(flow)
+        self._rules = topic_rules(config, flow)
+        self._names = group_filter(self._settings)
+        self._source = make_admin(config, flow.source, flow)
+        self._written = TargetClients(config, flow)
+        self._target = self._written.target
+        self._noted = NotedOffsets(config, flow, self._written, "checkpoint")
+        self._source_groups = GroupAdmin(self._source)
+        self._target_groups = GroupAdmin(self._target, "READ")
+        self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
+        is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+        syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
+        self._holder = self._source if is_at_source else self._target
+        self._tail = LogTail(self._holder, syncs_tp)
+        self._restarts = 0
+        self._map = OffsetMap()
+        self._known = WrittenCheckpoints()
+        self._read: dict[str, set[TopicPartition]] = {}
+        self._check: Callable[[], None] = lambda: None
+        self._once = ToldOnce(log)
+
+    @property
+    def written(self) -> dict[str, int]:
+        """Checkpoints written since the start, by topic."""
+        return {self._topic.topic: self.checkpoints_written}
+
+    def ask_with(self, check: Callable[[], None]) -> None:
+        """Call `check` before each write; it raises where nothing more is to be written."""
+        self._check = check
+
+    def close(self) -> None:
+        """Leave the clusters."""
+        self._source.close()
+        self._written.close()
+
+    def begin(self) -> Iterable[str]:
+        """Make the topics where they are missing, and learn which checkpoints were written before."""
+        ensure_offset_syncs_topic(self._holder, self._settings)
+        for holder in self._written.holders:
+            ensure_internal_topic(
+                holder,
+                checkpoints_topic(self._settings),
+                is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
+                factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
+            )
+        records = read_topic(self._target, self._topic.topic)
+        decoded = (decode_checkpoint(record.key, record.value) for record in records)
+        self._known = WrittenCheckpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+        return ()
+
+    def plan(self, schedule: Schedule) -> None:
+        """Groups, then checkpoints, then the groups on the target, each as often as the settings say."""
+        settings = self._settings
+        is_refreshed = settings[keys.REFRESH_GROUPS_ENABLED]  # where not, the groups of the start are followed
+        refresh_s = settings[keys.REFRESH_GROUPS_INTERVAL_SECONDS] if is_refreshed else math.inf
+        schedule.repeat("groups", self.refresh_groups, refresh_s)
+        schedule.repeat("checkpoints", self.emit, settings[keys.EMIT_CHECKPOINTS_INTERVAL_SECONDS])
+        if settings[keys.SYNC_GROUP_OFFSETS_ENABLED]:
+            schedule.repeat("group offsets", self.sync_groups, settings[keys.SYNC_GROUP_OFFSETS_INTERVAL_SECONDS])
+
+    def refresh_groups(self) -> Iterable[str]:
+        """Which groups to follow: those the filter takes that have read a topic the filter takes.
+
+        A share group is followed by its name alone: what it has read is asked when its offsets are synced.
+        """
+        listed, trouble, others = self._source_groups.told_groups()
+        # Nobody lists the groups of a coordinator that is away, so those followed before are asked about by name.
+        known = sorted({*filter(is_group_name, listed), *self.groups})
+        not_names = [each for each in (*listed, *others) if not is_group_name(each)]
+        unusable = unusable_sentence(self.flow.source, "groups", not_names)
+        taken = within_matching_time(known, _GROUP_KEYS, self.flow.source)
+        named = [group for group in taken if self._names.accepts(group)]
+        told = self._committed(named)
+        shared = [group for group, other in others.items() if other.type is GroupType.SHARE and is_group_name(group)]
+        taken = within_matching_time(shared, _GROUP_KEYS, self.flow.source)
+        shares = {group for group in taken if self._names.accepts(group)}
+        seen = [*named, *shares]
+        hidden = hidden_groups(self._source, wanted_groups(self._settings), seen) if trouble is None else ()
+        unknown = told.refused.keys() & self.groups
+        found = tuple(sorted({group for group, offsets in told.of.items() if offsets} | unknown))
+        new = sorted(set(found) - set(self.groups))
+        if new:
+            log.info("%s: following %s, new: %s", self.flow, counted(len(found), "consumer group"), ", ".join(new[:10]))
+        self.groups = found
+        if self._settings[keys.SHARE_GROUPS_ENABLED]:
+            gone = () if trouble is None else self.share_groups
+            self.share_groups = tuple(sorted(shares.union(gone)))
+        return (*unusable, *hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
+
+    def _committed(self, groups: list[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
+        """Committed offsets of topics that count, and why those of a group are not known."""
+        told = self._source_groups.told_committed(groups)
+        counting = {
+            group: {tp: offset for tp, offset in offsets.items() if self._counts(tp.topic)}
+            for group, offsets in told.of.items()
+        }
+        return told._replace(of=counting)
+
+    def _counts(self, topic: str) -> bool:
+        return is_topic_name(topic) and self._rules.names.accepts(topic)
+
+    def emit(self) -> Iterable[str]:
+        """Translate every group's offsets and write what is new."""
+        # Offsets first: the syncs read after them then reach at least as far as the groups did.
+        told = self._committed(list(self.groups))
+        self._learn_syncs()
+        unknown = {group: self._read[group] for group in told.refused if group in self._read}
+        self._read = unknown | {
+            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in told.of.items()
+        }
+        fresh = [checkpoint for group, offsets in told.of.items() for checkpoint in self._translated(group, offsets)]
+        records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
+        write_records(self._written.records, self._topic, records, self._check)
+        for checkpoint in fresh:
+            self._known.add(checkpoint)
+        self._check()
+        self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
+        self.checkpoints_written += len(fresh)
+        return told.troubles
+
+    def _learn_syncs(self) -> None:
+        for record in self._tail.read_new():
+            sync = decode_offset_sync(record.key, record.value, record.headers)
+            if self._tail.restarts != self._restarts:
+                self._restarts, self._map = self._tail.restarts, OffsetMap()
+            if sync is not None:
+                self._map.take(sync)
+            self._check()  # a first read may take minutes
+        for tp in self._map.take_begun_anew():
+            self._known.log_begun_anew(remote_partition(self._rules, tp))
+
+    def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
+        due = (
+            self._known.due(self._map, group, tp, remote_partition(self._rules, tp), committed)
+            for tp, committed in offsets.items()
+        )
+        return [checkpoint for checkpoint in due if checkpoint is not None]
+
+    def sync_groups(self) -> Iterable[str]:
+        """Move the groups on the target to where they are on the source; those in use are left to their users."""
+        followed = [group for group in self.groups if self._known.of(group)]
+        if not followed and not self.share_groups:
+            return ()
+        there = self._target_groups.told_groups()
+        return (
+            *self._sync_of_type(GroupType.CONSUMER, followed, there, self._move),
+            *self._sync_of_type(GroupType.SHARE, self._concerned(self.share_groups, there), there, self._move_shares),
+        )
+
+    def _concerned(self, shares: Iterable[str], there: ListedGroups) -> list[str]:
+        """Leave out share groups whose names are taken on the target if they read no topic of this flow."""
+        listed = list(shares)
+        taken = [group for group in listed if name_clash(GroupType.SHARE, there.types.get(group), self.flow.target)]
+        read = self._source_groups.offsets_of(taken, dict.fromkeys(taken, GroupType.SHARE)).of if taken else {}
+        others = {group for group, offsets in read.items() if not any(self._counts(tp.topic) for tp in offsets)}
+        return [group for group in listed if group not in others]
+
+    def _sync_of_type(
+        self, type_: GroupType, groups: list[str], there: ListedGroups, move: Callable[[list[str]], list[str]]
+    ) -> list[str]:
+        """Move the groups of one type; why some were not moved. A name that another type has there is not free."""
+        clashes = {group: name_clash(type_, there.types.get(group), self.flow.target) for group in groups}
+        troubles = [f"the {type_} group '{group}' is not moved: {why}" for group, why in clashes.items() if why]
+        states = self._target_groups.told_states([group for group in groups if not clashes[group]], there)
+        movable = [group for group, state in states.of.items() if is_movable(state)]
+        chunks = (movable[at : at + _MOVED_AT_ONCE] for at in range(0, len(movable), _MOVED_AT_ONCE))
+        return [*troubles, *states.troubles, *(words for chunk in chunks for words in move(chunk))]
+
+    def _move_shares(self, groups: list[str]) -> list[str]:
+        """Move share groups that had no members a moment ago."""
+        types = dict.fromkeys(groups, GroupType.SHARE)
+        # Offsets first, as in `emit`.
+        read = self._source_groups.offsets_of(groups, types)
+        self._learn_syncs()
+        committed = self._target_groups.offsets_of(list(read.of), types)
+        wanted = {
+            group: plan_group_sync(share_places(self._map, self._rules, group, read.of[group]), offsets, None)
+            for group, offsets in committed.of.items()
+        }
+        return [
+            *self._share_refusals(read),
+            *self._share_refusals(committed),
+            *self._set_all(GroupType.SHARE, wanted),
+        ]
+
+    def _share_refusals(self, answer: GroupAnswers[dict[TopicPartition, CommittedOffset]]) -> list[str]:
+        """The refusals; a cluster that cannot have share groups is reported once, as nothing can be tried again."""
+        unsupported = [refusal for refusal in answer.refusals if _is_unsupported(refusal)]
+        for refusal in unsupported:
+            self._once.tell(logging.WARNING, f"{self.flow}: {refusal}")
+        return [str(refusal) for refusal in answer.refusals if refusal not in unsupported]
+
+    def _move(self, groups: list[str]) -> list[str]:
+        """Move groups that had no members a moment ago, by what they have committed now; why some were not moved."""
+        committed = self._target_groups.told_committed(groups)
+        wanted = {group: moves for group, offsets in committed.of.items() if (moves := self._moves(group, offsets))}
+        return [*committed.troubles, *self._set_all(GroupType.CONSUMER, wanted)]
+
+    def _set_all(self, type_: GroupType, wanted: dict[str, dict[TopicPartition, CommittedOffset]]) -> list[str]:
+        """Set the offsets of groups, as far as the logs on the target reach; why some were not set."""
+        tps = {tp for moves in wanted.values() for tp in moves}
+        ends = self._target.known_offsets(list(tps), LATEST) if tps else {}
+        troubles: list[str] = []
+        for group, moves in wanted.items():
+            there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
+            self._check()
+            troubles += self._set(group, type_, there)
+        return troubles
+
+    def _moves(
+        self, group: str, committed: dict[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Where a group without members would go; only partitions it still reads at the source count."""
+        read = self._read.get(group, set())
+        checkpoints = [checkpoint for tp, checkpoint in self._known.of(group).items() if tp in read]
+        return plan_group_sync(checkpoints, committed, None)
+
+    def _set(self, group: str, type_: GroupType, offsets: dict[TopicPartition, CommittedOffset]) -> list[str]:
+        """Set a group's offsets; why that failed, if so. The broker refuses where it has got members meanwhile."""
+        try:
+            refused = self._target_groups.set_offsets(group, type_, offsets)
+        except GroupActiveError:
+            log.info("%s: the group '%s' is in use on '%s'; it keeps its offsets", self.flow, group, self.flow.target)
+            return []
+        except ClusterError as error:
+            return [str(error)]
+        return [f"the group '{group}' cannot be moved on {tp}: {why}" for tp, why in list(refused.items())[:1]]
+
+
+def _is_unsupported(refusal: ClusterError) -> bool:
+    return isinstance(refusal, BrokerError) and refusal.code == UNSUPPORTED_VERSION

@@ -1,0 +1,66 @@
+"""The heartbeat connector's work: a sign of life of a flow, written to its target.
+
+Replicated like any topic, it tells others which clusters reach which: that is all MirrorClient knows of a topology.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.driver.clusters.cluster_clients import TargetClients
+from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic
+from heliograph.driver.loops.noted_offsets import NotedOffsets
+from heliograph.kafka.own_records import OwnRecord
+from heliograph.kafka.topics.record_writer import write_records
+from heliograph.mirror.topics.internal_topics import heartbeats_topic
+from heliograph.model import Heartbeat, TopicPartition
+from heliograph.wire.records.mirror_records import encode_heartbeat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.driver.steps.step_runner import Schedule
+    from heliograph.model import Flow
+
+
+class HeartbeatSource:
+    """The heartbeats of one flow; `written` counts them by topic."""
+
+    def __init__(self, config: MirrorConfig, flow: Flow) -> None:
+        self.flow = flow
+        self._settings = config.settings(flow)
+        self._written = TargetClients(config, flow)
+        self._topic = heartbeats_topic(self._settings)
+        self._noted = NotedOffsets(config, flow, self._written, "heartbeat")
+        self.written: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Leave the target."""
+        self._written.close()
+
+    def begin(self) -> Iterable[str]:
+        """Make the topic where it is missing."""
+        for holder in self._written.holders:
+            ensure_internal_topic(
+                holder,
+                self._topic,
+                is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
+                factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
+            )
+        return ()
+
+    def plan(self, schedule: Schedule) -> None:
+        """A beat every so often."""
+        schedule.repeat("beat", self.beat, self._settings[keys.EMIT_HEARTBEATS_INTERVAL_SECONDS])
+
+    def beat(self) -> Iterable[str]:
+        """Write one heartbeat."""
+        heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
+        record = OwnRecord(*encode_heartbeat(heartbeat))
+        write_records(self._written.records, TopicPartition(self._topic.name, 0), [record])
+        self.written = {self._topic.name: self.written.get(self._topic.name, 0) + 1}
+        self._noted.note([{"sourceClusterAlias": self.flow.source, "targetClusterAlias": self.flow.target}])
+        return ()

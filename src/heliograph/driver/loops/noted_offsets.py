@@ -1,0 +1,45 @@
+"""Notes in the topic of progress that a checkpoint or heartbeat connector has written for a partition, as Connect does.
+
+The offset is always 0 and nobody goes on from it; it is what `/connectors/{name}/offsets` lists. So each partition is
+noted once per start. A dedicated-mode file has no such endpoint, and nothing is noted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heliograph.driver.clusters.internal_topic_creation import create_offsets_topic
+from heliograph.kafka.topics.compacted_topic import StoredTopic
+from heliograph.wire.records.connect_offsets import encode_any_key, encode_value, ordered_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.driver.clusters.cluster_clients import TargetClients
+    from heliograph.model import ConnectorKind, Flow
+
+
+class NotedOffsets:
+    """What one connector has noted since its start."""
+
+    def __init__(self, config: MirrorConfig, flow: Flow, written: TargetClients, kind: ConnectorKind) -> None:
+        self._connector = config.source_connector(flow) if config.notes_offsets else None
+        self._settings = config.settings(flow)
+        self._holder = written.progress
+        self._kind = kind
+        self._topic: StoredTopic | None = None
+        self._noted: set[bytes] = set()
+
+    def note(self, partitions: Iterable[dict[str, Any]]) -> None:
+        """Note the partitions that are new."""
+        if self._connector is None:
+            return
+        keys = [encode_any_key(self._connector, ordered_partition(self._kind, each)) for each in partitions]
+        new = dict.fromkeys(key for key in keys if key not in self._noted)
+        if not new:
+            return
+        if self._topic is None:
+            self._topic = StoredTopic(self._holder, create_offsets_topic(self._holder, self._settings).name)
+        self._topic.write((key, encode_value(0)) for key in new)
+        self._noted |= set(new)

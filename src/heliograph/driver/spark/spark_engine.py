@@ -1,0 +1,215 @@
+"""Runs copy tasks as Spark jobs of one long-lived task each, and keeps their leases.
+
+`SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported
+exactly once through `on_end`; a Python worker that was killed ends the Spark job with an error, and that is how we
+learn of it. Of each start only one run is heard, the first that reports: what Spark runs again is sent away.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_place
+from heliograph.driver.spark.secret_transport import REFUSAL, carries_secrets
+from heliograph.driver.spark.spark_session import what_spark_says
+from heliograph.errors import EngineError
+from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
+from heliograph.executor.contract.task_report import TaskReport
+from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec, TaskSpec
+from heliograph.executor.copy.copy_task import STARTED_TWICE, task_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.driver.spark.lease_server import TaskIdentity
+    from heliograph.driver.spark.spark_session import SparkDriver
+
+
+_SILENCE_S = 3.0  # so long a task that has a slot does not take to speak up
+_LOST_LEASES = 3  # after one lease a silent task has ended itself; Spark is given two more to find out
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """How a task ended: with a last report, or with the reason it failed."""
+
+    spec: TaskSpec
+    report: TaskReport | None = None
+    error: str | None = None
+    trace: str | None = None
+    is_fenced: bool = False
+
+
+class RunningTask:
+    """The driver's view of one task."""
+
+    def __init__(self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None]) -> None:
+        self.spec = spec
+        self.on_report = on_report
+        self.stop_reason: str | None = None
+        self.run_id: str | None = None
+        self.heard_at = 0.0
+        self.is_cancelled = False
+        self.is_lost = False
+        self.assignment = TaskAssignment(0, spec.partitions, spec.bytes_per_s)
+
+
+class SparkEngine:
+    """Starts tasks, answers their reports, tells how they ended."""
+
+    def __init__(self, driver: SparkDriver, *, lease_timeout_ms: int) -> None:
+        self._driver = driver
+        self._lease_timeout_ms = lease_timeout_ms
+        self._lock = threading.Lock()
+        self._attempts = itertools.count(1)
+        self._tasks: dict[tuple[str, int], RunningTask] = {}
+        self._leases: LeaseServer | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at the same time."""
+        return self._driver.slots
+
+    def start(
+        self,
+        spec: TaskSpec,
+        on_report: Callable[[TaskSpec, TaskReport], None],
+        on_end: Callable[[TaskEnd], None],
+    ) -> RunningTask:
+        """Start a task in the background; `on_end` is called once, from another thread.
+
+        Raises EngineError where the task's secrets would travel unencrypted, or the driver cannot listen for it.
+        """
+        if carries_secrets(spec) and not self._driver.may_ship_secrets:
+            raise EngineError(REFUSAL)
+        leases = self._lease_server()
+        lease = LeaseSpec(leases.address, leases.token, self._lease_timeout_ms)
+        leased = replace(spec, attempt=next(self._attempts), lease=lease)
+        task = RunningTask(leased, on_report)
+        key = (spec.task_id, leased.attempt)
+        with self._lock:
+            self._tasks[key] = task
+
+        def run() -> None:
+            end = self._run(task)
+            with self._lock:
+                self._tasks.pop(key, None)
+            on_end(end)
+
+        threading.Thread(target=run, name=f"task-{spec.task_id}", daemon=True).start()
+        return task
+
+    def stop(self, task: RunningTask, reason: str) -> None:
+        """Ask a task to flush, commit and end; it hears it with its next report. One that waits for a slot of Spark
+        reports nothing: its job is taken back.
+        """
+        task.stop_reason = reason
+        if task.run_id is None:
+            self._cancel_later(task)
+
+    def _cancel_later(self, task: RunningTask) -> None:
+        waiting = threading.Timer(_SILENCE_S, self._cancel_silent, (task,))
+        waiting.daemon = True
+        waiting.start()
+
+    def _cancel_silent(self, task: RunningTask) -> None:
+        with self._lock:
+            is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
+            task.is_cancelled |= is_there and task.run_id is None
+        if is_there and task.is_cancelled:
+            with suppress(Exception):  # Spark that is gone has no job either
+                self._driver.context().cancelJobGroup(_job_group(task.spec))
+            self._cancel_later(task)  # its thread may be about to hand in the job
+
+    def take_back_if_lost(self, task: RunningTask) -> None:
+        """End a task that has spoken and was then silent for long. Its executor is gone; Spark would run it again, and
+        without a free slot keep that waiting without end and without a word.
+        """
+        with self._lock:
+            silent_s = time.monotonic() - task.heard_at
+            if task.run_id is None or silent_s < _LOST_LEASES * self._lease_timeout_ms / 1000:
+                return
+            task.is_lost = True  # and told again and again, in case Spark has not heard
+        with suppress(Exception):  # Spark that is gone has no job either
+            self._driver.context().cancelJobGroup(_job_group(task.spec))
+
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+        """Give a running task another set of partitions."""
+        with self._lock:
+            task.assignment = task.assignment._replace(number=task.assignment.number + 1, partitions=partitions)
+
+    def share(self, task: RunningTask, bytes_per_s: int) -> None:
+        """Let a running task read so many bytes per second (0: no limit); it hears of it where that is news."""
+        with self._lock:
+            if task.assignment.bytes_per_s != bytes_per_s:
+                number = task.assignment.number + 1
+                task.assignment = task.assignment._replace(number=number, bytes_per_s=bytes_per_s)
+
+    def close(self) -> None:
+        """Take all leases back and stop Spark."""
+        if self._leases is not None:
+            self._leases.close()
+        self._driver.stop()
+
+    def _run(self, task: RunningTask) -> TaskEnd:
+        spec = task.spec
+        try:
+            context = self._driver.context()
+            context.setJobGroup(_job_group(spec), f"{spec.flow} task {spec.task_id}", interruptOnCancel=True)
+            outcome = json.loads(context.parallelize([0], 1).mapPartitions(task_function(spec)).collect()[0])
+        except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
+            if task.is_cancelled:
+                return TaskEnd(spec)
+            if task.is_lost:
+                return TaskEnd(spec, error="nothing was heard of it for long; its executor is lost.")
+            return TaskEnd(spec, error=f"Spark lost the task: {what_spark_says(error)}")
+        if "error" in outcome and task.is_cancelled:
+            return TaskEnd(spec)
+        if "error" in outcome:
+            is_fenced = bool(outcome.get("fenced"))
+            return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
+        return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
+
+    def _lease_server(self) -> LeaseServer:
+        with self._lock:
+            if self._leases is None:
+                is_local = self._driver.settings.is_local
+                place = OWN_MACHINE if is_local else lease_place(self._driver.context().getConf().get)
+                try:
+                    self._leases = LeaseServer(place, self._answer)
+                except OSError as error:
+                    raise place.refusal(error) from error
+            return self._leases
+
+    def _answer(self, caller: TaskIdentity, report: TaskReport) -> dict[str, Any]:
+        with self._lock:
+            task = self._tasks.get((caller.task_id, caller.attempt))
+            if task is None:
+                return {"gone": "the driver does not know this task any more; the task ends itself."}
+            task.run_id = task.run_id or caller.run_id
+            if task.run_id != caller.run_id:
+                return {"gone": STARTED_TWICE}
+            if not task.is_lost:
+                task.heard_at = time.monotonic()
+        if task.is_cancelled or task.is_lost:
+            return {"gone": "the driver has taken this task back; the task ends itself."}
+        task.on_report(task.spec, report)
+        if task.stop_reason is not None:
+            return {"stop": task.stop_reason}
+        with self._lock:
+            assignment = task.assignment
+        if report.assignment == assignment.number:
+            return {"go": True}
+        # Sent again until a report tells of it: an answer can be lost with its connection, and a task that is just
+        # beginning takes it later.
+        return {"go": True, "assignment": encode_assignment(assignment)}
+
+
+def _job_group(spec: TaskSpec) -> str:
+    return f"heliograph-{spec.task_id}-{spec.attempt}"

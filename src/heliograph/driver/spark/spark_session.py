@@ -1,0 +1,242 @@
+"""Starts Spark for long-lived copy tasks: small, quiet, quick.
+
+The JVM only schedules; data never passes through it. So it gets a small heap, the first-tier compiler and no web page
+unless asked for, and everything it writes goes to a file. Only the classic RDD API is used: it needs neither pandas
+nor Arrow on the executors.
+
+Secrets pass through the JVM in the payloads of tasks. So its ports answer only those who know its secret, what Spark
+puts on a disk is encrypted, our own files are in a folder that only we can enter, and neither we nor what we start
+leaves a core dump. Spark and its Python processes connect through sockets in that folder: on TCP any local user could
+have Spark's daemon fork processes without limit, and stop Spark's scheduler with one silent connection.
+
+
+What is told of an error that nobody foresaw: its kind and words, and its stack trace for the log.
+
+Its words were written by others and may hold anything, so what is known to be a secret is hidden in them, and what
+looks like one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heliograph.config.resolve.redaction import shown_error
+from heliograph.driver.spark.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
+from heliograph.embedded.java import java_home
+from heliograph.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_TELLING = ("Python worker exited", "Caused by", "SparkException", "IllegalArgumentException")
+
+
+def what_spark_says(error: Exception) -> str:
+    """The one line of Spark's many that tells the reason."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if any(sign in line for sign in _TELLING)]
+    return shown_error((told or lines or [type(error).__name__])[0])[:300]
+
+
+log = logging.getLogger(__name__)
+
+_LOG_CONFIG = """\
+status = OFF
+rootLogger.level = WARN
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+"""
+_DEFAULTS = {
+    "spark.app.name": "heliograph",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "512m",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": "1",  # a lost task is started again by us, from its newest committed offsets
+    "spark.speculation": "false",  # a second run of a task would be a second writer of its partitions
+    "spark.scheduler.mode": "FAIR",
+    "spark.io.encryption.enabled": "true",  # a payload that is large, or finds no memory, passes through a file
+    "spark.hadoop.hadoop.security.groups.cache.background.reload": "false",
+}
+_PYTHON_SOCKETS = "spark.python.unix.domain.socket"
+_LONGEST_SOCKET_PATH = 103  # the least that a system has room for, in bytes
+_SOCKET_NAME_BYTES = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:-UsePerfData"
+
+
+def _own_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"heliograph-spark-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+@dataclass(slots=True)
+class SparkSettings:
+    """How Spark is started: its master, and the user's `--conf` pairs, which win over ours.
+
+    `folder` is made when Spark starts. `allows_unencrypted_secrets` is the user's word that the network is safe.
+    """
+
+    master: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    allows_unencrypted_secrets: bool = False
+    folder: Path = field(default_factory=_own_folder)
+
+    @property
+    def log_file(self) -> Path:
+        """What the JVM writes."""
+        return self.folder / "spark.log"
+
+    @property
+    def log_config_file(self) -> Path:
+        """Where the JVM reads how to log."""
+        return self.folder / "log4j2.properties"
+
+    @property
+    def socket_folder(self) -> Path:
+        """Where Spark and its Python processes connect: our folder, or one in /tmp where that path is too long."""
+        is_short = len(os.fsencode(self.folder)) + _SOCKET_NAME_BYTES <= _LONGEST_SOCKET_PATH
+        return self.folder if is_short else Path("/tmp") / self.folder.name  # noqa: S108  (made by us, or not used)
+
+    def remove_files(self) -> None:
+        """Delete the log of a run that went well."""
+        for folder in (self.folder, self.socket_folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether executors are on this machine, inside the driver's JVM."""
+        return is_local(self.master)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether executors are on this machine, in whichever process."""
+        return self.is_local or self.master.startswith("local-cluster[")
+
+
+class SparkDriver:
+    """A Spark context that is being started in the background."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self._context: Any = None
+        self._error: EngineError | None = None
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._start, name="spark-start", daemon=True)
+        self._thread.start()
+
+    def context(self) -> Any:
+        """The context, once it is there; raises EngineError where Spark did not start."""
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+        return self._context
+
+    @property
+    def error(self) -> EngineError | None:
+        """Why there is no Spark: it did not start, or its JVM has ended since; None where all is well."""
+        if self._error is None and self._context is not None and not self._is_stopped:
+            jvm = getattr(self._context._gateway, "proc", None)  # noqa: SLF001  (PySpark tells it nowhere else)
+            if jvm is not None and jvm.poll() is not None:
+                self._error = EngineError(f"Spark's JVM has ended (its log: {self.settings.log_file})")
+        return self._error
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at the same time."""
+        return int(self.context().defaultParallelism)
+
+    @property
+    def may_ship_secrets(self) -> bool:
+        """Whether a task's payload may hold what its clients log in with."""
+        if self.settings.is_local or self.settings.allows_unencrypted_secrets:
+            return True
+        return encrypts(self.context().getConf().get)
+
+    def stop(self) -> None:
+        """Stop Spark."""
+        self._thread.join()
+        self._is_stopped = True
+        if self._context is not None:
+            self._context.stop()
+
+    def _start(self) -> None:
+        try:
+            self._context = _start_context(self.settings)
+        except Exception as error:  # noqa: BLE001  (handed to whoever asks for the context)
+            self._error = EngineError(
+                f"Spark could not be started: {what_spark_says(error)} (its log: {self.settings.log_file})"
+            )
+
+
+def _start_context(settings: SparkSettings) -> Any:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (half a second that other commands need not wait for)
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if settings.is_local else "")
+    if not os.environ["SPARK_LOCAL_IP"]:
+        del os.environ["SPARK_LOCAL_IP"]
+    _forbid_core_dumps()
+    settings.folder.mkdir(mode=0o700)
+    settings.log_config_file.write_text(_LOG_CONFIG.format(log=settings.log_file))
+    conf = SparkConf().setMaster(settings.master)
+    java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{settings.log_config_file}"
+    ours = {**_DEFAULTS, **_python_sockets(settings), "spark.driver.extraJavaOptions": java_options}
+    for name, value in {**ours, **settings.conf}.items():
+        conf.set(name, value)
+    with settings.log_file.open("ab") as output:
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+    # Only now: with the site's spark-defaults.conf read, and off the command line, which everyone can read.
+    site = SparkConf(_jvm=gateway.jvm)
+    for name, value in authentication(settings.master, site.get).items():
+        conf.set(name, value)
+    context = SparkContext(conf=conf, gateway=gateway)
+    if not authenticates(context.getConf().get):
+        log.warning("%s", OPEN_PORTS)
+    if not settings.is_local:
+        context.addPyFile(_package_archive(settings.folder))
+    return context
+
+
+def _python_sockets(settings: SparkSettings) -> dict[str, str]:
+    """Settings by which Spark's Python processes on this machine listen in a folder that only we can enter."""
+    if not settings.is_on_this_machine:
+        return {}
+    folder = settings.socket_folder
+    try:
+        if folder != settings.folder:
+            folder.mkdir(mode=0o700)
+    except OSError as error:
+        log.warning(
+            "No folder for the sockets of Spark's Python processes (%s): they listen on TCP ports of this machine,"
+            " where other users can disturb them. Set TMPDIR to a folder with a short path.",
+            error,
+        )
+        return {}
+    return {f"{_PYTHON_SOCKETS}.enabled": "true", f"{_PYTHON_SOCKETS}.dir": str(folder)}
+
+
+def _forbid_core_dumps() -> None:
+    """A dump of memory holds every secret in plain text; the processes we start inherit this."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _package_archive(folder: Path) -> str:
+    """This package as a zip, for executors that do not have it installed (its dependencies they must have)."""
+    package = Path(__file__).resolve().parent.parent
+    return shutil.make_archive(str(folder / "heliograph"), "zip", package.parent, package.name)

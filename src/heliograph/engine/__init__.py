@@ -1,1 +1,0 @@
-"""Spark runs the tasks: session, task specification, copy loop, leases."""

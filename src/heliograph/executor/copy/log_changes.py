@@ -1,0 +1,155 @@
+"""What to do where the source is not what it was: records gone, a log cut, a topic created again.
+
+What to do where the target is not what it was: a topic deleted while batches of it are under way.
+
+A batch that a broker may have seen waits for its topic. As a rule that hurts nobody: it is told as trouble, the others
+go on, and the next look at topics makes the topic again. But with exactly-once the transaction cannot end without that
+batch, and nobody makes a topic again that the flow does not copy any more; a copy of what is there now would not end.
+
+Invariant: what is given up is not counted as copied. A next start begins with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heliograph.errors import TaskError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from heliograph.executor.contract.task_spec import TaskSpec
+    from heliograph.executor.copy.copy_partition import CopyPartition
+    from heliograph.kafka.fetch.fetch_lanes import FetchPartition
+    from heliograph.kafka.net.cluster import Cluster
+    from heliograph.kafka.produce.producer import BatchProducer
+    from heliograph.model import TopicPartition
+
+
+class SourceChanges:
+    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; whatever it decides is told."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        source: Cluster,
+        fail: Callable[[CopyPartition, str], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._spec = spec
+        self._source = source
+        self._fail = fail
+        self._tell = tell
+        self._told_unchecked: set[TopicPartition] = set()
+
+    def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
+        """Where to read on in a log that has these ends; None where the partition must stop."""
+        partition.decide_end(latest)
+        position = fetched.position
+        if position is None:
+            return earliest if self._spec.offset_reset == "earliest" else latest
+        if position < earliest:
+            return earliest if self._accepts_loss(partition, position, earliest) else None
+        if position > latest:
+            words = f"the source's log ends at offset {latest}, before our position {position}"
+            if not self.accepts_recreated(partition, words):
+                return None
+            fetched.topic_id = None  # whatever id the next metadata tells is the new topic's
+            self._source.want_metadata()
+            return earliest
+        return position
+
+    def _accepts_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
+        lost = earliest - position
+        words = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
+        if self._spec.on_truncation == "fail":
+            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            return False
+        partition.counters.lost_offsets += lost
+        partition.epochs.clear()  # of the record before the new position nothing is known
+        self._tell(
+            f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
+            " the lag."
+        )
+        return True
+
+    def accepts_cut(self, partition: CopyPartition, fetched: FetchPartition, cut: int) -> bool:
+        """Whether to go on where the source's log was cut, after more of it had been copied."""
+        position = fetched.position
+        assert position is not None
+        if not partition.target.is_idle:
+            return False  # or the old records' acknowledgements would count as progress among the new ones
+        count = position - cut
+        words = (
+            f"the source's log was cut at offset {cut}, as by an unclean leader election, after it was copied up to"
+            f" {position - 1}: the target has records of offsets {cut} to {position - 1} ({count}) that the source no"
+            " longer has"
+        )
+        if self._spec.on_truncation == "fail":
+            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            return False
+        partition.counters.cut_offsets += count
+        partition.go_back(cut)
+        self._tell(
+            f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {cut} with what the source has now, behind"
+            " what the target has."
+        )
+        return True
+
+    def unchecked(self, partition: CopyPartition, why: str) -> None:
+        """Tell, once for each partition, that a cut could not be noticed."""
+        if partition.spec.tp not in self._told_unchecked:
+            self._told_unchecked.add(partition.spec.tp)
+            self._tell(
+                f"{self._spec.flow} {partition.spec.tp}: another leader leads, and it cannot be checked whether its log"
+                f" has all that was copied: {why}. This is told once."
+            )
+
+    def accepts_recreated(self, partition: CopyPartition, words: str) -> bool:
+        """Whether to begin again with the topic that is there now."""
+        if not partition.target.is_idle:
+            # What is under way is of the old topic; its acknowledgements must not count as progress in the new one.
+            raise TaskError(f"{partition.spec.tp}: {words}; the task begins again.")
+        if self._spec.on_recreated != "restart":
+            self._fail(
+                partition,
+                f"{words}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
+                " heliograph.on.recreated=restart would copy it from its start",
+            )
+            return False
+        partition.acked_offset = partition.passed_offset = None
+        partition.epochs.clear()
+        self._tell(
+            f"{self._spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
+            " it from its start, behind what the target has."
+        )
+        return True
+
+
+_PATIENCE_S = 10.0  # a broker that has just started may not know yet what there is
+
+
+class TargetChanges:
+    """Looks for partitions that wait for a topic in vain."""
+
+    def __init__(
+        self, spec: TaskSpec, target: Cluster, producer: BatchProducer, fail: Callable[[CopyPartition, str], None]
+    ) -> None:
+        self._is_transactional = spec.transactional_id is not None
+        self._target = target
+        self._producer = producer
+        self._fail = fail
+
+    def look(
+        self, now: float, partitions: Iterable[CopyPartition], departed: Mapping[TopicPartition, CopyPartition]
+    ) -> None:
+        """Give up what is under way of topics that have been gone for long, where somebody waits for it."""
+        gone = {topic for topic, since in self._target.missing_since.items() if now - since >= _PATIENCE_S}
+        for partition in partitions if gone else ():
+            topic = partition.spec.target.topic
+            is_awaited = self._is_transactional or partition.stop_offset is not None or partition.spec.tp in departed
+            if topic in gone and is_awaited:
+                why = f"the target has no topic {topic} any more"
+                self._producer.give_up(partition.spec.target, why)
+                if partition.stop_offset is not None and not partition.is_over and not partition.target.sent:
+                    self._fail(partition, why)  # nothing of it has left, and nobody makes the topic again

@@ -1,0 +1,202 @@
+"""Finds the coordinators of consumer groups and asks them, again where they move or are still loading.
+
+Questions about many groups go out in few requests: one to find all coordinators (from Kafka 3.0 on), then as many as
+there are coordinators. What was found is remembered until a coordinator says that it is not the one.
+
+Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about;
+`ask_each` answers for every group or has a refusal that names it, so that one group that is forbidden, or that has no
+coordinator, harms no other. Both answer for no other group: what a broker says without being asked would pass the
+filter of groups. A group that was waited for in vain is asked about once per call until it answers, so that
+the others do not wait for it again and again.
+"""
+
+from __future__ import annotations
+
+import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
+
+from heliograph.errors import BrokerError, UnreachableError
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, describe
+from heliograph.model import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from heliograph.errors import ClusterError
+    from heliograph.kafka.admin.admin import Admin
+
+
+T = TypeVar("T")
+
+_GROUP_KEY = 0
+_MANY_KEYS_VERSION = 4
+_GROUPS_PER_REQUEST = 500
+_MOST_REMEMBERED = 100_000  # coordinators, of groups that may be gone
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+_PASSING = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+
+
+class GroupAnswer(NamedTuple):
+    """What a coordinator says of one group: an error code, or a value."""
+
+    code: int
+    value: Any = None
+
+
+class GroupAnswers(NamedTuple, Generic[T]):
+    """What coordinators tell of groups, and their refusals: one for each reason, naming the groups.
+
+    `refused` has the same by group, for those who tell of each by itself. `unsupported` are those that are refused
+    because the cluster does not know the request.
+    """
+
+    of: dict[str, T]
+    refusals: tuple[ClusterError, ...] = ()
+    refused: Mapping[str, str] = MappingProxyType({})
+    unsupported: frozenset[str] = frozenset()
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """The refusals as sentences."""
+        return tuple(str(refusal) for refusal in self.refusals)
+
+    def joined(self, other: GroupAnswers[T]) -> GroupAnswers[T]:
+        """This and what is known of other groups."""
+        return GroupAnswers(
+            self.of | other.of,
+            (*self.refusals, *other.refusals),
+            {**self.refused, **other.refused},
+            self.unsupported | other.unsupported,
+        )
+
+    def of_all(self) -> dict[str, T]:
+        """What is told, where it is told of every group; else the first refusal is raised."""
+        if self.refusals:
+            raise self.refusals[0]
+        return self.of
+
+
+class Coordinators:
+    """The coordinators of a cluster's groups. Not thread-safe, as its admin client."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._known: dict[str, Address] = {}
+        self._late: set[str] = set()
+
+    def ask_about(
+        self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, GroupAnswer]], *, needs: str
+    ) -> dict[str, Any]:
+        """Ask each group's coordinator, many groups at a time; `needs` is the permission to name where it lacks."""
+        return self.ask_each(groups, ask, needs=needs).of_all()
+
+    def ask_each(
+        self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, GroupAnswer]], *, needs: str
+    ) -> GroupAnswers[Any]:
+        """The same, where a group that is refused must not keep the others from being told of."""
+        found: dict[str, Any] = {}
+        refused: dict[str, int] = {}
+        waiting = list(dict.fromkeys(groups))
+        deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
+        while waiting:
+            words = self._round(waiting, ask)
+            found |= {group: word.value for group, word in words.items() if not word.code}
+            refused |= {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
+            waiting = [group for group in waiting if group not in found and group not in refused]
+            if time.monotonic() > deadline or self._late.issuperset(waiting):
+                refused |= {group: words.get(group, GroupAnswer(NOT_AVAILABLE)).code for group in waiting}
+                break
+            time.sleep(backoff.next_pause_s())
+        late = self._late if len(self._late) <= _MOST_REMEMBERED else frozenset[str]()
+        self._late = {*late.difference(groups), *waiting}
+        refusals = tuple(self._refusals(refused, needs))
+        sentences = {group: self._sentence([group], code, needs) for group, code in refused.items()}
+        unsupported = frozenset(group for group, code in refused.items() if code == UNSUPPORTED_VERSION)
+        return GroupAnswers(found, refusals, sentences, unsupported)
+
+    def _round(
+        self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, GroupAnswer]]
+    ) -> dict[str, GroupAnswer]:
+        if len(self._known) > _MOST_REMEMBERED:
+            self._known.clear()
+        words = self._find([group for group in groups if group not in self._known])
+        by_coordinator: dict[Address, list[str]] = {}
+        for group in groups:
+            if group in self._known:
+                by_coordinator.setdefault(self._known[group], []).append(group)
+        for coordinator, theirs in by_coordinator.items():
+            for chunk in _chunks(theirs):
+                try:
+                    said = ask(coordinator, chunk)
+                    words |= {group: said[group] for group in chunk if group in said}
+                except UnreachableError:
+                    words |= dict.fromkeys(chunk, GroupAnswer(NOT_AVAILABLE))
+        for group, word in words.items():
+            if word.code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                self._known.pop(group, None)
+        return words
+
+    def _find(self, groups: list[str]) -> dict[str, GroupAnswer]:
+        """Learn where the coordinators are; returns a word on each group whose coordinator is not known now."""
+        unknown: dict[str, GroupAnswer] = {}
+        at = 0
+        while at < len(groups):
+            chunk = groups[at : at + _GROUPS_PER_REQUEST]
+            answer = self._ask(chunk)
+            if answer.API_VERSION < _MANY_KEYS_VERSION:
+                found = [(chunk[0], answer)]
+            else:
+                asked = frozenset(chunk)
+                found = [(each.key, each) for each in answer.coordinators if each.key in asked]
+            for group, coordinator in found:
+                if coordinator.error_code:
+                    unknown[group] = GroupAnswer(coordinator.error_code)
+                else:
+                    self._known[group] = Address(coordinator.host, coordinator.port)
+            at += max(1, len(found))
+        return unknown
+
+    def _ask(self, groups: list[str]) -> Any:
+        def build(version: int) -> Any:
+            if version < _MANY_KEYS_VERSION:
+                return FindCoordinatorRequest(version=version, key=groups[0], key_type=_GROUP_KEY)
+            return FindCoordinatorRequest(version=version, key_type=_GROUP_KEY, coordinator_keys=groups)
+
+        return self._admin.ask_any(FindCoordinatorRequest, FindCoordinatorResponse, build, newest=4)
+
+    def _refusals(self, refused: dict[str, int], needs: str) -> Iterator[BrokerError]:
+        for code in dict.fromkeys(refused.values()):
+            groups = [group for group, why in refused.items() if why == code]
+            yield BrokerError(self._sentence(groups, code, needs), code)
+
+    def _sentence(self, groups: list[str], code: int, needs: str) -> str:
+        names = some_of(groups)
+        if code == GROUP_AUTHORIZATION_FAILED:
+            return f"'{self._admin.alias}' does not let us use the group {names}; the principal needs {needs} on it."
+        if code == UNSUPPORTED_VERSION:  # only requests about share groups are newer than the brokers we support
+            return (
+                f"'{self._admin.alias}' does not support offsets of share groups, so those of {names} are not synced;"
+                " Kafka 4.1 or newer does, with the feature share.version at 1 or higher."
+            )
+        if code in _PASSING:
+            return (
+                f"The cluster '{self._admin.alias}' has had no coordinator for the group {names} for"
+                f" {self._admin.timeout_s:.0f} s or more: {describe(code)}."
+            )
+        return f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
+
+
+def some_of(groups: Iterable[str], most: int = 3) -> str:
+    """A few names, and how many more there are."""
+    names = [f"'{group}'" for group in groups]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _chunks(groups: list[str]) -> Iterator[list[str]]:
+    for at in range(0, len(groups), _GROUPS_PER_REQUEST):
+        yield groups[at : at + _GROUPS_PER_REQUEST]

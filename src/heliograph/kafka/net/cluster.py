@@ -1,0 +1,299 @@
+"""One cluster as a copy task sees it: who leads which partition, and a connection to each broker that matters.
+
+A broker works on one request of a connection at a time, so one connection leaves a busy broker's other threads idle,
+and over a long round trip it caps the rate. Therefore a broker can be reached over several *lanes*; a partition stays
+on its lane, which keeps its order. Metadata is asked for at the start, when a broker says it is the wrong one, and
+every `_MAX_AGE_S`; `version` counts the answers. Connections are made on first use and again, with back-off, after they
+are lost. Nothing here blocks. `refusal` says that a broker does not know us, or we not it: what we log in with may be
+out of date, which only whoever gave it can mend.
+
+Invariants:
+A. `trouble` is told only while somebody waits for a connection or an answer: a broker may close a connection that
+   nobody uses, or leave the cluster.
+B. A topic is asked for as long as somebody watches it and no longer: one that is deleted never has all its leaders, and
+   would be asked for again and again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from heliograph.errors import AuthenticationError
+from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from heliograph.model import Address, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from heliograph.errors import HeliographError
+    from heliograph.kafka.net.buffers import Buffer
+    from heliograph.kafka.net.connection import Connection
+    from heliograph.kafka.net.event_loop import Network
+    from heliograph.kafka.security.connection_spec import Security
+
+
+_MAX_AGE_S = 60.0
+_OUTDATED_PATIENCE_S = 30.0
+_STILL_WANTED_S = 10.0  # behind the time of its next try; the longest pause of whoever wants a connection is shorter
+_NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
+
+
+@dataclass(slots=True)
+class Link:
+    """One lane to a broker: its connection, or when to try again."""
+
+    connection: Connection | None = None
+    is_connecting: bool = False
+    retry_at: float = 0.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+    def is_missed(self, now: float) -> bool:
+        """Whether it is not there and somebody wants it: nobody has let the time for its next try pass unused."""
+        return self.connection is None and (self.is_connecting or now < self.retry_at + _STILL_WANTED_S)
+
+
+@dataclass(slots=True)
+class Node:
+    """A broker, and our lanes to it."""
+
+    address: Address
+    lanes: dict[int, Link] = field(default_factory=dict)
+
+    def link(self, lane: int) -> Link:
+        """The lane, made on first use."""
+        return self.lanes.setdefault(lane, Link())
+
+
+class Cluster:
+    """Leaders and connections of one cluster, on one `Network`."""
+
+    def __init__(
+        self,
+        alias: str,
+        bootstrap: tuple[Address, ...],
+        security: Security,
+        network: Network,
+        request_timeout_s: float,
+    ) -> None:
+        self.alias = alias
+        self.leaders: dict[TopicPartition, int] = {}
+        self.leader_epochs: dict[TopicPartition, int] = {}
+        self._outdated_since: dict[TopicPartition, float] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.hidden: set[str] = set()  # topics that we may not see
+        self.missing_since: dict[str, float] = {}  # topics that are not there
+        self.version = 0
+        self.trouble: str | None = None
+        self.refusal: AuthenticationError | None = None
+        self._bootstrap = bootstrap
+        self._security = security
+        self._network = network
+        self._request_timeout_s = request_timeout_s
+        self._watchers: Counter[str] = Counter()  # of each topic
+        self._unwatched: set[str] = set()
+        self._nodes: dict[int, Node] = {-1 - i: Node(address) for i, address in enumerate(bootstrap)}
+        self._metadata_wanted = True
+        self._metadata_in_flight = False
+        self._metadata_at = 0.0
+        self._next_metadata_at = 0.0
+        self._metadata_backoff = Backoff(first_s=0.1, most_s=2.0)
+
+    @property
+    def request_deadline(self) -> float:
+        """When a request sent now counts as lost."""
+        return time.monotonic() + self._request_timeout_s
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether metadata is wanted or under way, or a connection being made."""
+        return self._metadata_wanted or self._metadata_in_flight or self._is_connecting()
+
+    def _is_connecting(self) -> bool:
+        return any(link.is_connecting for node in self._nodes.values() for link in node.lanes.values())
+
+    def _misses_a_link(self, now: float) -> bool:
+        return any(link.is_missed(now) for node in self._nodes.values() for link in node.lanes.values())
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Follow these topics' leaders too, until as many calls of `unwatch`."""
+        for topic in topics:
+            if not self._watchers[topic]:
+                self._unwatched.discard(topic)
+                self.want_metadata()
+            self._watchers[topic] += 1
+
+    def unwatch(self, topic: str) -> None:
+        """One who watched a topic does so no more; after the last it is not asked for again."""
+        self._watchers[topic] -= 1
+        if self._watchers[topic] <= 0:
+            del self._watchers[topic]
+            self._unwatched.add(topic)
+            self.topic_ids.pop(topic, None)  # watched again it may be another topic of that name
+
+    def want_metadata(self) -> None:
+        """Ask for metadata as soon as allowed."""
+        self._metadata_wanted = True
+
+    def has_broker(self, node_id: int) -> bool:
+        """Whether the last metadata names this broker."""
+        return node_id in self._nodes
+
+    def connection_to(self, node_id: int, lane: int = 0) -> Connection | None:
+        """The ready connection to a broker on a lane; None starts one."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            self.want_metadata()
+            return None
+        link = node.link(lane)
+        if link.connection is None:
+            self._start_connecting(node.address, link)
+        return link.connection
+
+    def is_connecting_to(self, node_id: int, lane: int = 0) -> bool:
+        """Whether a connection to a broker is being made; where not, it is unknown or was not reached just now."""
+        node = self._nodes.get(node_id)
+        return node is not None and node.link(lane).is_connecting
+
+    def any_connection(self) -> Connection | None:
+        """A ready connection to whichever broker; None starts one, another at each call."""
+        for node in self._nodes.values():
+            for link in node.lanes.values():
+                if link.connection is not None:
+                    return link.connection
+        now = time.monotonic()
+        waiting = [node for node in self._nodes.values() if node.link(0).retry_at <= now]
+        if waiting and not self._is_connecting():
+            node = min(waiting, key=lambda waiting_node: waiting_node.link(0).retry_at)
+            self._start_connecting(node.address, node.link(0))
+        return None
+
+    def _start_connecting(self, address: Address, link: Link) -> None:
+        if link.is_connecting or link.retry_at > time.monotonic():
+            return
+        link.is_connecting = True
+
+        def opened(connection: Connection) -> None:
+            link.connection, link.is_connecting = connection, False
+            link.backoff.reset()
+            self.trouble = self.refusal = None
+
+        def lost(why: HeliographError | str) -> None:
+            is_unused = link.connection is not None and not link.connection.is_awaited and isinstance(why, str)
+            link.connection, link.is_connecting = None, False
+            link.retry_at = time.monotonic() + link.backoff.next_pause_s()
+            if not is_unused:
+                self.trouble = f"cluster '{self.alias}': {why}"
+            if isinstance(why, AuthenticationError):
+                self.refusal = AuthenticationError(f"The cluster '{self.alias}' cannot be used: {why}")
+            self.want_metadata()
+
+        self._network.connect(address, self._security, opened, lost)
+
+    def raise_refusal(self) -> None:
+        """End here where a broker has refused us, or we it: whoever gave us our secrets may have newer ones."""
+        if self.refusal is not None:
+            raise self.refusal
+
+    def maintain(self, now: float) -> None:
+        """Ask for metadata where it is wanted or old."""
+        if self.trouble is not None and not self._misses_a_link(now):
+            self.trouble = None
+        is_old = now - self._metadata_at > _MAX_AGE_S
+        if self._metadata_in_flight or now < self._next_metadata_at or not (self._metadata_wanted or is_old):
+            return
+        connection = self.any_connection()
+        if connection is None:
+            return
+        version = connection.version_of(MetadataRequest, _NEWEST_METADATA, _OLDEST_METADATA)
+        topics = [MetadataRequest.MetadataRequestTopic(name=name, version=version) for name in sorted(self._watchers)]
+        request = MetadataRequest(version=version, topics=topics, allow_auto_topic_creation=False)
+        self._metadata_in_flight, self._metadata_wanted = True, False
+        self._next_metadata_at = now + self._metadata_backoff.next_pause_s()
+
+        def answered(answer: Any, _buffer: Buffer) -> None:
+            self._learn(answer, has_epochs=version >= _RELIABLE_EPOCHS)
+
+        connection.request(request, MetadataResponse, answered, self._metadata_lost, self.request_deadline)
+        self._network.flush(connection)
+
+    def _metadata_lost(self, _why: str) -> None:
+        self._metadata_in_flight, self._metadata_wanted = False, True
+
+    def _learn(self, answer: Any, *, has_epochs: bool) -> None:
+        self._metadata_in_flight = False
+        self._metadata_at = time.monotonic()
+        self.version += 1
+        self._learn_brokers({broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers})
+        self._forget_unwatched()
+        topics = [topic for topic in answer.topics if topic.name in self._watchers]
+        self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
+        missing = [topic.name for topic in topics if topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION]
+        self.missing_since = {name: self.missing_since.get(name, self._metadata_at) for name in missing}
+        are_complete = [self._learn_topic(topic, has_epochs=has_epochs) for topic in topics]
+        if all(are_complete):
+            self._metadata_backoff.reset()
+        else:
+            self.want_metadata()
+
+    def _forget_unwatched(self) -> None:
+        if self._unwatched:
+            for known in (self.leaders, self.leader_epochs, self._outdated_since):
+                for tp in [tp for tp in known if tp.topic in self._unwatched]:
+                    del known[tp]
+            self._unwatched.clear()
+
+    def _learn_topic(self, topic: Any, *, has_epochs: bool) -> bool:
+        """Whether it has all its leaders."""
+        complete = not topic.error_code and bool(topic.partitions)
+        is_known = topic.name in self.topic_ids and self.topic_ids[topic.name] == getattr(topic, "topic_id", None)
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            if is_known and has_epochs and self._is_outdated(tp, partition.leader_epoch):
+                complete = False
+            elif partition.leader_id < 0:
+                complete = False
+                self.leaders.pop(tp, None)
+            else:
+                self.leaders[tp] = partition.leader_id
+                if has_epochs:
+                    self.leader_epochs[tp] = partition.leader_epoch
+                else:
+                    self.leader_epochs.pop(tp, None)
+        self._learn_id(topic)
+        return complete
+
+    def _is_outdated(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """Whether a broker has not heard yet who leads; one that insists tells of a log restored from an old copy."""
+        if leader_epoch >= self.leader_epochs.get(tp, -1):
+            self._outdated_since.pop(tp, None)
+            return False
+        since = self._outdated_since.setdefault(tp, self._metadata_at)
+        return self._metadata_at - since < _OUTDATED_PATIENCE_S
+
+    def _learn_id(self, topic: Any) -> None:
+        topic_id = getattr(topic, "topic_id", None)
+        if topic_id is not None and topic_id.int and not topic.error_code:
+            self.topic_ids[topic.name] = topic_id
+
+    def _learn_brokers(self, addresses: dict[int, Address]) -> None:
+        for node_id, address in addresses.items():
+            node = self._nodes.get(node_id)
+            if node is None or node.address != address:
+                self._nodes[node_id] = Node(address)
+                self._leave(node, "the broker has moved")
+        for gone in [node_id for node_id in self._nodes if node_id >= 0 and node_id not in addresses]:
+            self._leave(self._nodes.pop(gone), "the broker has left the cluster")
+
+    def _leave(self, node: Node | None, why: str) -> None:
+        for link in list(node.lanes.values()) if node is not None else ():
+            if link.connection is not None:
+                self._network.drop(link.connection, why)

@@ -1,0 +1,125 @@
+"""How large a batch a topic takes: its `max.message.bytes`, asked for only when a batch was refused for its size.
+
+What to send in place of a batch the target finds too large: smaller ones, or nothing, as `errors.tolerance` says.
+
+The topic's limit is asked for only now: hardly any flow ever needs it. Until it is known the batch is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
+
+from heliograph.errors import CorruptBatchError
+from heliograph.kafka.produce.target_partition import Outgoing
+from heliograph.wire.batches.forward import Piece, split
+
+if TYPE_CHECKING:
+    from heliograph.kafka.net.buffers import Buffer, BufferPool
+    from heliograph.kafka.net.cluster import Cluster
+    from heliograph.kafka.net.event_loop import Network
+    from heliograph.model import TopicPartition
+
+
+_TOPIC_RESOURCE = 2
+_KEY = "max.message.bytes"
+UNKNOWN = 0  # the cluster does not tell us
+
+
+class TopicLimits:
+    """What is known of the topics' limits."""
+
+    def __init__(self, cluster: Cluster, network: Network) -> None:
+        self._cluster = cluster
+        self._network = network
+        self._limits: dict[str, int] = {}
+        self._asked: set[str] = set()
+
+    def max_message_bytes(self, topic: str) -> int | None:
+        """The limit; UNKNOWN where the cluster keeps it to itself, None while it is being asked for."""
+        if topic not in self._limits and topic not in self._asked:
+            self._ask(topic)
+        return self._limits.get(topic)
+
+    def forget(self, topic: str) -> None:
+        """Ask again next time: somebody may have changed it."""
+        self._limits.pop(topic, None)
+
+    def _ask(self, topic: str) -> None:
+        connection = self._cluster.any_connection()
+        if connection is None:
+            return
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[_KEY]
+        )
+        request = DescribeConfigsRequest(
+            version=connection.version_of(DescribeConfigsRequest, 4),
+            resources=[resource],
+            include_synonyms=False,
+            include_documentation=False,
+        )
+        self._asked.add(topic)
+
+        def answered(answer: Any, _buffer: Buffer) -> None:
+            self._asked.discard(topic)
+            values = [c.value for result in answer.results for c in result.configs if c.name == _KEY]
+            told = values[0] if values else None
+            self._limits[topic] = int(told) if told and told.isdecimal() else UNKNOWN
+
+        def lost(_why: str) -> None:
+            self._asked.discard(topic)
+
+        connection.request(request, DescribeConfigsResponse, answered, lost, self._cluster.request_deadline)
+        self._network.flush(connection)
+
+
+class SkippedRecord(str):
+    """The sentence for a record that was left out."""
+
+    __slots__ = ()
+
+
+class LargeBatches:
+    """Cuts batches to what their topics take."""
+
+    def __init__(self, limits: TopicLimits, pool: BufferPool, *, leaves_out: bool) -> None:
+        self._limits = limits
+        self._pool = pool
+        self._leaves_out = leaves_out
+        self._tried_again: Outgoing | None = None
+
+    def instead_of(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | SkippedRecord | str:
+        """Batches to send instead, the word that the record is left out, or why the partition must stop."""
+        piece: Piece | None = outgoing.tag
+        limit = self._limits.max_message_bytes(tp.topic)
+        if limit is None:
+            return [outgoing]
+        size = len(outgoing.view)
+        if piece is None or outgoing.record_count == 1:
+            if limit >= size and outgoing is not self._tried_again:
+                self._tried_again = outgoing  # the limit may have been raised just now
+                self._limits.forget(tp.topic)
+                return [outgoing]
+            return self._single(tp, piece, size, limit)
+        if limit == UNKNOWN or limit >= size:
+            limit = size // 2
+        try:
+            parts = split(piece._replace(view=outgoing.view), limit)
+        except CorruptBatchError as error:
+            return f"it is too large for {tp.topic} on the target and cannot be cut: {error}"
+        return [Outgoing(part.view, part.record_count, self._pool.own(part.view), part) for part in parts]
+
+    def _single(self, tp: TopicPartition, piece: Piece | None, size: int, limit: int) -> SkippedRecord | str:
+        is_known = UNKNOWN < limit < size
+        takes = (
+            f"takes at most {limit} (max.message.bytes)" if is_known else "does not take that (see segment.bytes too)"
+        )
+        if piece is None:
+            return f"our own record needs {size} bytes; {tp.topic} {takes}"
+        words = f"its one record needs {size} bytes, but {tp.topic} on the target {takes}"
+        if self._leaves_out:
+            return SkippedRecord(
+                f"the record at offset {piece.base_offset} was left out (errors.tolerance=all): {words}."
+            )
+        return f"{words}. Raise max.message.bytes of {tp.topic}, or leave such records out with errors.tolerance=all"

@@ -1,0 +1,95 @@
+"""Classes that a key names: MM2's own by their Java names, a user's by `package.module:Class`.
+
+A user's class is created without arguments; if it has a method `configure`, that is called once with the flow's
+settings as a map of strings, as Java's Configurable. What goes wrong is told with the key's name, because the file is
+where it has to be mended. docs/guides/custom-policies-and-filters.md shows how such a class is written.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from heliograph.config.resolve.diagnostics import did_you_mean
+from heliograph.config.secrets.known_secrets import hide_known
+from heliograph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from heliograph.config.keys.table import Key
+    from heliograph.config.resolve.settings import Settings
+
+
+_GUIDE = "docs/guides/custom-policies-and-filters.md"
+_APACHE = "org.apache.kafka.connect.mirror."
+
+
+def is_custom(class_name: str) -> bool:
+    """Whether the name is one of Python's, written `package.module:Class`."""
+    return ":" in class_name
+
+
+def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: Sequence[str] = ()) -> str:
+    """The simple name of one of `known`, written so or as Apache's Java class; `also` are full Java names besides."""
+    written = settings[key]
+    name = written.rpartition(".")[2] if written in also else written.removeprefix(_APACHE)
+    choices = tuple(known)
+    if name in choices:
+        return name
+    shown = settings.shown(key)
+    if "." in written:
+        raise ConfigError(
+            f"{key.name}: '{shown}' is a Java class, which Heliograph cannot load; write it in Python and name it"
+            f" as package.module:Class ({_GUIDE})."
+        )
+    suggestion = "" if key.name in settings.raw else did_you_mean(name, choices)
+    hint = suggestion or f" There is {' and '.join(choices)}; your own is named package.module:Class."
+    raise ConfigError(f"{key.name}: there is no '{shown}'.{hint}")
+
+
+def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> type[Any]:
+    """Import the class that the key names; it has all of `methods`.
+
+    Nothing is imported for a connector whose worker does not let it load the class: an import runs code.
+    """
+    written = settings[key]
+    shown = settings.shown(key)
+    if key.name in settings.limits:
+        settings.limits[key.name].check_class(key.name, written, shown)
+    module_name, _, class_name = written.partition(":")
+    shown_module, _, shown_class = shown.rpartition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # the user's module may fail in any way
+        raise ConfigError(
+            f"{key.name}: the module '{shown_module}' cannot be imported ({_told(error, written, shown)});"
+            " is it installed, or is its folder in PYTHONPATH?"
+        ) from error
+    made = getattr(module, class_name, None)
+    if not isinstance(made, type):
+        raise ConfigError(f"{key.name}: the module '{shown_module}' has no class '{shown_class}'.")
+    abstract: frozenset[str] = getattr(made, "__abstractmethods__", frozenset())
+    lacking = [method for method in methods if method in abstract or not callable(getattr(made, method, None))]
+    if lacking:
+        raise ConfigError(f"{key.name}: '{shown}' needs the method {' and '.join(lacking)} ({_GUIDE}).")
+    return made
+
+
+def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> Any:
+    """An object of the class that the key names, configured; it has all of `methods`."""
+    made = custom_class(key, settings, methods)
+    written, shown = settings[key], settings.shown(key)
+    try:
+        plugin = made()
+        if callable(getattr(plugin, "configure", None)):
+            plugin.configure(dict(settings.values))
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{key.name}: '{shown}' cannot be made: {_told(error, written, shown)}.") from error
+    return plugin
+
+
+def _told(error: BaseException, written: str, shown: str) -> str:
+    """The error's kind and words; only its kind where its words may repeat what a placeholder stands for."""
+    words = "" if written != shown else hide_known(str(error), lambda: shown)
+    return f"{type(error).__name__}: {words}".rstrip(".: ")

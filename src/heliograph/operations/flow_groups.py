@@ -1,0 +1,302 @@
+"""Reads what is known of a flow's groups from both clusters, for people who want to see or move them.
+
+Nothing is kept between calls and nothing is changed but by `GroupAdmin.set_offsets`. A source that cannot be reached
+is no error: that is when a group has to move. Nor is a group we may not look at: the view has the reason, and the
+others.
+
+Order matters: offsets are read before the offset syncs that translate them, and the ends of logs last, so that what was
+read first is never ahead of what is read later.
+
+
+`heliograph failover` and `failback`: move consumer and share groups to the other cluster of a flow, or home again.
+
+Both say what they do partition by partition, set only offsets of groups without members, only forward, and end with 1
+where a group could not be moved. A group is said to continue only where all its offsets are there: consumers that start
+without them begin by `auto.offset.reset` (a share group: by `share.auto.offset.reset`), and may pass over records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+from heliograph.config import keys
+from heliograph.config.input_limits import is_group_name
+from heliograph.config.resolve.diagnostics import nearest
+from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
+from heliograph.errors import ClusterError
+from heliograph.executor.contract.source_offsets import read_offsets
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
+from heliograph.kafka.request_options import EARLIEST, LATEST
+from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.mirror.groups.checkpoints import latest_checkpoints, remote_partition, source_partition
+from heliograph.mirror.groups.group_moves import GroupPlan, LogBounds, is_movable
+from heliograph.mirror.groups.group_view import STREAMS_STAY, ClusterGroups, GroupView, is_unknown, left_behind
+from heliograph.mirror.groups.offset_map import OffsetMap
+from heliograph.mirror.policy.filters import group_filter
+from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic, offsets_topic
+from heliograph.mirror.topics.topic_rules import topic_rules
+from heliograph.model import GroupType, OffsetSync
+from heliograph.wire.records.mirror_records import decode_checkpoint, decode_offset_sync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.kafka.admin.admin import Admin
+    from heliograph.kafka.admin.consumer_groups import ListedGroups
+    from heliograph.kafka.admin.coordinators import GroupAnswers
+    from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
+
+
+T = TypeVar("T")
+_Checkpoints = dict[str, dict["TopicPartition", "Checkpoint"]]
+
+
+class FlowGroups:
+    """The groups of one flow; a context manager. `source_trouble` says why the source cannot be asked, if so.
+
+    Groups that are to move to one of the two clusters (`moves_to`, its alias) need another permission there.
+    """
+
+    def __init__(self, config: MirrorConfig, flow: Flow, moves_to: str | None = None) -> None:
+        self.flow = flow
+        self._connector = config.source_connector(flow)
+        self.settings = config.settings(flow)
+        self.rules = topic_rules(config, flow)
+        self.names = group_filter(self.settings)
+        self._source = make_admin(config, flow.source, flow)
+        self._written = TargetClients(config, flow)
+        self._target = self._written.target
+        self.source_groups = GroupAdmin(self._source, "READ" if moves_to == flow.source else "DESCRIBE")
+        self.target_groups = GroupAdmin(self._target, "READ" if moves_to == flow.target else "DESCRIBE")
+        self.source_trouble: str | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._target.view([])
+        except ClusterError:
+            self.__exit__()
+            raise
+        try:
+            self._source.view([])
+        except ClusterError as error:
+            self.source_trouble = str(error)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._source.close()
+        self._written.close()
+
+    # --- which groups -------------------------------------------------------------------------------------------------
+
+    def followed(self) -> tuple[str, ...]:
+        """The groups the flow follows: the filter takes them, and they have read topics it copies, or may have.
+
+        Where the source cannot be asked, those that have checkpoints.
+        """
+        if self.source_trouble is not None:
+            return tuple(sorted(group for group in self._checkpoints() if self.names.accepts(group)))
+        return self._readers(self.source_groups, self.rules.replicates)
+
+    def at_target(self) -> tuple[str, ...]:
+        """The groups the filter takes that have read this flow's copies on the target, or may have."""
+        policy = self.rules.policy
+        return self._readers(self.target_groups, lambda topic: policy.topic_source(topic) == self.flow.source)
+
+    def why_not(self, group: str) -> str | None:
+        """Why the flow does not follow a group of this name, or None where it does."""
+        return self.names.why_not(group)
+
+    def of_other_types(self) -> dict[str, str]:
+        """Groups on the source that the filter takes and the flow does not follow for their type, and why."""
+        listed = self._asked_of_source(self.source_groups.told_groups)
+        off = None if self.settings[keys.SHARE_GROUPS_ENABLED] else f"{keys.SHARE_GROUPS_ENABLED.name} is false"
+        reasons = {GroupType.STREAMS: STREAMS_STAY, GroupType.SHARE: off and f"it is a share group, and {off}"}
+        return {
+            group: why
+            for group, other in sorted(listed.others.items() if listed is not None else ())
+            if is_group_name(group) and self.names.accepts(group) and (why := reasons.get(other.type)) is not None
+        }
+
+    def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
+        """Groups we may not look at are among them: their view says so."""
+        listed = admin.told_groups()
+        if listed.trouble is not None:
+            raise listed.trouble
+        types = {group: type_ for group, type_ in listed.types.items() if is_group_name(group)}
+        followed = {GroupType.CONSUMER}.union({GroupType.SHARE} if self.settings[keys.SHARE_GROUPS_ENABLED] else ())
+        taken = [group for group, type_ in types.items() if type_ in followed and self.names.accepts(group)]
+        found = admin.offsets_of(taken, types)
+        readers = (group for group, offsets in found.of.items() if any(counts(tp.topic) for tp in offsets))
+        return tuple(sorted({*readers, *found.refused}))
+
+    # --- what is known of them ----------------------------------------------------------------------------------------
+
+    def view(self, groups: Iterable[str]) -> GroupView:
+        """Everything that is known of these groups now."""
+        names = tuple(dict.fromkeys(groups))
+        source_list = self._asked_of_source(self.source_groups.told_groups)
+        target_list = self.target_groups.told_groups()
+        source_types = {} if source_list is None else source_list.types
+        # A share group is looked for as such also where there is none of its name: that says if there could be one.
+        types = {**target_list.types, **source_types}
+        on_source = self._asked_of_source(lambda: self.source_groups.offsets_of(names, types | source_types))
+        on_target = self.target_groups.offsets_of(names, types | target_list.types)
+        all_checkpoints = self._checkpoints()
+        consumers = [group for group in names if source_types.get(group, GroupType.CONSUMER) is GroupType.CONSUMER]
+        checkpoints = {group: all_checkpoints[group] for group in consumers if group in all_checkpoints}
+        progress = self._progress()
+        known = self._known(progress)
+        tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
+        states = self._asked_of_source(lambda: self.source_groups.told_states(names, source_list))
+        bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
+        source = None
+        if source_list is not None and on_source is not None and states is not None and bounds is not None:
+            source = _cluster_groups(source_list, states, on_source, bounds)
+        remote = {remote_partition(self.rules, tp) for tp in tps}
+        states = self.target_groups.told_states(names, target_list)
+        target = _cluster_groups(target_list, states, on_target, _bounds(self._target, remote))
+        return GroupView(self.flow, self.rules, names, known, checkpoints, progress, source, target)
+
+    def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
+        """An answer of the source; None once it has failed to give one: it may be half dead, and then it is gone."""
+        if self.source_trouble is None:
+            try:
+                return ask()
+            except ClusterError as error:
+                self.source_trouble = str(error)
+        return None
+
+    def _source_partitions(
+        self,
+        on_source: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        on_target: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        checkpoints: _Checkpoints,
+    ) -> set[TopicPartition]:
+        read = {tp for offsets in on_source.values() for tp in offsets if self.rules.replicates(tp.topic)}
+        topic_source = self.rules.policy.topic_source
+        copies = {tp for offsets in on_target.values() for tp in offsets if topic_source(tp.topic) == self.flow.source}
+        copies |= {tp for by_partition in checkpoints.values() for tp in by_partition}
+        return read | {source_partition(self.rules, tp) for tp in copies}
+
+    def _checkpoints(self) -> _Checkpoints:
+        records = read_topic(self._target, checkpoints_topic(self.settings).name)
+        decoded = (decode_checkpoint(record.key, record.value) for record in records)
+        return latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+
+    def _progress(self) -> dict[TopicPartition, SourceOffset]:
+        topic = offsets_topic(self.settings).name
+        return read_offsets(self._written.progress, topic, self._connector, self.flow.source)
+
+    def _known(self, progress: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
+        """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""
+        if self.settings[keys.OFFSET_SYNCS_LOCATION] == "source":
+            # A source that fails half-way: what the rest would have said may void what was read, so all of it is left.
+            known = self._asked_of_source(lambda: self._told_by_syncs(self._source)) or OffsetMap()
+        else:
+            known = self._told_by_syncs(self._target)
+        for tp, told in progress.items():
+            run = told.run
+            if run is not None and known.translate(tp, 0) is None:
+                known.take(OffsetSync(tp, told.offset, run.downstream + run.count - 1, (run,)))
+        return known
+
+    def _told_by_syncs(self, holder: Admin) -> OffsetMap:
+        """Record by record: there can be millions."""
+        known = OffsetMap()
+        records = read_topic(holder, offset_syncs_topic(self.settings).name)
+        known.take_all(decode_offset_sync(record.key, record.value, record.headers) for record in records)
+        return known
+
+
+def _cluster_groups(
+    listed: ListedGroups,
+    states: GroupAnswers[str],
+    offsets: GroupAnswers[dict[TopicPartition, CommittedOffset]],
+    bounds: Mapping[TopicPartition, LogBounds],
+) -> ClusterGroups:
+    unsupported = {group: offsets.refused[group] for group in offsets.unsupported}
+    hidden = {group: why for group, why in {**states.refused, **offsets.refused}.items() if group not in unsupported}
+    return ClusterGroups(states.of, offsets.of, bounds, hidden, listed.types, unsupported)
+
+
+def _bounds(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
+    """The logs of those partitions that are there."""
+    wanted = list(tps)
+    starts = admin.known_offsets(wanted, EARLIEST)
+    ends = admin.known_offsets(wanted, LATEST)
+    return {tp: LogBounds(starts[tp], ends[tp]) for tp in wanted if tp in starts and tp in ends}
+
+
+class Result(NamedTuple):
+    """What became of a group: its plan without what the cluster refused, and what does not come with it.
+
+    `trouble` is why none of its offsets could be committed.
+    `not_replicated` counts what the flow has not copied yet (None: not known); `left_behind` is what it never copies.
+    `reads_still_on` is the cluster it comes from, where it still has members there; `hidden` is why the source does not
+    tell of it, so that its checkpoints do.
+    """
+
+    plan: GroupPlan
+    trouble: str | None = None
+    not_replicated: int | None = None
+    left_behind: tuple[TopicPartition, ...] = ()
+    reads_still_on: str | None = None
+    hidden: str | None = None
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the group is where it should be."""
+        return self.plan.is_whole
+
+
+def _check_home(flow_groups: FlowGroups) -> None:
+    if flow_groups.source_trouble is not None:
+        raise ClusterError(f"Groups cannot go home to '{flow_groups.flow.source}': {flow_groups.source_trouble}")
+
+
+def _with_near_names(
+    plans: list[GroupPlan], view: GroupView, known_groups: Callable[[], Iterable[str]]
+) -> list[GroupPlan]:
+    """A group that nothing tells of may be a typo: its refusal then has the name that may be meant."""
+    lost = [plan.group for plan in plans if plan.refused and is_movable(plan.state)]
+    unknown = [group for group in lost if is_unknown(view, group)]
+    if not unknown:
+        return plans
+    try:
+        known = list(known_groups())
+    except ClusterError:
+        return plans  # a hint is not worth a failure
+    near = {group: found for group in unknown if (found := nearest(group, known)) is not None}
+    return [
+        replace(plan, refused=f"{plan.refused}; did you mean '{near[plan.group]}'?") if plan.group in near else plan
+        for plan in plans
+    ]
+
+
+def _carry_out(plan: GroupPlan, admin: GroupAdmin, *, dry_run: bool) -> Result:
+    if dry_run or not plan.offsets:
+        return Result(plan)
+    try:
+        refused: Mapping[TopicPartition, str] = admin.set_offsets(plan.group, plan.type, plan.offsets)
+    except ClusterError as error:
+        return Result(plan.without(dict.fromkeys(plan.offsets, "its offsets could not be committed")), str(error))
+    return Result(plan.without(refused))
+
+
+def _not_replicated(view: GroupView, plan: GroupPlan) -> int | None:
+    """How many offsets of the partitions a group reads are not copied yet."""
+    counts = [view.not_replicated(tp) for tp in view.partitions(plan.group)]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _is_active(cluster: ClusterGroups | None, group: str) -> bool:
+    return cluster is not None and not is_movable(cluster.state(group))
+
+
+def _left_behind(view: GroupView, back: GroupView | None, group: str) -> tuple[TopicPartition, ...]:
+    """What neither the way back nor the flow the other way brings home."""
+    tps = left_behind(view, group, is_going_home=True)
+    stays = tps if back is None else left_behind(back, group, is_going_home=False)
+    return tuple(tp for tp in tps if tp in stays)

@@ -1,0 +1,143 @@
+"""Whom a cluster takes a client for: the principal that its ACLs name.
+
+A user name is the principal of PLAIN and SCRAM, the subject of a certificate that of TLS, unless the brokers have rules
+of their own for it; nobody at all is `User:ANONYMOUS`. A token or a ticket is mapped by rules that only the brokers
+know. Secrets are not asked for: what a placeholder hides is only missed where it is the name itself.
+
+Invariant: a principal that is not known has a name that no user has, and a sentence about why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.config.keys import client_keys, security_keys
+from heliograph.config.resolve.jaas import one_module
+from heliograph.config.resolve.settings import Unresolved
+from heliograph.errors import ConfigError, KeyStoreError
+from heliograph.kafka.security.keystores import Stores, own_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from heliograph.config.keys.table import Key
+    from heliograph.config.resolve.settings import Settings
+
+
+ANONYMOUS = "User:ANONYMOUS"
+_USER_NAMES = ("PLAIN", "SCRAM-")
+_OTHER_LOGIN_KEYS = (security_keys.OAUTH_CLIENT_ID, security_keys.OAUTH_TOKEN_ENDPOINT_URL)
+_CERTIFICATE_KEYS = {
+    "key_file": client_keys.SSL_KEYSTORE_LOCATION,
+    "key_store_password": security_keys.SSL_KEYSTORE_PASSWORD,
+    "key_password": client_keys.SSL_KEY_PASSWORD,
+}
+
+
+@dataclass(frozen=True)
+class KafkaPrincipal:
+    """A principal; `doubt` is a sentence about why it is not known, or not certain.
+
+    One that is not known is told apart from others by the text that would tell it (`hidden_in`).
+    """
+
+    name: str
+    doubt: str = ""
+    is_known: bool = True
+    hidden_in: str = field(default="", repr=False)
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What two clients of a cluster have in common where they are the same to it."""
+        return ("", self.hidden_in) if self.hidden_in else (self.name, "")
+
+
+def parse_principals(options: Sequence[str]) -> dict[str, str]:
+    """`ALIAS=User:x` or `ALIAS.ROLE=User:x`, as a map; a name without a type is a `User:`."""
+    given = {}
+    for option in options:
+        alias, equals, principal = (part.strip() for part in option.partition("="))
+        if not equals or not alias or not principal:
+            raise ConfigError(f"--principal {option}: write it as CLUSTER=User:name, as in source=User:mirror.")
+        given[alias] = principal if principal.partition(":")[0].isalpha() and ":" in principal else f"User:{principal}"
+    return given
+
+
+def principal_of(client: Settings, alias: str, role: str, given: Mapping[str, str]) -> KafkaPrincipal:
+    """The principal of a cluster's client in a role; raises ConfigError where its login is written wrongly."""
+    said = given.get(f"{alias}.{role}") or given.get(alias)
+    if said is not None:
+        return KafkaPrincipal(said)
+    key = client_keys.SECURITY_PROTOCOL
+    if why := _unresolved(client, key):
+        return _unknown(client, key, alias, why)
+    protocol = client[key].upper()
+    if protocol == "PLAINTEXT":
+        return KafkaPrincipal(ANONYMOUS)
+    return _of_certificate(client, alias) if protocol == "SSL" else _of_login(client, alias)
+
+
+def _of_login(client: Settings, alias: str) -> KafkaPrincipal:
+    key = client_keys.SASL_MECHANISM
+    if why := _unresolved(client, key):
+        return _unknown(client, key, alias, why)
+    mechanism = client[key].upper()
+    if mechanism.startswith(_USER_NAMES):
+        return _of_user_name(client, alias)
+    key = client_keys.SASL_JAAS_CONFIG if client_keys.SASL_JAAS_CONFIG in client else key
+    why = f"{client.written_as(key)}: whom the brokers of '{alias}' take us for with {mechanism} is their own rule."
+    return _unknown(client, key, alias, why, _OTHER_LOGIN_KEYS)
+
+
+def _of_user_name(client: Settings, alias: str) -> KafkaPrincipal:
+    key = client_keys.SASL_JAAS_CONFIG
+    name, why = client.written_as(key), _unresolved(client, key)
+    try:
+        options = one_module(client.values.get(key.name, ""), name).options
+    except ConfigError:
+        if not why:
+            raise
+        return _unknown(client, key, alias, why)
+    user = options.get("username", "")
+    if why and ("${" in user or not user):
+        return _unknown(client, key, alias, why)
+    if not user:
+        raise ConfigError(f"{name}: there is no username, by which the brokers of '{alias}' know us; add it.")
+    if options.get("tokenauth", "").lower() == "true":
+        return _unknown(client, key, alias, f"{name}: a delegation token stands for its owner, who is not named.")
+    return KafkaPrincipal(f"User:{user}")
+
+
+def _of_certificate(client: Settings, alias: str) -> KafkaPrincipal:
+    chain, location = security_keys.SSL_KEYSTORE_CERTIFICATE_CHAIN, client_keys.SSL_KEYSTORE_LOCATION
+    if not any(client.values.get(key.name, "").strip() for key in (chain, location)):
+        return KafkaPrincipal(ANONYMOUS)
+    key = chain if client.values.get(chain.name, "").strip() else location
+    used = {"chain_pem": chain} if key is chain else _CERTIFICATE_KEYS
+    missing = [why for each in used.values() if (why := _unresolved(client, each))]
+    if missing:
+        return _unknown(client, key, alias, missing[0])
+    written = tuple((each.name, client.written_as(each)) for each in used.values())
+    try:
+        subject = own_subject(Stores(written=written, **{field: client[each] for field, each in used.items()}))
+    except KeyStoreError as error:
+        name, path = client.written_as(key), client.values.get(key.name, "")
+        shown = client.raw.get(key.name, path)  # what came out of a placeholder is not shown
+        return _unknown(client, key, alias, str(error).replace(f"{name}={path}: ", f"{name}={shown}: ", 1))
+    doubt = (
+        f"{client.written_as(key)}: User:{subject} is the subject of the certificate; where the brokers of '{alias}'"
+        f" have ssl.principal.mapping.rules, say what they make of it with --principal {alias}=User:name."
+    )
+    return KafkaPrincipal(f"User:{subject}", doubt)
+
+
+def _unknown(client: Settings, key: Key[str], alias: str, why: str, others: Sequence[Key[str]] = ()) -> KafkaPrincipal:
+    words = f"{why.rstrip('.')}; so the principal is not known. Say it with --principal {alias}=User:name."
+    hidden_in = "\n".join(client.raw.get(each.name) or client.values.get(each.name, "") for each in (key, *others))
+    return KafkaPrincipal(f"User:<the user of {client.written_as(key)}>", words, is_known=False, hidden_in=hidden_in)
+
+
+def _unresolved(client: Settings, key: Key[str]) -> str:
+    text = client.values.get(key.name, "")
+    return text.why if isinstance(text, Unresolved) else ""

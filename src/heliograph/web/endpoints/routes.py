@@ -1,0 +1,208 @@
+"""THE TABLE of routes: every endpoint of Connect's REST API once, with what it answers and where.
+
+The app dispatches by it and `docs/reference/rest.md` is written from it. `is_local` endpoints are answered by the
+worker that is asked; all others by the one that leads. `is_change` endpoints are refused where a file defines the
+connectors. `access` is what rules must allow a caller; an endpoint without it cannot be written down.
+
+A config becomes one record of the config topic, of which brokers take 1 MiB unless they are told otherwise; twice as
+much leaves room for JSON's escapes. Offsets become a record for each partition, so more of them can be sent in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heliograph.connect.contract.refusals import TIMED_OUT
+from heliograph.web.access.guard import Access
+from heliograph.web.endpoints import connector_endpoints, worker_endpoints
+from heliograph.web.error_responses import answer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.web.exchange import Call, RestResponse
+
+
+_REQUEST_TIMEOUT_S = 90.0
+_HEALTH_TIMEOUT_S = 10.0
+_LARGEST_BODY_BYTES = 64 << 10
+LARGEST_CONFIG_BYTES = 2 << 20
+LARGEST_OFFSETS_BYTES = 4 << 20
+
+
+def _timed_out() -> RestResponse:
+    return answer_of(TIMED_OUT.error())
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One row."""
+
+    method: str
+    path: str
+    handler: Callable[[Call], RestResponse]
+    answers: str
+    doc: str
+    access: Access
+    is_change: bool = False
+    is_local: bool = False
+    is_probe: bool = False
+    largest_body_bytes: int = _LARGEST_BODY_BYTES
+    timeout_s: float = _REQUEST_TIMEOUT_S
+    on_timeout: Callable[[], RestResponse] = _timed_out
+
+
+def _read(path: str, handler: Callable[[Call], RestResponse], doc: str) -> Endpoint:
+    return Endpoint("GET", path, handler, "200", doc, Access.SEE_CONNECTOR)
+
+
+def _local(path: str, handler: Callable[[Call], RestResponse], doc: str, access: Access = Access.BE_KNOWN) -> Endpoint:
+    return Endpoint("GET", path, handler, "200", doc, access, is_local=True)
+
+
+def _change(
+    method: str,
+    path: str,
+    handler: Callable[[Call], RestResponse],
+    answers: str,
+    doc: str,
+    largest_body_bytes: int = _LARGEST_BODY_BYTES,
+) -> Endpoint:
+    return Endpoint(
+        method,
+        path,
+        handler,
+        answers,
+        doc,
+        Access.CHANGE_CONNECTOR,
+        is_change=True,
+        largest_body_bytes=largest_body_bytes,
+    )
+
+
+def _internal(method: str, path: str) -> Endpoint:
+    doc = "Between Java's workers only; refused"
+    return Endpoint(method, path, worker_endpoints.refuse_internal, "-", doc, Access.NOTHING, is_local=True)
+
+
+_C = "/connectors/{connector}"
+_TASK = _C + "/tasks/{task}"
+
+ROUTES = (
+    _local(
+        "/", worker_endpoints.describe_worker, "Version of the API, what built it, id of the worker's Kafka cluster"
+    ),
+    Endpoint(
+        "GET",
+        "/health",
+        worker_endpoints.health,
+        "200, 503, 500",
+        "Whether the worker is ready (200), starting (503) or stuck (500, after 10 s)",
+        Access.BE_KNOWN,
+        is_local=True,
+        is_probe=True,
+        timeout_s=_HEALTH_TIMEOUT_S,
+        on_timeout=worker_endpoints.unhealthy,
+    ),
+    Endpoint(
+        "GET",
+        "/connectors",
+        connector_endpoints.list_connectors,
+        "200",
+        "Names; with `expand=info`, `expand=status` or both, more of each",
+        Access.BE_KNOWN,
+    ),
+    Endpoint(
+        "POST",
+        "/connectors",
+        connector_endpoints.create,
+        "201",
+        "New connector: `name`, `config` and maybe `initial_state`",
+        Access.CREATE_CONNECTOR,
+        is_change=True,
+        largest_body_bytes=LARGEST_CONFIG_BYTES,
+    ),
+    _read(_C, connector_endpoints.get, "Config and tasks"),
+    _change("DELETE", _C, connector_endpoints.delete, "204", "Stop and forget; progress stays"),
+    _read(_C + "/config", connector_endpoints.get_config, "Config alone, as it was written"),
+    _change(
+        "PUT",
+        _C + "/config",
+        connector_endpoints.put_config,
+        "200, 201",
+        "Replace the config, or create the connector",
+        LARGEST_CONFIG_BYTES,
+    ),
+    _change(
+        "PATCH",
+        _C + "/config",
+        connector_endpoints.patch_config,
+        "200",
+        "Replace some keys; null removes one",
+        LARGEST_CONFIG_BYTES,
+    ),
+    _read(_C + "/status", connector_endpoints.get_status, "States of the connector and its tasks"),
+    _change("PUT", _C + "/pause", connector_endpoints.pause, "202", "Tasks stay and do nothing"),
+    _change("PUT", _C + "/resume", connector_endpoints.resume, "202", "Back to work"),
+    _change(
+        "PUT", _C + "/stop", connector_endpoints.stop, "204", "Tasks go, the config stays; needed before offsets change"
+    ),
+    _change(
+        "POST",
+        _C + "/restart",
+        connector_endpoints.restart,
+        "204, 202",
+        "Restart the connector; with `includeTasks=true` its tasks, with `onlyFailed=true` what failed (202, status)",
+    ),
+    _read(_C + "/tasks", connector_endpoints.list_tasks, "Config of each task"),
+    _read(_TASK + "/status", connector_endpoints.get_task_status, "State of one task"),
+    _change("POST", _TASK + "/restart", connector_endpoints.restart_task, "204", "Restart one task"),
+    _read(
+        _C + "/topics",
+        connector_endpoints.get_topics,
+        "Topics it has written to since it was created or they were reset",
+    ),
+    _change(
+        "PUT", _C + "/topics/reset", connector_endpoints.reset_topics, "202", "Forget the topics it has written to"
+    ),
+    _read(_C + "/offsets", connector_endpoints.get_offsets, "Committed progress"),
+    _change(
+        "PATCH",
+        _C + "/offsets",
+        connector_endpoints.alter_offsets,
+        "200",
+        "Overwrite progress; an offset of null is removed",
+        LARGEST_OFFSETS_BYTES,
+    ),
+    _change("DELETE", _C + "/offsets", connector_endpoints.reset_offsets, "200", "Forget all progress"),
+    _local("/connector-plugins", worker_endpoints.list_plugins, "The connectors there are"),
+    _local(
+        "/connector-plugins/{plugin}/config",
+        worker_endpoints.get_definitions,
+        "Keys of a connector; `version` may be `latest` or 4.3.1",
+    ),
+    Endpoint(
+        "PUT",
+        "/connector-plugins/{plugin}/config/validate",
+        worker_endpoints.validate,
+        "200",
+        "What each key of a config means and what is wrong with it",
+        Access.WRITE_CONFIGS,
+        is_local=True,
+        largest_body_bytes=LARGEST_CONFIG_BYTES,
+    ),
+    _local("/admin/loggers", worker_endpoints.list_loggers, "Loggers in use with their levels", Access.SEE_WORKER),
+    _local("/admin/loggers/{logger}", worker_endpoints.get_logger, "Level of one logger", Access.SEE_WORKER),
+    Endpoint(
+        "PUT",
+        "/admin/loggers/{logger}",
+        worker_endpoints.set_level,
+        "200, 204",
+        "Set `level`; 200 and the loggers changed, or with `scope=cluster` 204 and on every worker",
+        Access.CHANGE_WORKER,
+        is_local=True,
+    ),
+    _internal("POST", _C + "/tasks"),
+    _internal("PUT", _C + "/fence"),
+)

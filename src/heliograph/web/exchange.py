@@ -1,0 +1,80 @@
+"""A call and its answer, free of any web framework, so that a handler is a plain function of one to the other.
+
+JSON is written as Connect writes it: no blanks, members in the order of its classes, UTF-8 not escaped.
+
+
+What the REST API asks of whoever knows the plugins: their names, their keys, and what is wrong with a config.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from heliograph.connect.contract.herder import Herder
+    from heliograph.connect.contract.log_levels import LogLevels
+
+
+JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain"
+
+
+class Worker(NamedTuple):
+    """What the handlers may use of a worker."""
+
+    herder: Herder
+    plugins: PluginCatalogue
+    log_levels: LogLevels
+
+
+class Call(NamedTuple):
+    """One request: the parts of its path, its query and its body."""
+
+    worker: Worker
+    path: Mapping[str, str] = {}
+    query: Mapping[str, Sequence[str]] = {}
+    body: bytes = b""
+
+    @property
+    def herder(self) -> Herder:
+        """The worker's herder."""
+        return self.worker.herder
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A query parameter as Java reads a Boolean: `true` in any case, everything else is false."""
+        given = self.query.get(name)
+        return default if not given else given[0].lower() == "true"
+
+
+class RestResponse(NamedTuple):
+    """One response; `location` is a path of this worker."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = JSON_TYPE
+    location: str | None = None
+
+
+def json_answer(payload: object, status: int = 200, location: str | None = None) -> RestResponse:
+    """An answer with a JSON body."""
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return RestResponse(status, text.encode(), location=location)
+
+
+class PluginCatalogue(Protocol):
+    """The plugins of a worker; a plugin is named by its class."""
+
+    def connector_classes(self) -> Sequence[str]:
+        """Full names of all connector classes."""
+
+    def resolve(self, name: str) -> str | None:
+        """The full name of a class that is given by it or by one of Connect's aliases; None if it is not there."""
+
+    def definitions(self, plugin: str) -> list[dict[str, Any]]:
+        """The keys of a plugin, each with the members of Connect's ConfigKeyInfo."""
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """What becomes of a config, with the members of Connect's ConfigInfos; errors are in it, not raised."""

@@ -1,0 +1,93 @@
+"""The records of a batch, one by one: for small topics, whose contents are read and not only passed on.
+
+Invariants, whatever the bytes are:
+A. A batch that is not what it says raises CorruptBatchError; nothing outside of it is read.
+B. No batch is decompressed to more than `MOST_BYTES`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from heliograph.errors import CorruptBatchError
+from heliograph.wire.batches.batch_header import HEADER_BYTES, compression_of
+from heliograph.wire.batches.codecs import decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from heliograph.wire.batches.forward import Piece
+
+
+MOST_BYTES: Final = 64 << 20
+_MOST_VARINT_BYTES = 10
+_LEAST_HEADER_BYTES = 2
+
+
+class LogRecord(NamedTuple):
+    """What is in a record of a small topic."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def records_of(piece: Piece) -> Iterator[LogRecord]:
+    """Every record of a batch, with its offset at the source."""
+    try:
+        section = decompress(compression_of(piece.view), piece.view[HEADER_BYTES:], max_bytes=MOST_BYTES)
+    except CorruptBatchError as error:
+        raise CorruptBatchError(str(error), offset=piece.base_offset) from None
+    reader = _RecordReader(section.tobytes(), piece.base_offset)
+    for index in range(piece.record_count):
+        yield reader.record(piece.offset_of(index))
+    if reader.at != len(reader.data):
+        raise reader.corrupt()
+
+
+class _RecordReader:
+    """A cursor over the records of a batch."""
+
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self.data = data
+        self.at = 0
+        self._base_offset = base_offset
+
+    def corrupt(self) -> CorruptBatchError:
+        return CorruptBatchError("its records contradict its header or are not records", offset=self._base_offset)
+
+    def record(self, offset: int) -> LogRecord:
+        end = self._varint() + self.at
+        self.at += 1  # attributes, of which there are none
+        self._varint()  # time
+        self._varint()  # offset delta
+        key, value = self._bytes(), self._bytes()
+        count = self._varint()
+        if not 0 <= count * _LEAST_HEADER_BYTES <= len(self.data) - self.at:
+            raise self.corrupt()
+        headers = [(str(self._bytes() or b"", "utf-8", "replace"), self._bytes()) for _ in range(count)]
+        if self.at != end:
+            raise self.corrupt()
+        return LogRecord(offset, key, value, headers)
+
+    def _varint(self) -> int:
+        if self.at < len(self.data) and (byte := self.data[self.at]) < 0x80:  # most are so short
+            self.at += 1
+            return byte >> 1 ^ -(byte & 1)
+        value = 0
+        for k, byte in enumerate(self.data[self.at : self.at + _MOST_VARINT_BYTES]):
+            value |= (byte & 0x7F) << 7 * k
+            if byte < 0x80:
+                self.at += k + 1
+                return value >> 1 ^ -(value & 1)
+        raise self.corrupt()
+
+    def _bytes(self) -> bytes | None:
+        size = self._varint()
+        if size < 0:
+            return None
+        start, self.at = self.at, self.at + size
+        if self.at > len(self.data):
+            raise self.corrupt()
+        return self.data[start : self.at]

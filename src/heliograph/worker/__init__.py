@@ -1,1 +1,0 @@
-"""The control loops on the driver: discover, plan, apply, assign, watch. The data never comes here."""

@@ -1,0 +1,55 @@
+"""An engine whose tasks are threads of this process: a flow's whole loop against real brokers, without Spark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.errors import HeliographError
+from heliograph.executor.contract.task_report import TaskReport
+from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
+from heliograph.executor.copy.copy_loop import CopyLoop
+from tests.support.runs.copying import HandLease
+
+
+class ThreadEngine:
+    """Runs each task in a thread."""
+
+    def __init__(self, slots: int = 4) -> None:
+        self.slots = slots
+        self._leases: dict[RunningTask, HandLease] = {}
+
+    def start(
+        self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], on_end: Callable[[TaskEnd], None]
+    ) -> RunningTask:
+        task = RunningTask(spec, on_report)
+        lease = self._leases[task] = HandLease(lambda report: on_report(spec, report))
+
+        def run() -> None:
+            try:
+                on_end(TaskEnd(spec, report=CopyLoop(spec, lease).run()))
+            except HeliographError as error:
+                on_end(TaskEnd(spec, error=str(error)))
+
+        threading.Thread(target=run, daemon=True).start()
+        return task
+
+    def stop(self, task: RunningTask, reason: str) -> None:
+        self._leases[task].stop_reason = reason
+
+    def take_back_if_lost(self, task: RunningTask) -> None:
+        """A thread is never lost."""
+
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+        self._leases[task].assignment = partitions
+
+    def share(self, task: RunningTask, bytes_per_s: int) -> None:
+        """No flow of these tests has a limit, so it is never another one."""
+        assert bytes_per_s == task.spec.bytes_per_s
+
+
+def thread_engine(slots: int = 4) -> SparkEngine:
+    """For parts that want the real one by name."""
+    return cast("SparkEngine", ThreadEngine(slots))

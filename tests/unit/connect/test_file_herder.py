@@ -1,0 +1,160 @@
+"""What the REST API of `heliograph run` shows of a file's flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from heliograph.config.validate.dedicated_file import load
+from heliograph.connect.contract.log_levels import LogLevels
+from heliograph.connect.runtime.file_herder import FileHerder
+from heliograph.driver.flow.flow_status import SourceStep
+from heliograph.driver.flow.flow_task import FlowTask
+from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.flow.topic_sync import Replicated
+from heliograph.driver.loops.file_loops import Control
+from heliograph.driver.steps.restart_policy import RestartLimits
+from heliograph.errors import ConnectError, FencedError
+from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.model import TopicPartition
+from tests.support.connect.rest_worker import rest_worker
+from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+
+SOURCE, CHECKPOINT, HEARTBEAT = (f"A->B.Mirror{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat"))
+
+
+class Running:
+    """The flows of a file as `run` makes them; none of them is started."""
+
+    def __init__(self, *lines: str) -> None:
+        self.config = load(minimal(*lines), FakeLookup({"P": "hunter3"}))
+        self.flows = [SourceFlow(self.config, flow, engine=None, flow_count=1) for flow in self.config.flows]  # type: ignore[arg-type]
+        self.control = Control(self.config, {flow.flow: flow.status for flow in self.flows})
+        self.herder = FileHerder(self.config, self.flows, self.control, LogLevels(), lambda: "id-of-b")
+        self.herder.worker_id = "h:1"
+
+    def copy(self, topic: str, records: int) -> None:
+        """As if a task had copied records of a topic."""
+        tp, flow = TopicPartition(topic, 0), self.flows[0]
+        task = FlowTask.new(0, RestartLimits(1.0, -1))
+        task.begin()
+        task.tps, task.running = frozenset({tp}), _running("A->B-0")
+        flow._tasks, flow._replicated = [task], Replicated((tp,), {topic: f"A.{topic}"})
+        flow.status.state = "RUNNING"
+        flow.status.take("A->B-0", TaskReport([PartitionReport(topic, 0, records=records)], [], [], 0))
+
+
+def test_each_flow_shows_three_connectors_and_each_other_pair_its_heartbeats() -> None:
+    assert Running().herder.connectors() == [CHECKPOINT, HEARTBEAT, SOURCE, "B->A.MirrorHeartbeatConnector"]
+    assert Running("emit.heartbeats.enabled=false").herder.connectors() == [CHECKPOINT, HEARTBEAT, SOURCE]
+    assert len(Running("B->A.enabled=true").herder.connectors()) == 6
+
+
+def test_a_config_is_what_connect_would_be_given_without_the_secrets_of_the_file() -> None:
+    herder = Running(
+        "A->B.topics=orders",
+        "A.sasl.jaas.config=o.a.k.PlainLoginModule required username=u password=hunter2;",
+        "B.ssl.keystore.password=${env:P}",
+        "groups=g",
+    ).herder
+    config = herder.info(SOURCE).config
+    assert config["name"] == SOURCE
+    assert config["connector.class"] == "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    assert (config["topics"], config["source.cluster.bootstrap.servers"]) == ("orders", "a:1")
+    assert "hunter" not in str(config)
+    assert config["target.cluster.ssl.keystore.password"] == "${env:P}"
+    assert "groups" not in config
+    assert herder.info(CHECKPOINT).config["groups"] == "g"
+    assert herder.info("B->A.MirrorHeartbeatConnector").config["source.cluster.bootstrap.servers"] == "b:1"
+
+
+def test_only_topics_that_are_in_trouble_make_a_connector_without_tasks_failed() -> None:
+    running = Running()
+    status = running.flows[0].status
+    status.state = "RUNNING"
+    status.note_control(SourceStep.ACLS, ["A lets nobody see its ACLs."])
+    shown = running.herder.status(SOURCE)
+    assert (shown.state, shown.trace) == ("RUNNING", "A lets nobody see its ACLs.")
+    status.note_control(SourceStep.TOPICS, ["A does not show us its topics."])
+    shown = running.herder.status(SOURCE)
+    assert (shown.state, shown.trace) == ("FAILED", "A does not show us its topics.\nA lets nobody see its ACLs.")
+    running.copy("t", 5)
+    assert running.herder.status(SOURCE).state == "RUNNING"
+
+
+def test_states_are_those_of_the_flow_and_its_tasks() -> None:
+    running = Running()
+    assert not running.herder.is_ready()
+    assert running.herder.status(SOURCE)[1:4] == ("UNASSIGNED", "h:1", ())
+    running.copy("t", 5)
+    assert running.herder.is_ready()
+    assert [(task.id, task.state) for task in running.herder.status(SOURCE).tasks] == [(0, "UNASSIGNED")]
+    running.flows[0]._tasks[0].reported()
+    assert [task.state for task in running.herder.status(SOURCE).tasks] == ["RUNNING"]
+    running.flows[0].error, running.flows[0].status.state = FencedError("another one runs."), "FAILED"
+    assert (running.herder.status(SOURCE).state, running.herder.status(SOURCE).trace) == ("FAILED", "another one runs.")
+
+
+def test_tasks_of_checkpoints_and_heartbeats_tell_their_troubles() -> None:
+    running = Running("A->B.emit.checkpoints.enabled=false")
+    assert running.herder.status(CHECKPOINT)[1:4] == ("RUNNING", "h:1", ())
+    assert [task.state for task in running.herder.status(HEARTBEAT).tasks] == ["UNASSIGNED"]
+    running.control.is_started = True
+    assert [task.state for task in running.herder.status(HEARTBEAT).tasks] == ["RUNNING"]
+    running.flows[0].status.note_control("A->B heartbeats: beat", ("B is away.",))
+    running.flows[0].status.note_control("A->B checkpoints: groups", ("no.",))
+    assert [(task.state, task.trace) for task in running.herder.status(HEARTBEAT).tasks] == [("FAILED", "B is away.")]
+
+
+def test_tasks_and_topics() -> None:
+    running = Running()
+    assert running.herder.task_configs(SOURCE) == []
+    assert running.herder.topics(SOURCE) == []
+    running.copy("t", 5)
+    (task,) = running.herder.task_configs(SOURCE)
+    assert task["task.class"] == "org.apache.kafka.connect.mirror.MirrorSourceTask"
+    assert (task["task.assigned.partitions"], task["task.index"]) == ("t-0", "0")
+    assert running.herder.info(SOURCE).tasks == (0,)
+    assert running.herder.topics(SOURCE) == ["A.t"]
+    assert running.herder.topics("nobody") == []
+    assert running.herder.offsets(HEARTBEAT) == []
+
+
+@pytest.mark.parametrize("ask", ["info", "status", "task_configs", "offsets"])
+def test_what_is_not_there_is_not_found(ask: str) -> None:
+    with pytest.raises(ConnectError) as refused:
+        getattr(Running().herder, ask)("MirrorSourceConnector")
+    assert refused.value.status == 404
+
+
+def _running(task_id: str) -> Any:
+    return SimpleNamespace(spec=SimpleNamespace(task_id=task_id))
+
+
+@contextmanager
+def served(*lines: str) -> Iterator[Any]:
+    with rest_worker(Running(*lines).herder, read_only=True) as worker:  # type: ignore[arg-type]
+        yield worker
+
+
+def test_over_rest_a_file_is_read_and_not_changed() -> None:
+    path = "/connectors/A-%3EB.MirrorSourceConnector"
+    with served() as worker:
+        assert worker.ask("GET", "/connectors?expand=info&expand=status").body.keys() >= {SOURCE, HEARTBEAT}
+        assert worker.ask("GET", f"{path}/status").body["name"] == SOURCE
+        assert worker.ask("GET", "/").body["kafka_cluster_id"] == "id-of-b"
+        assert worker.ask("GET", "/health").status == 503
+        assert len(worker.ask("GET", "/connector-plugins").body) == 3
+        assert worker.ask("PUT", "/admin/loggers/a.b?scope=cluster", {"level": "ERROR"}).status == 204
+        for method, place in (
+            ("DELETE", path),
+            ("PUT", f"{path}/pause"),
+            ("POST", f"{path}/restart"),
+            ("DELETE", f"{path}/offsets"),
+        ):
+            answer = worker.ask(method, place)
+            assert (answer.status, "defined by its file" in answer.body["message"]) == (403, True)

@@ -1,0 +1,146 @@
+"""Loops beside the copy: steps in their order, trouble until the next success, an end when asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from heliograph.driver.steps.step_runner import ControlLoop, Schedule
+from heliograph.errors import ClusterError
+from tests.support.runs.copying import wait_for
+
+
+class FakeWork:
+    """Two steps, of which the second fails as often as told."""
+
+    def __init__(self, begin_failures: int = 0, step_failures: int = 0, *, interval_s: float = 0.01) -> None:
+        self.done: list[str] = []
+        self.closed = threading.Event()
+        self._begin_failures, self._step_failures, self._interval_s = begin_failures, step_failures, interval_s
+
+    def begin(self) -> Iterable[str]:
+        self.done.append("begin")
+        if self._begin_failures:
+            self._begin_failures -= 1
+            raise ClusterError("not there yet")
+        return ()
+
+    def plan(self, schedule: Schedule) -> None:
+        schedule.repeat("first", self._first, self._interval_s)
+        schedule.repeat("second", self._second, self._interval_s)
+
+    def _first(self) -> Iterable[str]:
+        self.done.append("first")
+        return ()
+
+    def _second(self) -> Iterable[str]:
+        self.done.append("second")
+        if self._step_failures:
+            self._step_failures -= 1
+            raise ZeroDivisionError("a mistake of ours")
+        return ()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Troubles:
+    """What a loop has told."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, tuple[str, ...]] = {}
+        self.ever: list[tuple[str, ...]] = []
+
+    def __call__(self, step: str, troubles: tuple[str, ...]) -> None:
+        self.now[step] = troubles
+        if troubles:
+            self.ever.append(troubles)
+
+
+@pytest.fixture
+def troubles() -> Troubles:
+    return Troubles()
+
+
+def test_steps_come_in_order_and_again(troubles: Troubles) -> None:
+    work = FakeWork()
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    wait_for(lambda: work.done.count("second") > 2)
+    loop.stop()
+    assert loop.join(60)
+    assert work.closed.is_set()
+    assert work.done[:3] == ["begin", "first", "second"]
+    assert troubles.ever == []
+
+
+def test_a_beginning_that_fails_is_told_and_tried_again(troubles: Troubles) -> None:
+    work = FakeWork(begin_failures=1)
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    wait_for(lambda: "second" in work.done)
+    loop.stop()
+    assert loop.join(60)
+    assert troubles.ever == [("not there yet",)]
+    assert troubles.now["A->B test: start"] == ()
+    assert work.done.index("first") > 1
+
+
+def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(troubles: Troubles) -> None:
+    work = FakeWork(step_failures=1, interval_s=3600)
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    wait_for(lambda: work.done.count("second") == 2)
+    wait_for(lambda: troubles.now["A->B test: second"] == ())
+    loop.stop()
+    assert loop.join(60)
+    assert troubles.ever == [("unexpected ZeroDivisionError: a mistake of ours",)]
+    assert work.done.count("first") == 1
+
+
+def test_once_is_every_step_once_and_the_end(troubles: Troubles) -> None:
+    work = FakeWork(step_failures=1)
+    ControlLoop("A->B test", work, troubles).run_once()
+    assert work.done == ["begin", "first", "second"]
+    assert work.closed.is_set()
+    assert len(troubles.ever) == 1
+
+
+class SlowWork(FakeWork):
+    """Its second step takes until the test lets it go on, and writes then if it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_under_way, self.may_go_on = threading.Event(), threading.Event()
+
+    def ask_with(self, check: Callable[[], None]) -> None:
+        self._check = check
+
+    def _second(self) -> Iterable[str]:
+        self._check()
+        self.is_under_way.set()
+        assert self.may_go_on.wait(60)
+        self._check()
+        self.done.append("written")
+        return ()
+
+
+def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(troubles: Troubles) -> None:
+    work = SlowWork()
+    loop = ControlLoop("A->B test", work, troubles)
+    loop.start()
+    assert work.is_under_way.wait(60)
+    loop.stop()
+    work.may_go_on.set()
+    assert loop.join(60)
+    assert work.closed.is_set()
+    assert work.done == ["begin", "first"]
+    assert troubles.ever == []
+
+
+def test_a_loop_that_never_began_can_be_stopped(troubles: Troubles) -> None:
+    loop = ControlLoop("A->B test", FakeWork(), troubles)
+    loop.stop()
+    assert loop.join(60)

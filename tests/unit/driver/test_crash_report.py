@@ -1,0 +1,26 @@
+"""Of Spark's many lines one is told, and no secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.driver.spark.spark_session import what_spark_says
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "An error occurred while calling x.\n: org.apache.spark.SparkException: No such master.\n\tat x",
+            "org.apache.spark.SparkException: No such master.",
+        ),
+        ("first\nCaused by: the disk\nmore", "Caused by: the disk"),
+        (
+            "java.lang.IllegalArgumentException: spark.x.password=canary",
+            "java.lang.IllegalArgumentException: spark.x.password=[hidden]",
+        ),
+        ("", "OSError"),
+    ],
+)
+def test_the_line_with_the_reason_is_told(text: str, told: str) -> None:
+    assert what_spark_says(OSError(text)) == told

@@ -1,0 +1,198 @@
+"""The engine beside a Spark that is slow, or gone."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark import TaskContext
+
+from heliograph.driver.spark import spark_engine as engine_module
+from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
+from heliograph.errors import EngineError
+from heliograph.executor.contract.lease import TaskAssignment, encode_assignment, introduce
+from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec, TaskSpec
+from heliograph.executor.copy import copy_task
+from heliograph.executor.copy.copy_task import STARTED_TWICE, task_function
+from heliograph.kafka.security.connection_spec import ClusterSpec, Security
+from heliograph.model import Address, Flow, TopicPartition
+from tests.support.runs.copying import wait_for
+
+CLUSTER = ClusterSpec("a", (Address("a", 1),), Security())
+SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 1)
+
+
+class BusySpark:
+    """A context whose slots are all taken: a job waits until its group is cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled: dict[str, threading.Event] = {}
+        self._of_thread = threading.local()
+
+    def setJobGroup(self, group: str, _description: str, *, interruptOnCancel: bool) -> None:  # noqa: N802, N803
+        assert interruptOnCancel
+        self._of_thread.group = group
+        self.cancelled[group] = threading.Event()
+
+    def cancelJobGroup(self, group: str) -> None:  # noqa: N802
+        self.cancelled[group].set()
+
+    def parallelize(self, _data: list[int], _slices: int) -> BusySpark:
+        return self
+
+    def mapPartitions(self, _function: Any) -> BusySpark:  # noqa: N802
+        return self
+
+    def collect(self) -> list[str]:
+        assert self.cancelled[self._of_thread.group].wait(60)
+        raise RuntimeError("Job 0 cancelled")
+
+
+def test_a_task_that_waits_for_a_slot_is_taken_back_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
+    spark = BusySpark()
+    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    first = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    second = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    engine.stop(first, "it is paused")
+    assert ends.get(timeout=60) == TaskEnd(first.spec)
+    engine.stop(second, "it is paused")
+    assert ends.get(timeout=60) == TaskEnd(second.spec)
+    assert len(spark.cancelled) == 2, "no two starts share a group of jobs"
+    engine.close()
+
+
+def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
+    spark, is_up = BusySpark(), threading.Event()
+
+    def context() -> BusySpark:
+        assert is_up.wait(60)
+        return spark
+
+    driver = SimpleNamespace(context=context, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    engine.stop(task, "it is paused")
+    is_up.set()
+    assert ends.get(timeout=60) == TaskEnd(task.spec)
+    engine.close()
+
+
+@contextmanager
+def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
+    """A task that Spark has taken, whose runs are the test's."""
+    spark = BusySpark()
+    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ended = threading.Event()
+    task = engine.start(spec, lambda _spec, _report: None, lambda _end: ended.set())
+    yield engine, task
+    for group in spark.cancelled:
+        spark.cancelJobGroup(group)
+    assert ended.wait(60)
+    engine.close()
+
+
+def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = BusySpark()
+    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    engine.take_back_if_lost(task)
+    assert "go" in answer_to(task, "r", TaskReport([])), "one that waits for its first slot is not lost"
+    now = task.heard_at
+    monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 2.9))
+    engine.take_back_if_lost(task)
+    assert not task.is_lost
+    monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
+    wait_for(lambda: engine.take_back_if_lost(task) or not ends.empty())
+    assert ends.get(timeout=60).error == "nothing was heard of it for long; its executor is lost."
+    engine.close()
+
+
+def answer_to(task: RunningTask, run_id: str, report: TaskReport) -> dict[str, Any]:
+    """What a run of a task hears over a connection of its own."""
+    lease = task.spec.lease
+    assert lease is not None
+    with socket.create_connection(lease.address, timeout=60) as sock:
+        hello = {"task": task.spec.task_id, "attempt": task.spec.attempt, "run": run_id}
+        channel = introduce(sock, lease.token, hello)
+        channel.send(report.to_json())
+        return channel.receive()
+
+
+def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:
+    with started(SPEC) as (_engine, task):
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        assert answer_to(task, "second", TaskReport()) == {"gone": STARTED_TWICE}
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+
+
+def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_heard_it() -> None:
+    partition = PartitionSpec(TopicPartition("t", 0), "a.t")
+    with started(replace(SPEC, partitions=(partition,))) as (engine, task):
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        engine.assign(task, ())
+        told = {"go": True, "assignment": encode_assignment(TaskAssignment(1, ()))}
+        assert answer_to(task, "first", TaskReport()) == told
+        assert answer_to(task, "first", TaskReport([PartitionReport("t", 0)])) == told, "it did not hear it"
+        assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
+
+
+def test_another_share_of_the_limit_is_told_once_it_is_news() -> None:
+    partition = PartitionSpec(TopicPartition("t", 0), "a.t")
+    with started(replace(SPEC, partitions=(partition,), bytes_per_s=500)) as (engine, task):
+        engine.share(task, 500)
+        assert answer_to(task, "first", TaskReport()) == {"go": True}
+        engine.share(task, 1000)
+        told = {"go": True, "assignment": encode_assignment(TaskAssignment(1, (partition,), 1000))}
+        assert answer_to(task, "first", TaskReport()) == told
+        engine.assign(task, ())
+        told = {"go": True, "assignment": encode_assignment(TaskAssignment(2, (), 1000))}
+        assert answer_to(task, "first", TaskReport(assignment=1)) == told
+
+
+@pytest.mark.parametrize(("number", "outcome"), [(0, {"report": {}, "stopped": None}), (1, {"error": STARTED_TWICE})])
+def test_what_spark_runs_again_by_itself_copies_nothing(
+    monkeypatch: pytest.MonkeyPatch, number: int, outcome: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: number))
+    monkeypatch.setattr(copy_task, "run_copy", lambda _spec, _lease: {})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lease = LeaseSpec(Address("127.0.0.1", silent.getsockname()[1]), "x")
+        assert [json.loads(row) for row in task_function(replace(SPEC, lease=lease))([])] == [outcome]
+
+
+def test_a_driver_that_cannot_listen_where_spark_says_names_both_settings() -> None:
+    settings = {"spark.driver.host": "192.0.2.1"}  # an address that no machine has
+    context = SimpleNamespace(getConf=lambda: settings)
+    driver = SimpleNamespace(context=lambda: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
+    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    with pytest.raises(EngineError, match=r"192\.0\.2\.1 .*Set spark\.driver\.bindAddress .*spark\.driver\.host"):
+        engine.start(SPEC, lambda _spec, _report: None, lambda _end: None)
+
+
+def test_a_jvm_that_has_ended_is_an_error() -> None:
+    ended: list[int | None] = [None]
+    driver = SparkDriver.__new__(SparkDriver)
+    driver.settings = SparkSettings("local[1]")
+    driver._error, driver._is_stopped = None, False
+    driver._context = SimpleNamespace(_gateway=SimpleNamespace(proc=SimpleNamespace(poll=lambda: ended[0])))
+    assert driver.error is None
+    ended[0] = 137
+    assert "Spark's JVM has ended" in str(driver.error)

@@ -1,0 +1,94 @@
+"""What a log says of copying that goes well: one line for each start of a task, one now and then of each connector."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from heliograph.driver.flow.flow_status import FlowStatus, ProgressLines, beginning
+from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.executor.contract.task_spec import PartitionSpec
+from heliograph.model import Flow, SourceOffset, TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture(autouse=True)
+def _all_lines(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def test_a_connector_that_copies_is_told_of_now_and_then_and_an_idle_one_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = SimpleNamespace(now=100.0)
+    status = FlowStatus(Flow("A", "B"))
+    lines = ProgressLines("mirror", status, lambda: clock.now)
+
+    def look_at(now: float, *records: int) -> list[str]:
+        """After so many records, one number for each partition."""
+        clock.now = now
+        rows = [
+            PartitionReport("t", p, acked_offset=count - 1, high_watermark=200_000, records=count, bytes=count * 1000)
+            for p, count in enumerate(records)
+        ]
+        status.take("mirror-0", TaskReport(rows))
+        caplog.clear()
+        lines.tell()
+        return caplog.messages
+
+    assert look_at(101, 5, 0) == [], "a line at each look would be too many"
+    first = "Connector mirror: 150,000 records (5,000/s), 150.0 MB (5.0 MB/s) copied in 30 s, lag 250,000"
+    assert look_at(130, 60_000, 90_000) == [first]
+    assert look_at(159, 60_000, 90_000) == []
+    assert look_at(3600, 60_000, 90_000) == [], "nothing was copied"
+    later = "Connector mirror: 600 records (20/s), 0.6 MB (0.0 MB/s) copied in 30 s, lag 249,400"
+    assert look_at(3630, 60_000, 90_600) == [later], "the rate is that of the last half minute, not of the idle hour"
+
+
+def test_what_a_restarted_task_copies_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock = SimpleNamespace(now=0.0)
+    status = FlowStatus(Flow("A", "B"))
+    lines = ProgressLines("mirror", status, lambda: clock.now)
+    for _attempt in range(2):
+        status.take("mirror-0", TaskReport([PartitionReport("t", 0, records=30)]))
+        status.task_ended("mirror-0", (T0,))
+    clock.now = 30.0
+    lines.tell()
+    assert caplog.messages == ["Connector mirror: 60 records (2/s), 0.0 MB (0.0 MB/s) copied in 30 s, lag 0"]
+
+
+@pytest.mark.parametrize(
+    ("committed", "already_there", "words"),
+    [
+        ((4, 9), (0, 0), "begins with 2 partitions: 2 behind what was committed"),
+        ((None,), (0,), "begins with 1 partition: 1 without progress yet"),
+        (
+            (4, None),
+            (1000, 234),
+            (
+                "begins with 2 partitions: 1 behind what was committed, 1 without progress yet;"
+                " 1,234 records behind that found on the target, not copied again"
+            ),
+        ),
+        (
+            (4,),
+            (1,),
+            (
+                "begins with 1 partition: 1 behind what was committed;"
+                " 1 record behind that found on the target, not copied again"
+            ),
+        ),
+    ],
+)
+def test_a_beginning_says_where_a_task_goes_on(
+    committed: tuple[int | None, ...], already_there: tuple[int, ...], words: str
+) -> None:
+    specs = [
+        PartitionSpec(tp, "A.t", None if offset is None else SourceOffset(tp, offset))
+        for tp, offset in zip((T0, T1), committed, strict=False)
+    ]
+    rows = [PartitionReport("t", p, already_there=count) for p, count in enumerate(already_there)]
+    assert beginning(specs, rows) == words

@@ -1,0 +1,89 @@
+"""What the screen and the log are told about a flow."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from heliograph.driver.flow import flow_status as status_module
+from heliograph.driver.flow.flow_status import FlowStatus
+from heliograph.driver.steps import issues
+from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.model import Flow, TopicPartition
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    status.take("A->B-0", TaskReport([PartitionReport("t", 1, trouble="NOT_ENOUGH_REPLICAS")]))
+    status.take("A->B-1", TaskReport([PartitionReport("t", 2)]))
+    assert status.trouble == "t-1 waits: NOT_ENOUGH_REPLICAS"
+    status.take("A->B-0", TaskReport([PartitionReport("t", 1)]))
+    assert status.trouble is None
+
+
+def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    rows = [PartitionReport("t", p, trouble="FENCED_LEADER_EPOCH") for p in range(2)]
+    status.take("A->B-0", TaskReport(rows, trouble=["cluster 'A': a:9092 cannot be reached: Connection refused"]))
+    assert status.trouble == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
+
+
+def test_many_troubles_are_cut_short() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="x") for p in range(9)]))
+    assert status.trouble is not None
+    assert status.trouble.endswith("and 6 more")
+
+
+def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(issues, "time", clock)
+    caplog.set_level(logging.INFO)
+    status = FlowStatus(Flow("A", "B"))
+
+    def report_at(now: float, *stuck: int) -> str | None:
+        clock.now = now
+        status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="no leader.") for p in stuck]))
+        return status.trouble_of("A->B-0")
+
+    assert [report_at(100, 1), report_at(104, 1), report_at(104.5)] == [None] * 3
+    assert caplog.messages == [], "a leader that moves wakes nobody"
+    assert [report_at(105, 1), report_at(109.9, 1)] == [None] * 2
+    assert report_at(110, 1) == "t-1 waits: no leader."
+    assert report_at(111, 1, 2) == "t-1 waits: no leader.", "what is shown does not change with every report"
+    assert report_at(115, 1, 2) == "t-1 waits: no leader.; t-2 waits: no leader."
+    assert report_at(116) is None
+    assert caplog.messages == [
+        "A->B-0: t-1 waits: no leader (it goes on trying)",
+        "A->B-0: it goes on as before.",
+    ]
+
+
+def test_counts_survive_the_restart_of_a_task() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    for _attempt in range(2):
+        status.take("A->B-0", TaskReport([PartitionReport("t", 0, records=5, bytes=50)]))
+        status.task_ended("A->B-0", (TopicPartition("t", 0),))
+    assert status.totals == (10, 100)
+
+
+def test_rates_are_sampled_once_a_second_however_many_tasks_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(status_module, "time", clock)
+    status = FlowStatus(Flow("A", "B"))
+    for second in range(11):
+        for task in range(20):
+            clock.now = 100.0 + second + task / 20
+            copied = 100 * (second + 1)
+            row = PartitionReport("t", task, records=copied, bytes=10 * copied, latency_sum_ms=70 * second)
+            row.latency_count = 10 * second
+            status.take(f"A->B-{task}", TaskReport([row]))
+    assert [at for at, *_counts in status._rates["t"].samples] == [105.0, 106.0, 107.0, 108.0, 109.0, 110.0]
+    (shown,) = status.rows()
+    assert (shown.records_per_s, shown.bytes_per_s, shown.latency_ms) == (2000.0, 20_000.0, 7.0)

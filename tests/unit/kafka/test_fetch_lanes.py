@@ -1,0 +1,82 @@
+"""The lanes of a task: who reads which partition, for how much, and in whose turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.kafka.fetch.fetch_lanes import FetchLanes, FetchPartition
+from heliograph.model import TopicPartition
+
+MEMORY_BYTES = 64 << 20
+
+
+def partitions(count: int) -> list[FetchPartition]:
+    return [FetchPartition(TopicPartition("t", number), 0) for number in range(count)]
+
+
+def sizes(lanes: Iterable[object]) -> list[int]:
+    return sorted(len(lane.members) for lane in lanes)  # type: ignore[attr-defined]
+
+
+@given(st.integers(1, 4), st.lists(st.integers(1, 3), max_size=40))
+def test_a_brokers_partitions_are_spread_evenly_whoever_leads_the_others(per_broker: int, leaders: list[int]) -> None:
+    lanes = FetchLanes(per_broker, lambda: MEMORY_BYTES)
+    for partition, node_id in zip(partitions(len(leaders)), leaders, strict=True):
+        lanes.put(partition, node_id)
+    for node_id in set(leaders):
+        of_broker = sizes(lane for lane in lanes if lane.node_id == node_id)
+        assert len(of_broker) == per_broker
+        assert sum(of_broker) == leaders.count(node_id)
+        assert of_broker[-1] - of_broker[0] <= 1
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=40))
+def test_partitions_of_far_brokers_get_a_second_lane_once(leaders: list[int]) -> None:
+    lanes = FetchLanes(1, lambda: MEMORY_BYTES)
+    all_of_them = partitions(len(leaders))
+    for partition, node_id in zip(all_of_them, leaders, strict=True):
+        lanes.put(partition, node_id)
+    assert lanes.spread(leaders[0])
+    assert not lanes.spread(leaders[0])
+    count = leaders.count(leaders[0])
+    assert sizes(lane for lane in lanes if lane.node_id == leaders[0]) == [count // 2, count - count // 2]
+    assert all(p.lane is not None and p.lane.members[p.tp] is p for p in all_of_them)
+    assert sum(sizes(lanes)) == len(leaders)
+
+
+def test_who_wants_several_connections_has_enough_for_a_long_way() -> None:
+    lanes = FetchLanes(2, lambda: MEMORY_BYTES)
+    for partition in partitions(4):
+        lanes.put(partition, 1)
+    assert not lanes.spread(1)
+    assert sizes(lanes) == [2, 2]
+
+
+def test_a_partition_stays_on_its_lane_until_another_broker_leads_it() -> None:
+    lanes = FetchLanes(2, lambda: MEMORY_BYTES)
+    one, other = partitions(2)
+    lane = lanes.put(one, 1)
+    lanes.put(other, 1)
+    assert lanes.put(one, 1) is lane
+    moved = lanes.put(one, 2)
+    assert (moved.node_id, one.tp in lane.members, one.lane) == (2, False, moved)
+
+
+def test_a_lane_that_has_asked_is_the_last_to_ask_again() -> None:
+    lanes = FetchLanes(3, lambda: MEMORY_BYTES)
+    lanes.put(partitions(1)[0], 1)
+    first, second, third = lanes
+    lanes.has_asked(first)
+    assert list(lanes) == [second, third, first]
+
+
+@given(st.integers(1, 200), st.integers(1 << 20, 1 << 30))
+def test_there_is_room_for_a_request_of_every_lane(brokers: int, memory_bytes: int) -> None:
+    lanes = FetchLanes(1, lambda: memory_bytes)
+    for node_id, partition in enumerate(partitions(brokers)):
+        lanes.put(partition, node_id)
+    assert lanes.share_bytes * brokers <= memory_bytes or lanes.share_bytes == 64 * 1024
+    assert lanes.share_bytes <= memory_bytes

@@ -1,0 +1,166 @@
+"""What is known of groups on both sides, judged: plans for moves, and the report with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from heliograph.config.resolve.settings import Settings
+from heliograph.mirror.groups.group_moves import LogBounds, Outcome
+from heliograph.mirror.groups.group_view import (
+    ClusterGroups,
+    GroupView,
+    left_behind,
+    plan_failback,
+    plan_failover,
+    report_groups,
+)
+from heliograph.mirror.groups.offset_map import OffsetMap
+from heliograph.mirror.topics.topic_rules import TopicRules
+from heliograph.model import Checkpoint, CommittedOffset, Flow, OffsetRun, OffsetSync, SourceOffset, TopicPartition
+
+GROUP, FLOW = "g", Flow("a", "b")
+T, A_T = TopicPartition("t", 0), TopicPartition("a.t", 0)
+IDENTITY = {"replication.policy.class": "IdentityReplicationPolicy"}
+RENAME = {"replication.policy.class": "RenameReplicationPolicy", "heliograph.rename.topics": "t=t-copy"}
+
+
+def cluster(state: str, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> ClusterGroups:
+    offsets = {tp: CommittedOffset(offset) for tp, offset in committed.items()}
+    return ClusterGroups({GROUP: state}, {GROUP: offsets}, {tp: LogBounds(0, end) for tp, end in ends.items()})
+
+
+def copied(tp: TopicPartition, *runs: OffsetRun) -> OffsetMap:
+    known = OffsetMap()
+    last = runs[-1]
+    known.take(OffsetSync(tp, last.upstream + last.count - 1, last.downstream + last.count - 1, runs))
+    return known
+
+
+def view_of(
+    source: ClusterGroups | None,
+    target: ClusterGroups,
+    known: OffsetMap,
+    *,
+    flow: Flow = FLOW,
+    checkpoints: tuple[Checkpoint, ...] = (),
+    **values: str,
+) -> GroupView:
+    aliases = {"source.cluster.alias": flow.source, "target.cluster.alias": flow.target}
+    by_partition = {checkpoint.tp: checkpoint for checkpoint in checkpoints}
+    rules = TopicRules.of(Settings(aliases | values))
+    progress = {T: SourceOffset(T, 99)}
+    return GroupView(flow, rules, (GROUP,), known, {GROUP: by_partition}, progress, source, target)
+
+
+NOWHERE = cluster("Dead", {}, {A_T: 100, T: 100, TopicPartition("t-copy", 0): 100})
+SHIFTED = copied(T, OffsetRun(10, 0, 90))
+
+
+@pytest.mark.parametrize(("values", "remote"), [({}, "a.t"), (IDENTITY, "t"), (RENAME, "t-copy")])
+def test_a_group_goes_to_the_copies_and_back_whatever_their_names(values: dict[str, str], remote: str) -> None:
+    remote_tp = TopicPartition(remote, 0)
+    there = view_of(cluster("Empty", {T: 30}, {T: 100}), NOWHERE, SHIFTED, **values)
+    (plan,) = plan_failover(there)
+    assert plan.offsets == {remote_tp: CommittedOffset(20)}
+    assert plan.again == 0
+    back = view_of(cluster("Empty", {T: 30}, {T: 100}), cluster("Empty", {remote_tp: 50}, {}), SHIFTED, **values)
+    (plan,) = plan_failback(back, None)
+    assert plan.offsets == {T: CommittedOffset(60)}
+
+
+def test_checkpoints_tell_where_the_source_is_gone() -> None:
+    view = view_of(None, NOWHERE, OffsetMap(), checkpoints=(Checkpoint(GROUP, A_T, 30, 20, "note"),))
+    (plan,) = plan_failover(view)
+    assert plan.offsets == {A_T: CommittedOffset(20, "note")}
+    assert plan.again is None
+    assert view.not_replicated(T) is None
+    assert plan_failback(view, None) == []
+
+
+def test_a_partition_whose_place_nobody_knows_is_not_set_and_told() -> None:
+    (plan,) = plan_failover(view_of(cluster("Empty", {T: 30}, {T: 100}), NOWHERE, OffsetMap()))
+    (move,) = plan.moves
+    assert (move.outcome, move.offset) == (Outcome.IMPOSSIBLE, None)
+    assert not plan.is_whole
+
+
+def test_the_way_back_wins_over_the_flow_the_other_way_where_names_stay() -> None:
+    """The source has 20 records it had not sent, then 50 that the other flow brought; the group has read those 50."""
+    home = cluster("Empty", {}, {T: 170})
+    view = view_of(home, cluster("Empty", {T: 150}, {T: 150}), copied(T, OffsetRun(0, 0, 100)), **IDENTITY)
+    reverse = view_of(
+        cluster("Empty", {T: 150}, {T: 150}),
+        home,
+        copied(T, OffsetRun(100, 120, 50)),
+        flow=Flow("b", "a"),
+        **IDENTITY,
+    )
+    (plan,) = plan_failback(view, reverse)
+    assert plan.offsets == {T: CommittedOffset(100)}
+    assert plan.again == 50
+
+
+def test_what_no_flow_copies_is_left_behind() -> None:
+    other, own = TopicPartition("other", 0), TopicPartition("own", 0)
+    view = view_of(cluster("Empty", {T: 1, other: 1}, {}), cluster("Empty", {A_T: 1, own: 1}, {}), SHIFTED, topics="t")
+    assert left_behind(view, GROUP, is_going_home=False) == [other]
+    assert left_behind(view, GROUP, is_going_home=True) == [own]
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+SOURCE = cluster("Stable", {T: 30}, {T: 100})
+
+
+def checked(downstream: int) -> tuple[Checkpoint, ...]:
+    return (Checkpoint(GROUP, A_T, 30, downstream),)
+
+
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        (view_of(SOURCE, NOWHERE, SHIFTED, topics="x"), "the topic is not replicated: no pattern in topics matches it"),
+        (view_of(SOURCE, cluster("Dead", {}, {}), SHIFTED), "the target has no a.t-0 yet"),
+        (view_of(SOURCE, NOWHERE, OffsetMap()), "nothing tells yet where its offset is"),
+        (
+            view_of(cluster("Stable", {T: 120}, {T: 130}), NOWHERE, SHIFTED),
+            "replication is 20 offsets behind",
+        ),
+        (view_of(SOURCE, cluster("Stable", {A_T: 5}, {A_T: 90}), SHIFTED), "active on the target (Stable)"),
+        (view_of(SOURCE, cluster("Empty", {A_T: 50}, {A_T: 90}), SHIFTED), "30 offsets ahead"),
+        (view_of(SOURCE, NOWHERE, SHIFTED), "no checkpoint yet"),
+        (view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(15)), "not up to date yet"),
+        (view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(20)), "is set next"),
+        (view_of(SOURCE, cluster("Empty", {A_T: 20}, {A_T: 90}), SHIFTED), None),
+        (view_of(SOURCE, cluster("Stable", {A_T: 20}, {A_T: 90}), SHIFTED), None),
+    ],
+)
+def test_the_report_says_why_a_group_is_not_in_sync(view: GroupView, why: str | None) -> None:
+    (row,) = report_groups(view, follows_groups=True)
+    assert row.is_in_sync is (why is None)
+    assert why is None or (row.why_not is not None and why in row.why_not)
+
+
+def test_the_report_names_the_command_where_groups_do_not_follow() -> None:
+    (row,) = report_groups(view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(20)), follows_groups=False)
+    assert row.why_not == "sync.group.offsets.enabled is false; `heliograph failover` sets the offset"
+
+
+def test_the_report_counts_lags_on_both_sides() -> None:
+    (row,) = report_groups(view_of(SOURCE, cluster("Empty", {A_T: 20}, {A_T: 90}), SHIFTED), follows_groups=True)
+    assert (row.source_offset, row.source_lag, row.translated_offset) == (30, 70, 20)
+    assert (row.target_offset, row.target_lag) == (20, 70)
+
+
+def test_what_is_not_replicated_counts_from_the_progress_of_the_flow() -> None:
+    view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
+    assert view.not_replicated(T) == 20
+    assert replace(view, progress={}, known=OffsetMap()).not_replicated(T) == 120
+
+
+def test_how_much_is_not_replicated_is_not_known_where_progress_is_kept_by_another_name() -> None:
+    view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
+    assert replace(view, progress={}).not_replicated(T) is None
