@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bench.measure import Progress, admin_of
+from bench.measure import SourceOffsets, admin_of
 from bench.single_batches import write_single_batches
 from bench.workloads import Workload
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
@@ -52,7 +52,7 @@ def write(cluster: EmbeddedCluster, workload: Workload) -> int:
 
 def _check(cluster: EmbeddedCluster, workload: Workload) -> None:
     admin = admin_of(cluster)
-    written = Progress(admin, workload.topics, workload.partitions).end_offsets()
+    written = SourceOffsets(admin, workload.topics, workload.partitions).end_offsets()
     admin.close()
     if written != workload.records:
         raise RuntimeError(f"{workload.name}: {written} of {workload.records} records were written.")
@@ -124,7 +124,7 @@ class Load:
         records, seconds = self._done[:]
         return float(records / seconds) if seconds else 0.0
 
-    def tell(self, records: int, seconds: float) -> None:
+    def report(self, records: int, seconds: float) -> None:
         """Note how far it is."""
         self._done[:] = [float(records), seconds]
 
@@ -161,7 +161,7 @@ def _send_steadily(
         while number < due and not stop.is_set():
             _produce(producer, topic, values[number % len(values)], number // block % workload.partitions, 0)
             number += 1
-        load.tell(number, time.monotonic() - begin)
+        load.report(number, time.monotonic() - begin)
         producer.poll(0)
         time.sleep(_TICK_S)
     producer.flush(30)

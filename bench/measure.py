@@ -96,7 +96,7 @@ class ProcessTree:
         self.peak_bytes = max(self.peak_bytes, total)
 
 
-class Progress:
+class SourceOffsets:
     """How far the copies of a workload's topics on the target are."""
 
     def __init__(self, admin: Admin, topics: tuple[str, ...], partitions: int) -> None:

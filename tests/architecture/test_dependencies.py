@@ -78,9 +78,9 @@ def test_what_is_installed_fits_together() -> None:
 
 @pytest.mark.parametrize("name", sorted(INSTALLED))
 def test_every_licence_is_one_we_can_live_with(name: str) -> None:
-    told = INSTALLED[name].metadata
-    classified = [c.rpartition(" :: ")[2] for c in told.get_all("Classifier", []) if c.startswith("License ::")]
-    licence = told.get("License-Expression") or " ".join(classified) or told.get("License") or ""
+    reported = INSTALLED[name].metadata
+    classified = [c.rpartition(" :: ")[2] for c in reported.get_all("Classifier", []) if c.startswith("License ::")]
+    licence = reported.get("License-Expression") or " ".join(classified) or reported.get("License") or ""
     if name in OTHERWISE:
         assert "GPL" in licence, "it is no exception any more"
         return

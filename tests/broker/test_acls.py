@@ -113,9 +113,9 @@ def test_no_broker_acl_authorizer(source: EmbeddedCluster, alias: str, caplog: p
     sync = AclSync(TopicRules.of(settings_of(alias, ".*")), admin_of(source), NOWHERE)
     for _round in range(3):
         assert sync.sync() == ()
-    (told,) = caplog.records
-    assert told.levelno == logging.INFO
-    assert "has no authorizer; ACLs are not synced" in told.message
+    (reported,) = caplog.records
+    assert reported.levelno == logging.INFO
+    assert "has no authorizer; ACLs are not synced" in reported.message
 
 
 def test_a_target_without_authorizer_is_told_once_too(
@@ -153,9 +153,9 @@ def test_missing_permissions_for_topics_are_named(here: Guarded, there: Guarded,
         here.admin("A"),
         there.admin_as("mirror", "B"),
     )
-    (trouble,) = sync.sync().troubles
-    assert trouble.startswith(f"The topics {alias}.{topic} cannot be made on 'B': TOPIC_AUTHORIZATION_FAILED")
-    assert trouble.endswith("the principal needs CREATE on the topic or on the cluster")
+    (issue,) = sync.sync().issues
+    assert issue.startswith(f"The topics {alias}.{topic} cannot be made on 'B': TOPIC_AUTHORIZATION_FAILED")
+    assert issue.endswith("the principal needs CREATE on the topic or on the cluster")
     with pytest.raises(BrokerError, match=r"mm2-offsets.*cannot be created on 'B'.*needs CREATE on the topic"):
         create_offsets_topic(there.admin_as("mirror", "B"), settings_of(alias, topic))
     make_topic(there.cluster, f"{alias}.{topic}", 1)
@@ -176,12 +176,12 @@ def test_missing_describe_configs_acl(here: Guarded, there: Guarded, topic: str,
         settings_of(alias, topic), TopicRules.of(settings_of(alias, topic)), blind, there.admin()
     ).sync()
     assert replicated.partitions == ()
-    (trouble,) = replicated.troubles
-    assert trouble.startswith(f"The configs of {topic} on 'A' cannot be read: TOPIC_AUTHORIZATION_FAILED")
-    assert trouble.endswith("needs DESCRIBE_CONFIGS on the topic")
+    (issue,) = replicated.issues
+    assert issue.startswith(f"The configs of {topic} on 'A' cannot be read: TOPIC_AUTHORIZATION_FAILED")
+    assert issue.endswith("needs DESCRIBE_CONFIGS on the topic")
     make_topic(there.cluster, f"{alias}.{topic}", 1)
-    (trouble,) = ConfigSync(TopicRules.of(settings_of(alias, topic)), blind, there.admin()).sync()
-    assert "needs DESCRIBE_CONFIGS on the topic" in trouble
+    (issue,) = ConfigSync(TopicRules.of(settings_of(alias, topic)), blind, there.admin()).sync()
+    assert "needs DESCRIBE_CONFIGS on the topic" in issue
     with pytest.raises(BrokerError, match=f"topic {topic}: .*needs DESCRIBE_CONFIGS"):
         blind.topic_configs([topic])
 
@@ -239,17 +239,17 @@ def test_a_plan_shows_acls_and_what_is_not_permitted(
     make_topic(here.cluster, topic, 1)
     here.grant(acl(topic, "ALL"), acl(topic, "WRITE"))
     file = write_file(tmp_path, here.cluster, there.cluster, alias, topic)
-    code, told = plan_of(file, "--topic", topic)
-    assert code == 0, told
-    assert f"  add ACL  ALLOW READ on {alias}.{topic} to User:alice from *\n" in told
+    code, reported = plan_of(file, "--topic", topic)
+    assert code == 0, reported
+    assert f"  add ACL  ALLOW READ on {alias}.{topic} to User:alice from *\n" in reported
     left_out = f"The ACL ALLOW WRITE on {topic} to User:alice from * is left out: only the replication writes"
-    assert left_out in told
+    assert left_out in reported
     file.write_text(file.read_text() + "\n".join(here.client_lines(alias, "mirror")) + "\n")
-    code, told = plan_of(file, "--topic", topic)
+    code, reported = plan_of(file, "--topic", topic)
     assert code == 1
-    assert f"  skip     {topic}: '{alias}' does not show it; the principal needs DESCRIBE on the topic\n" in told
-    assert f"  trouble  The cluster '{alias}' refused to list its ACLs" in told
-    assert PASSWORD not in told
+    assert f"  skip     {topic}: '{alias}' does not show it; the principal needs DESCRIBE on the topic\n" in reported
+    assert f"  trouble  The cluster '{alias}' refused to list its ACLs" in reported
+    assert PASSWORD not in reported
 
 
 def test_missing_permissions_for_groups_are_named(there: Guarded, topic: str) -> None:
@@ -284,7 +284,7 @@ def test_share_groups_need_the_permissions_of_consumer_groups(there: Guarded, to
         mirror.offsets_of([topic], share).of_all()
     grant("DESCRIBE", "GROUP", "TOPIC")
     eventually(lambda: mirror.offsets_of([topic], share).of == {topic: {tp: CommittedOffset(0)}})
-    assert mirror.told_groups().types == {topic: GroupType.SHARE}
+    assert mirror.groups_answered().types == {topic: GroupType.SHARE}
     with pytest.raises(BrokerError, match=f"'B' does not let us use the group '{topic}'; the principal needs READ on"):
         set_to(1)
     grant("READ", "GROUP")

@@ -17,7 +17,7 @@ from heliograph.errors import ClusterError, ConfigError, OffsetsRefusedError
 from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.topics.compacted_topic import partition_for_key
 from heliograph.wire.records.connect_status import Status
-from tests.broker.test_connector_places import connector, copy_once, numbers, progress, values
+from tests.broker.test_connector_places import connector, copy_once, numbers, source_offsets, values
 from tests.support.clusters.clients import admin_of, make_topic, read, write
 
 pytestmark = pytest.mark.broker
@@ -109,7 +109,7 @@ def test_the_other_worker_sees_what_was_written_and_asked_for_since(
     leader.put_log_level("root", "DEBUG")
     changes = follower.refresh()
     assert changes.configs == {"a"}
-    assert [told.level for told in follower.take_log_levels()] == ["DEBUG"]
+    assert [reported.level for reported in follower.take_log_levels()] == ["DEBUG"]
     assert follower.connectors == leader.connectors
 
 
@@ -187,7 +187,7 @@ def test_offsets_are_listed_altered_and_reset(
     with ConnectorOffsets.of(config) as offsets:
         offsets.reset()
         assert offsets.read() == []
-    assert progress(source, config) == {}
+    assert source_offsets(source, config) == {}
 
 
 def test_a_key_in_another_order_is_forgotten_when_its_partition_is_altered(

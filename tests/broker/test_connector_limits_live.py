@@ -91,8 +91,8 @@ class Attack(NamedTuple):
     def trace(self, name: str) -> str:
         """Of a connector that has failed; empty while it has not."""
         reply = self.worker.ask("GET", f"/connectors/{name}/status")
-        told: dict[str, Any] = reply.body["connector"] if reply.status == 200 else {}
-        return str(told.get("trace", "")) if told.get("state") == "FAILED" else ""
+        reported: dict[str, Any] = reply.body["connector"] if reply.status == 200 else {}
+        return str(reported.get("trace", "")) if reported.get("state") == "FAILED" else ""
 
 
 class _Rest(RestWorker):

@@ -69,7 +69,7 @@ def values(cluster: EmbeddedCluster, topic: str) -> list[bytes | None]:
     return [record.value for records in read(cluster, topic, 2).values() for record in records]
 
 
-def progress(cluster: EmbeddedCluster, config: ConnectorConfig) -> dict[TopicPartition, int]:
+def source_offsets(cluster: EmbeddedCluster, config: ConnectorConfig) -> dict[TopicPartition, int]:
     admin = admin_of(cluster)
     found = read_offsets(admin, config.worker["offset.storage.topic"], config.name, config.flow.source)
     admin.close()
@@ -89,8 +89,8 @@ def test_records_go_to_the_overridden_producer_and_progress_to_the_worker(
         write(source, topic, numbers(*batch))
         copy_once(config)
     assert sorted(values(target, f"{alias}.{topic}")) == sorted(str(n).encode() for n in range(20))
-    assert progress(source, config) == {TopicPartition(topic, 0): 9, TopicPartition(topic, 1): 9}
-    assert progress(target, config) == {}
+    assert source_offsets(source, config) == {TopicPartition(topic, 0): 9, TopicPartition(topic, 1): 9}
+    assert source_offsets(target, config) == {}
     admin = admin_of(source)
     assert f"{alias}.{topic}" not in admin.view().partition_counts
     admin.close()
@@ -106,7 +106,7 @@ def test_without_an_override_records_go_back_into_the_workers_cluster(
     copy_once(config)
     assert len(values(source, f"{alias}.{topic}")) == 6
     assert values(target, f"{alias}.{topic}") == []
-    assert set(progress(source, config).values()) == {2}
+    assert set(source_offsets(source, config).values()) == {2}
 
 
 def test_exactly_once_keeps_progress_in_the_transaction_of_the_records(
@@ -124,8 +124,8 @@ def test_exactly_once_keeps_progress_in_the_transaction_of_the_records(
         copy_once(config)
     wait_for_markers(target, f"{alias}.{topic}", 2)
     assert len(values(target, f"{alias}.{topic}")) == 8
-    assert progress(target, config) == {TopicPartition(topic, 0): 3, TopicPartition(topic, 1): 3}
-    assert progress(source, config) == {}
+    assert source_offsets(target, config) == {TopicPartition(topic, 0): 3, TopicPartition(topic, 1): 3}
+    assert source_offsets(source, config) == {}
 
 
 def test_heartbeats_are_written_by_the_workers_producer(
@@ -183,7 +183,7 @@ def test_the_loop_writes_progress_to_a_third_cluster_under_load(
     write(source, topic, numbers(*range(2000)))
     copy = Copy(source, target, alias, topic)
     elsewhere = Copy(target, source, alias, f"{topic}-p")  # makes the topic of progress on the source's cluster
-    report = copy.once(progress=cluster_spec("worker", source))
+    report = copy.once(source_offsets=cluster_spec("worker", source))
     assert sum(row.records for row in report.partitions) == 2000
     assert copy.committed() == {}
     assert set(elsewhere.committed().values()) == {999}

@@ -213,6 +213,6 @@ def test_a_log_shorter_than_our_position_is_told_where_topics_have_no_ids(
     write(source, topic, odd_records(20))
     copy = Copy(source, target, alias, topic)
     spec = copy.spec()
-    ahead = tuple(replace(p, progress=SourceOffset(p.tp, 99)) for p in spec.partitions)
+    ahead = tuple(replace(p, source_offsets=SourceOffset(p.tp, 99)) for p in spec.partitions)
     failures = [row.failure for row in copy.once(partitions=ahead).partitions]
     assert "the source's log ends at offset 10, before our position 100" in str(failures[0])

@@ -90,8 +90,8 @@ def test_a_deleted_target_topic_holds_up_no_transaction_and_loses_nothing(
     for number in (1, 2):
         write(source, topic, numbered(number * 1000, 1000))
         wait_for(lambda: copy.committed()[stays] == number * 500 + 499)  # noqa: B023
-    told = f"the target has no topic {deleted}"
-    wait_for(lambda: any(told in f"{row.failure}{row.trouble}" for row in lease.reports[-1].partitions))
+    reported = f"the target has no topic {deleted}"
+    wait_for(lambda: any(reported in f"{row.failure}{row.issue}" for row in lease.reports[-1].partitions))
     lease.stop_reason = "test"
     join()
     assert copy.committed()[goes] == 499
@@ -259,7 +259,7 @@ def test_progress_that_was_forgotten_on_purpose_is_made_again(
     copy = Copy(source, target, alias, topic)
     copy.once()
     first, second = copy.spec().partitions
-    copy.once(partitions=(replace(first, progress=None, is_forgotten=True), replace(second, progress=None)))
+    copy.once(partitions=(replace(first, source_offsets=None, is_forgotten=True), replace(second, source_offsets=None)))
     assert {p: len(records) for p, records in read(target, copy.remote, 2).items()} == {0: 1000, 1: 500}
 
 
@@ -271,9 +271,9 @@ def test_java_progress_without_our_notes_counts_as_it_is(
     copy = Copy(source, target, alias, topic)
     copy.once()
     bare = tuple(
-        replace(p, progress=replace(p.progress, offset=399, target_end=None, topic_id=None))
+        replace(p, source_offsets=replace(p.source_offsets, offset=399, target_end=None, topic_id=None))
         for p in copy.spec().partitions
-        if p.progress
+        if p.source_offsets
     )
     copy.once(partitions=bare)
     assert [len(records) for records in read(target, copy.remote, 2).values()] == [600, 600]

@@ -258,9 +258,9 @@ def test_a_forbidden_group_is_named_and_the_others_move(
     site.lines += [f"groups = {topic}-.*", *there.client_lines(site.flow.target, user)]
     may_read = {"operation": "READ", "pattern_type": "LITERAL"}
     topics = {"resource_type": "TOPIC", "resource_name": f"{alias}.", "operation": "READ", "pattern_type": "PREFIXED"}
-    progress = {**may_read, "resource_type": "TOPIC", "resource_name": f"mm2-offsets.{alias}.internal"}
+    source_offsets = {**may_read, "resource_type": "TOPIC", "resource_name": f"mm2-offsets.{alias}.internal"}
     group_acl = {**may_read, "resource_type": "GROUP", "resource_name": ours}
-    there.grant_printed(f"User:{user}", [topics, progress, group_acl])
+    there.grant_printed(f"User:{user}", [topics, source_offsets, group_acl])
 
     why = f"'{site.flow.target}' does not let us use the group '{others}'; the principal needs"
     shown = heliograph("groups", site.file(), code=1)

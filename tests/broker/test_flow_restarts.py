@@ -101,12 +101,12 @@ def test_after_the_last_attempt_a_task_stays_failed_until_it_is_restarted(cluste
     limits = ("tasks.max = 1", "heliograph.restart.backoff.max.ms = 10", "heliograph.restart.attempts.max = 1")
     engine = StumblingEngine(falls=3)
     with clusters.running(clusters.file(topic, *limits), engine) as flow:
-        wait_for(lambda: "is not started again" in (flow.status.trouble or ""))
+        wait_for(lambda: "is not started again" in (flow.status.issue or ""))
         wait_for(lambda: state_of(flow) == ("FAILED", "it fell over."))
         assert engine.starts == 2
         flow.restart_task(0)
         wait_for(lambda: clusters.is_copied(topic))
-        wait_for(lambda: (state_of(flow), flow.status.trouble) == (("RUNNING", None), None))
+        wait_for(lambda: (state_of(flow), flow.status.issue) == (("RUNNING", None), None))
         assert engine.starts == 4
 
 
@@ -151,4 +151,4 @@ def test_a_copy_once_ends_when_its_task_is_given_up(clusters: Clusters, topic: s
     flow.start()
     assert flow.join(180)
     assert flow.status.state == "FAILED"
-    assert "It is not started again" in (flow.status.trouble or "")
+    assert "It is not started again" in (flow.status.issue or "")

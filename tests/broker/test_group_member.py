@@ -47,7 +47,7 @@ class Group:
         self.cluster = cluster
         self.group = group
         self.members: dict[str, Membership] = {}
-        self.told: dict[str, list[Standing]] = {}
+        self.reported: dict[str, list[Standing]] = {}
         self.two_led: list[list[str]] = []
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._look, daemon=True)
@@ -59,9 +59,9 @@ class Group:
         def make_admin(timeout_s: float) -> Admin:
             return Admin("target", addresses, Security(), name, timeout_s=timeout_s)
 
-        told = self.told.setdefault(name, [])
+        reported = self.reported.setdefault(name, [])
         wanted = {"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": 500} | settings
-        member = Membership(make_admin, GroupSettings(self.group, **wanted), f"http://{name}:8083", told.append)
+        member = Membership(make_admin, GroupSettings(self.group, **wanted), f"http://{name}:8083", reported.append)
         self.members[name] = member
         member.start()
         return member
@@ -110,9 +110,11 @@ def test_the_first_leads_and_newcomers_follow(workers: Group) -> None:
     wait_for(lambda: all_follow(workers, "a", "b"))
     workers.add("c", session_timeout_ms=LONG_SESSION_MS).wait_until_joined(_PATIENCE_S)
     wait_for(lambda: all_follow(workers, "a", "b", "c"))
-    assert all(standing.is_leader for standing in workers.told["a"]), "the leader stayed through every rebalance"
-    assert {standing.leader_url for standing in workers.told["b"]} == {"http://a:8083"}, "and was known all the time"
-    generations = [standing.generation for standing in workers.told["a"]]
+    assert all(standing.is_leader for standing in workers.reported["a"]), "the leader stayed through every rebalance"
+    assert {standing.leader_url for standing in workers.reported["b"]} == {"http://a:8083"}, (
+        "and was known all the time"
+    )
+    generations = [standing.generation for standing in workers.reported["a"]]
     assert generations == sorted(set(generations))
 
 
@@ -122,7 +124,7 @@ def test_a_leader_that_leaves_is_replaced_without_waiting_for_its_session(worker
     b = workers.add("b", session_timeout_ms=LONG_SESSION_MS)
     b.wait_until_joined(_PATIENCE_S)
     a.stop()
-    assert workers.told["a"][-1].leader_url is None
+    assert workers.reported["a"][-1].leader_url is None
     wait_for(lambda: b.is_leader)
     assert b.leader_url == "http://b:8083"
 
@@ -150,7 +152,7 @@ def test_a_leader_stays_while_a_dead_follower_is_waited_for(workers: Group) -> N
     b.stop(leave=False)
     workers.add("b again").wait_until_joined(_PATIENCE_S)
     wait_for(lambda: all_follow(workers, "a", "b again"))
-    assert all(standing.is_leader for standing in workers.told["a"])
+    assert all(standing.is_leader for standing in workers.reported["a"])
 
 
 def test_members_go_on_when_their_coordinator_is_back(lone: EmbeddedCluster, group: str) -> None:
@@ -178,7 +180,7 @@ def test_a_leader_that_is_cut_off_stops_leading(lone: EmbeddedCluster, group: st
     broker = psutil.Process((find_cluster(lone.name) or lone).brokers[0].pid)
     broker.suspend()
     try:
-        wait_for(lambda: not workers.told["a"][-1].is_leader)
+        wait_for(lambda: not workers.reported["a"][-1].is_leader)
     finally:
         broker.resume()
     wait_for(lambda: len(workers.leaders()) == 1)
@@ -197,11 +199,11 @@ def test_members_of_another_kind_are_named(workers: Group, target: EmbeddedClust
             f"The group '{workers.group}' on 'target' has members that are not Heliograph's workers (Java's Connect, or"
             " consumers); stop them, or give this worker a group.id of its own."
         )
-        assert member.trouble == str(refused.value)
+        assert member.issue == str(refused.value)
     finally:
         with suppress(KafkaException):
             consumer.close()
-    wait_for(lambda: member.is_leader and member.trouble is None)  # it went on trying
+    wait_for(lambda: member.is_leader and member.issue is None)  # it went on trying
 
 
 def test_a_session_the_brokers_do_not_take_is_named(workers: Group) -> None:

@@ -43,11 +43,11 @@ def without(flow: GuardedFlow, number: int) -> list[str]:
     missing = [str(each.acl) for each in plan_flow(flow.config, flow.flow).missing_acls]
     assert len(missing) == 1, f"without {removed} the plan says {missing}"
     assert missing[0].startswith(f"{removed.fields['operation']} on "), f"without {removed} the plan says {missing}"
-    told = flow.run_once(wanted)
-    if not any(map(wanted.search, told)):
+    reported = flow.run_once(wanted)
+    if not any(map(wanted.search, reported)):
         flow.change()
-        told += flow.run_once(wanted)
-    return [words for words in told if wanted.search(words)] or [f"not named: {removed}: {told}"]
+        reported += flow.run_once(wanted)
+    return [words for words in reported if wanted.search(words)] or [f"not named: {removed}: {reported}"]
 
 
 def test_any_acl_that_is_missing_is_named(here: Guarded, there: Guarded, tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_any_acl_that_is_missing_is_named(here: Guarded, there: Guarded, tmp_pat
     makes = [case for case in cases if _makes_heartbeats(*case)]
     others = [case for case in cases if not _makes_heartbeats(*case)]
     assert len(makes) == 2
-    told = []
+    reported = []
     for case in makes:
-        told.append(without(*case))
+        reported.append(without(*case))
         forget_heartbeats(here, there)
     with ThreadPoolExecutor(4) as pool:
-        told += pool.map(lambda case: without(*case), others)
-    assert len(told) == count >= 30
-    assert [words for words in told if words[0].startswith("not named")] == []
+        reported += pool.map(lambda case: without(*case), others)
+    assert len(reported) == count >= 30
+    assert [words for words in reported if words[0].startswith("not named")] == []
 
 
 def forget_heartbeats(*clusters: Guarded) -> None:
@@ -128,8 +128,8 @@ def assert_all_works(flow: GuardedFlow) -> None:
     there.close()
 
 
-def _about_permissions(told: list[str]) -> list[str]:
-    return [words for words in told if "needs" in words or "AUTHORIZATION" in words]
+def _about_permissions(reported: list[str]) -> list[str]:
+    return [words for words in reported if "needs" in words or "AUTHORIZATION" in words]
 
 
 def test_a_missing_transactional_id_is_named(here: Guarded, there: Guarded, tmp_path: Path) -> None:

@@ -110,14 +110,14 @@ def replicated(setup: Setup) -> Setup:
     """After both lines have replicated once, without a word about permissions."""
     for line in LINES:
         source, checkpoint = setup.connector(f"{line}-source"), setup.connector(f"{line}-checkpoint")
-        with listening(source.flow) as told:
+        with listening(source.flow) as reported:
             flow = SourceFlow(source, source.flow, thread_engine(), flow_count=1, once=True)
             flow.start()
             assert flow.join(180)
             work = CheckpointSync(checkpoint, checkpoint.flow)
-            ControlLoop(line, work, lambda _step, troubles: told.extend(troubles)).run_once()
+            ControlLoop(line, work, lambda _step, issues: reported.extend(issues)).run_once()
         assert flow.error is None
-        assert [words for words in told if "needs" in words or "AUTHORIZATION" in words] == []
+        assert [words for words in reported if "needs" in words or "AUTHORIZATION" in words] == []
     return setup
 
 
@@ -192,14 +192,14 @@ def test_the_workers_login_has_no_part_in_the_records(replicated: Setup) -> None
 
 def test_a_connector_that_reaches_for_the_others_topics_copies_nothing_and_says_why(replicated: Setup) -> None:
     config = replicated.connector("lending-source", topics="payments[.].*", name="lending-thief")
-    with listening(Flow("lending", "lending-cloud")) as told:
+    with listening(Flow("lending", "lending-cloud")) as reported:
         flow = SourceFlow(config, config.flow, thread_engine(), flow_count=1, once=True)
         flow.start()
         assert flow.join(180)
     assert flow.status.totals == (0, 0)
     assert any(
         "'lending' does not show us the topics that begin with 'payments.'; the principal needs READ" in words
-        for words in told
+        for words in reported
     )
 
 
@@ -238,8 +238,8 @@ def test_over_rest_each_line_has_only_its_own_connectors(replicated: Setup, rest
     for line in LINES:
         for kind in ("source", "checkpoint"):
             stored = json.loads((replicated.folder / f"{line}-{kind}.json").read_text())
-            status, told = rest.ask(line, "POST", "/connectors", stored)
-            assert status == 201, told
+            status, reported = rest.ask(line, "POST", "/connectors", stored)
+            assert status == 201, reported
         wait_for(lambda line=line: _is_running(rest, line))
     for line, other in (LINES, LINES[::-1]):
         assert rest.ask(line, "GET", "/connectors") == (200, [f"{line}-checkpoint", f"{line}-source"])
@@ -257,16 +257,16 @@ def test_over_rest_each_line_has_only_its_own_connectors(replicated: Setup, rest
             ("DELETE", "", None),
             ("DELETE", "/offsets", None),
         ):
-            status, told = rest.ask(line, method, f"/connectors/{other}-source{path}", body)
-            assert status in (403, 404), (method, path, told)
+            status, reported = rest.ask(line, method, f"/connectors/{other}-source{path}", body)
+            assert status in (403, 404), (method, path, reported)
         stolen = {key: value.replace(f"{line}.properties", f"{other}.properties") for key, value in config.items()}
-        status, told = rest.ask(line, "PUT", f"/connectors/{line}-thief/config", stolen)
-        assert status == 403, f"a config may not name the other line's file of secrets: {told}"
+        status, reported = rest.ask(line, "PUT", f"/connectors/{line}-thief/config", stolen)
+        assert status == 403, f"a config may not name the other line's file of secrets: {reported}"
         assert rest.ask(line, "POST", "/connectors", {"name": f"{other}-thief", "config": config})[0] == 403
     assert rest.ask("stranger", "GET", "/connectors")[0] == 401
 
 
 def _is_running(rest: Rest, line: str) -> bool:
-    status, told = rest.ask(line, "GET", f"/connectors/{line}-source/status")
-    states = [told["connector"]["state"], *(task["state"] for task in told["tasks"])] if status == 200 else []
+    status, reported = rest.ask(line, "GET", f"/connectors/{line}-source/status")
+    states = [reported["connector"]["state"], *(task["state"] for task in reported["tasks"])] if status == 200 else []
     return len(states) > 1 and set(states) == {"RUNNING"}

@@ -146,7 +146,7 @@ def test_a_target_broker_goes_away_in_mid_copy(
         victim.wait(120)
         cluster_now(three_brokers).start_broker(2)
     else:
-        wait_for(lambda: lease.reports and any(row.trouble for row in lease.reports[-1].partitions))
+        wait_for(lambda: lease.reports and any(row.issue for row in lease.reports[-1].partitions))
         victim.send_signal(signal.SIGCONT)
     finish(copy, lease, join, RECORDS + 3000)
 
@@ -284,10 +284,10 @@ def test_a_log_cut_by_an_unclean_election_is_told_and_what_follows_is_copied(
         cluster_now(three_brokers).start_broker(leader)
     lease.stop_reason = "test"
     report = join()
-    told = [event for told in [*lease.reports, report] for event in told.events if "cut" in event]
-    assert len(told) == 1
-    assert "cut at offset 10" in told[0]
-    assert "records of offsets 10 to 14 (5) that the source no longer has" in told[0]
+    reported = [event for reported in [*lease.reports, report] for event in reported.events if "cut" in event]
+    assert len(reported) == 1
+    assert "cut at offset 10" in reported[0]
+    assert "records of offsets 10 to 14 (5) that the source no longer has" in reported[0]
     assert report.partitions[0].cut_offsets == 5
     values = [record.value for record in read(target, copy.remote, 1)[0]]
     assert values == [record["value"] for record in letters("both", 10) + letters("lost", 5) + letters("new", 30)]
@@ -354,7 +354,7 @@ def test_a_target_topic_deleted_and_created_again_is_waited_for(
     client.close()
     wait_for(lambda: not logs_of(three_brokers, copy.remote))  # or a broker that has not heard yet would take the next
     write(source, topic, numbered(3000, 3000), **{"batch.size": 1500})
-    wait_for(lambda: lease.reports and any(row.trouble for row in lease.reports[-1].partitions))
+    wait_for(lambda: lease.reports and any(row.issue for row in lease.reports[-1].partitions))
     make_topic(three_brokers, copy.remote, 3, factor=3)
     lease.wait_until_copied(6000)
     lease.stop_reason = "test"

@@ -116,7 +116,7 @@ def test_a_run_goes_on_over_a_restart(source: EmbeddedCluster, target: EmbeddedC
     for _round in range(3):
         write(source, topic, ({"value": b"%d" % n, "partition": n % 2} for n in range(1000)))
         copy.once(syncs=syncs)
-    assert [progress.run_count for progress in copy.progress().values()] == [1500, 1500]
+    assert [source_offsets.run_count for source_offsets in copy.source_offsets().values()] == [1500, 1500]
     known = known_from(source, syncs)
     assert_exact(copy, known)
     assert [len(runs) for runs in known._runs.values()] == [1, 1]
@@ -132,9 +132,9 @@ def test_a_sync_topic_that_is_missing_does_not_stop_the_copy(
     lease = HandLease()
     join = copy.background(lease, syncs=syncs)
     wait_for(lambda: lease.reports and sum(row.records for row in lease.reports[-1].partitions) == 1000)
-    wait_for(lambda: any("offset syncs" in words for words in lease.reports[-1].trouble))
+    wait_for(lambda: any("offset syncs" in words for words in lease.reports[-1].issue))
     make_topic(source, syncs.topic, 1, cleanup_policy="compact")
-    wait_for(lambda: not lease.reports[-1].trouble)
+    wait_for(lambda: not lease.reports[-1].issue)
     lease.stop_reason = "test"
     join()
     assert_exact(copy, known_from(source, syncs))

@@ -35,9 +35,9 @@ def test_a_plan_tells_everything_and_touches_nothing(
     make_topic(target, f"{alias}.{other}", 1, segment_ms="60000")
     file = write_file(tmp_path, source, target, alias, f"{topic}.*", f"{alias}->target.topics.exclude={out}")
     before = snapshot(source), snapshot(target)
-    told = run("plan", file)
-    assert (told.returncode, told.stderr) == (0, "")
-    lines = told.stdout.splitlines()
+    reported = run("plan", file)
+    assert (reported.returncode, reported.stderr) == (0, "")
+    lines = reported.stdout.splitlines()
     assert lines[0] == f"{alias}->target"
     wanted = [
         f"  create   {alias}.{new}: 3 partitions, replication factor 1, cleanup.policy=compact",
@@ -91,6 +91,6 @@ def test_what_stands_in_the_way_is_told_with_an_exit_code(
 ) -> None:
     make_topic(source, topic, 1)
     file = write_file(tmp_path, source, target, alias, topic, "replication.factor=5")
-    told = run("plan", file)
-    assert told.returncode == 1
-    assert "  trouble  replication.factor is 5, but the cluster 'target' has 1 broker" in told.stdout
+    reported = run("plan", file)
+    assert reported.returncode == 1
+    assert "  trouble  replication.factor is 5, but the cluster 'target' has 1 broker" in reported.stdout

@@ -119,9 +119,9 @@ def test_a_refused_config_does_not_keep_the_others(target: EmbeddedCluster, topi
     make_topic(target, topic, 1)
     sync = ConfigSync(TopicRules.of(settings_of(alias, topic)), admin_of(target), admin_of(target))
     changes = (ConfigChange("retention.ms", None, "not a number"), ConfigChange("segment.ms", None, "60000"))
-    (trouble,) = sync._apply([AlterConfigs(topic, changes)])
-    assert trouble.startswith(f"The config retention.ms of {topic} cannot be altered on '{target.name}'")
-    assert "INVALID_CONFIG" in trouble
+    (issue,) = sync._apply([AlterConfigs(topic, changes)])
+    assert issue.startswith(f"The config retention.ms of {topic} cannot be altered on '{target.name}'")
+    assert "INVALID_CONFIG" in issue
     wait_for_config(target, topic, "segment.ms", ("60000", True))
 
 
@@ -140,9 +140,9 @@ def test_fewer_brokers_than_the_replication_factor_is_a_sentence_in_the_status(
     """
     flow = SourceFlow(load(text, MachineLookup()), Flow(alias, "target"), engine=None, flow_count=1)  # type: ignore[arg-type]
     flow.start()
-    wait_until(lambda: flow.status.state == "RUNNING" and flow.status.trouble is not None)
-    trouble = "replication.factor is 3, but the cluster 'target' has 1 broker; lower replication.factor or add brokers"
-    assert flow.status.trouble == f"The topics {alias}.{topic} cannot be made on 'target': {trouble}"
+    wait_until(lambda: flow.status.state == "RUNNING" and flow.status.issue is not None)
+    issue = "replication.factor is 3, but the cluster 'target' has 1 broker; lower replication.factor or add brokers"
+    assert flow.status.issue == f"The topics {alias}.{topic} cannot be made on 'target': {issue}"
     flow.stop()
     assert flow.join(180)
     assert flow.status.state == "STOPPED"

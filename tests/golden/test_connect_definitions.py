@@ -64,9 +64,9 @@ def java(kind: ConnectorKind) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_connector_has_javas_keys_and_no_others(kind: ConnectorKind) -> None:
-    told = plugins().definitions(CLASSES[kind])
-    assert sorted(entry["name"] for entry in told) == sorted(java(kind))
-    assert all(list(entry) == MEMBERS for entry in told)
+    reported = plugins().definitions(CLASSES[kind])
+    assert sorted(entry["name"] for entry in reported) == sorted(java(kind))
+    assert all(list(entry) == MEMBERS for entry in reported)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -107,16 +107,16 @@ def errors(
 ) -> dict[str, list[str]]:
     config: dict[str, str | None] = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
     catalogue = ConnectorPlugins(worker or {}, Resolver(NoLookup(), worker or {}))
-    told = catalogue.validate(CLASSES[kind], config)
-    found = {each["value"]["name"]: each["value"]["errors"] for each in told["configs"] if each["value"]["errors"]}
-    assert told["error_count"] == sum(map(len, found.values())) == len(catalogue.errors(CLASSES[kind], config))
+    reported = catalogue.validate(CLASSES[kind], config)
+    found = {each["value"]["name"]: each["value"]["errors"] for each in reported["configs"] if each["value"]["errors"]}
+    assert reported["error_count"] == sum(map(len, found.values())) == len(catalogue.errors(CLASSES[kind], config))
     return found
 
 
 def test_a_good_config_has_connects_structure_and_no_errors() -> None:
-    told = plugins().validate("MirrorSource", GOOD | {"topics": "a , b", "tasks.max": "3"})
-    assert (told["name"], told["error_count"], told["groups"]) == ("MirrorSource", 0, list(GROUPS))
-    values = {each["definition"]["name"]: each["value"] for each in told["configs"]}
+    reported = plugins().validate("MirrorSource", GOOD | {"topics": "a , b", "tasks.max": "3"})
+    assert (reported["name"], reported["error_count"], reported["groups"]) == ("MirrorSource", 0, list(GROUPS))
+    values = {each["definition"]["name"]: each["value"] for each in reported["configs"]}
     assert values["topics"] == {
         "name": "topics",
         "value": "a,b",
@@ -125,20 +125,20 @@ def test_a_good_config_has_connects_structure_and_no_errors() -> None:
         "visible": True,
     }
     assert (values["tasks.max"]["value"], values["key.converter"]["value"]) == ("3", None)
-    assert len(told["configs"]) == len(java("source"))
+    assert len(reported["configs"]) == len(java("source"))
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_missing_keys_are_told_in_javas_words(kind: ConnectorKind) -> None:
-    told = plugins().validate(CLASSES[kind], {"connector.class": CLASSES[kind], "tasks.max": "zero"})
-    found = [error for each in told["configs"] for error in each["value"]["errors"]]
+    reported = plugins().validate(CLASSES[kind], {"connector.class": CLASSES[kind], "tasks.max": "zero"})
+    found = [error for each in reported["configs"] for error in each["value"]["errors"]]
     assert found == [
         'Missing required configuration "name" which has no default value.',
         "Invalid value zero for configuration tasks.max: Not a number of type INT",
         "Invalid value null for configuration tasks.max: Value must be non-null",
         'Missing required configuration "source.cluster.alias" which has no default value.',
     ]
-    assert told["error_count"] == 4
+    assert reported["error_count"] == 4
 
 
 @pytest.mark.parametrize(
@@ -228,19 +228,19 @@ def test_an_error_hides_no_other() -> None:
 def test_a_long_list_of_transforms_does_not_become_a_far_longer_answer() -> None:
     """A megabyte of names would become 700 MB of definitions."""
     config = GOOD | {"transforms": ",".join(map(str, range(20_000)))}
-    told = ConnectorPlugins({}, Resolver(NoLookup(), {}), class_error).validated(CLASSES["source"], config)
-    listed = [each.definition["name"] for each in told if each.definition["name"].startswith("transforms.")]
+    reported = ConnectorPlugins({}, Resolver(NoLookup(), {}), class_error).validated(CLASSES["source"], config)
+    listed = [each.definition["name"] for each in reported if each.definition["name"].startswith("transforms.")]
     assert listed[:2] == ["transforms.0.type", "transforms.0.plugin.version"]
     assert len(listed) <= 200
-    assert any(each.definition["name"] == "transforms" and each.errors for each in told)
+    assert any(each.definition["name"] == "transforms" and each.errors for each in reported)
 
 
 def classes(**changes: str) -> dict[str, str | None]:
     """What is said of a config where classes are looked up."""
     config = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
     worker = ENV_PROVIDER | {"heliograph.plugin.packages": "heliograph, no_such_module"}
-    told = ConnectorPlugins(worker, Resolver(NoLookup(), worker), class_error).validated(CLASSES["source"], config)
-    return {each.definition["name"]: "; ".join(each.errors) for each in told if each.errors}
+    reported = ConnectorPlugins(worker, Resolver(NoLookup(), worker), class_error).validated(CLASSES["source"], config)
+    return {each.definition["name"]: "; ".join(each.errors) for each in reported if each.errors}
 
 
 @pytest.mark.parametrize(
@@ -276,15 +276,15 @@ def test_a_class_that_can_be_used_is_taken(key: str, name: str) -> None:
     ],
 )
 def test_a_class_that_cannot_be_used_gets_its_sentence(key: str, name: str, why: str) -> None:
-    (told,) = classes(**{key: name}).values()
-    assert told is not None
-    assert told.startswith(f"Invalid value {name} for configuration {key}: ")
-    assert why in told
+    (reported,) = classes(**{key: name}).values()
+    assert reported is not None
+    assert reported.startswith(f"Invalid value {name} for configuration {key}: ")
+    assert why in reported
 
 
 def test_what_a_placeholder_of_a_class_holds_is_not_shown() -> None:
-    (told,) = classes(replication__policy__class="${env:SECRET}").values()
-    assert told == (
+    (reported,) = classes(replication__policy__class="${env:SECRET}").values()
+    assert reported == (
         "Invalid value ${env:SECRET} for configuration replication.policy.class:"
         " What the placeholder stands for does not fit"
     )
@@ -302,9 +302,11 @@ def test_a_refused_override_is_told_with_its_key() -> None:
 def test_a_secret_is_never_shown() -> None:
     catalogue = ConnectorPlugins(ENV_PROVIDER, Resolver(NoLookup(), ENV_PROVIDER))
     config = GOOD | {"sasl.jaas.config": "module required password=p;", "source.cluster.alias": "${env:ALIAS}"}
-    told = {each["value"]["name"]: each["value"] for each in catalogue.validate(CLASSES["source"], config)["configs"]}
-    assert told["sasl.jaas.config"]["value"] == "[hidden]"
-    assert told["source.cluster.alias"]["value"] == "${env:ALIAS}"
+    reported = {
+        each["value"]["name"]: each["value"] for each in catalogue.validate(CLASSES["source"], config)["configs"]
+    }
+    assert reported["sasl.jaas.config"]["value"] == "[hidden]"
+    assert reported["source.cluster.alias"]["value"] == "${env:ALIAS}"
 
 
 def test_a_placeholder_that_nobody_fills_is_told() -> None:
@@ -326,9 +328,9 @@ def test_what_a_placeholder_holds_is_not_shown_where_it_does_not_fit() -> None:
 
     catalogue = ConnectorPlugins(ENV_PROVIDER, Resolver(Machine(), ENV_PROVIDER))
     unfit = {"tasks.max": "${env:X}", "offset-syncs.topic.location": "${env:X}"}
-    told = catalogue.validate("MirrorSource", GOOD | unfit)
-    assert told["error_count"] == 2
-    assert "top-secret" not in str(told)
+    reported = catalogue.validate("MirrorSource", GOOD | unfit)
+    assert reported["error_count"] == 2
+    assert "top-secret" not in str(reported)
     assert "Invalid value ${env:X} for configuration tasks.max: What the placeholder stands for does not fit" in str(
-        told
+        reported
     )

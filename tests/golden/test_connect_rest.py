@@ -11,7 +11,7 @@ import pytest
 
 from tests.interop.record_connect_rest import recorded
 from tests.interop.rest_calls import CALLS
-from tests.interop.rest_story import differences, tell
+from tests.interop.rest_story import differences, report
 from tests.support.connect.rest_worker import rest_worker
 
 JAVA = recorded()
@@ -20,7 +20,7 @@ JAVA = recorded()
 @pytest.fixture(scope="module")
 def different() -> Iterator[dict[str, str]]:
     with rest_worker() as worker:
-        yield differences(JAVA, tell(worker.url, "broker:9092"))
+        yield differences(JAVA, report(worker.url, "broker:9092"))
 
 
 def test_every_call_is_recorded_once() -> None:

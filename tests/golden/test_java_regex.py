@@ -75,6 +75,6 @@ def test_only_what_is_beyond_re2_backtracks() -> None:
     ],
 )
 def test_a_refusal_says_what_is_wrong_and_where(pattern: str, words: str) -> None:
-    with pytest.raises(JavaRegexError) as told:
+    with pytest.raises(JavaRegexError) as reported:
         compile_java(pattern)
-    assert str(told.value).startswith(words)
+    assert str(reported.value).startswith(words)

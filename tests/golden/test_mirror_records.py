@@ -81,8 +81,8 @@ def test_a_sync_of_offsets_that_no_group_can_go_on_behind_is_passed_over(upstrea
 @pytest.mark.parametrize("run", [(-1, 0, 1), (0, -1, 1), (0, 0, 0), (0, 0, -5), (2**62, 0, 2**62), (0, 2**62, 2**62)])
 def test_runs_that_cannot_be_are_passed_over_and_their_sync_is_not(run: tuple[int, int, int]) -> None:
     sync = OffsetSync(TopicPartition("t", 0), 1, 2)
-    told = decode_offset_sync(*encode_offset_sync(sync), [encode_runs(array("q", [0, 0, 1, *run]))])
-    assert told == sync._replace(runs=None)
+    reported = decode_offset_sync(*encode_offset_sync(sync), [encode_runs(array("q", [0, 0, 1, *run]))])
+    assert reported == sync._replace(runs=None)
 
 
 @given(st.builds(Checkpoint, _NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES))

@@ -45,7 +45,7 @@ def text_of(name: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resource_is_read_as_the_file_beside_it(name: str, secrets: MountedSecrets) -> None:
     reading, _ = read_entries(ConfigText(text_of(name), f"{name}.yaml", secrets), MachineLookup())
-    assert [told.sentence for told in reading.problems] == []
+    assert [reported.sentence for reported in reading.problems] == []
     wanted = (FOLDER / f"{name}.properties").read_text().replace("SECRETS", secrets.path)
     assert as_map(reading.entries) == as_map(parse_properties(wanted))
 

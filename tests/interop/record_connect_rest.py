@@ -14,7 +14,7 @@ from typing import Any
 from heliograph.embedded.kafka_cluster import forget_cluster, start_cluster
 from tests.interop.java_connect import JavaConnect
 from tests.interop.rest_calls import CALLS
-from tests.interop.rest_story import RestAnswer, in_short, tell
+from tests.interop.rest_story import RestAnswer, in_short, report
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "connect_rest.json"
 _CLUSTER = "record-connect-rest"
@@ -28,7 +28,7 @@ def main() -> None:
         cluster = start_cluster(_CLUSTER, data=Path(folder) / "kafka")
         try:
             with JavaConnect.on(cluster, Path(folder)) as connect:
-                answers = tell(connect.wait_until_ready().url, cluster.bootstrap)
+                answers = report(connect.wait_until_ready().url, cluster.bootstrap)
                 connect.stop()
         finally:
             cluster.stop()

@@ -33,7 +33,7 @@ class RestAnswer(NamedTuple):
     is_text: bool = False
 
 
-def tell(url: str, bootstrap: str, expected: Mapping[str, RestAnswer] | None = None) -> dict[str, RestAnswer]:
+def report(url: str, bootstrap: str, expected: Mapping[str, RestAnswer] | None = None) -> dict[str, RestAnswer]:
     """Every call's answer, by its note.
 
     A worker answers from what it has read of its topics so far. Where `expected` answers are given, a call that changes
@@ -45,7 +45,7 @@ def tell(url: str, bootstrap: str, expected: Mapping[str, RestAnswer] | None = N
 def _settled(url: str, bootstrap: str, call: RestCall, expected: RestAnswer | None) -> RestAnswer:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        answer = _told(url, bootstrap, call)
+        answer = _reported(url, bootstrap, call)
         agrees = expected is None or _difference(call, expected, answer) is None
         if agrees or not call.is_repeatable or time.monotonic() > deadline:
             return answer
@@ -73,7 +73,7 @@ def ask(
         connection.close()
 
 
-def _told(url: str, bootstrap: str, call: RestCall) -> RestAnswer:
+def _reported(url: str, bootstrap: str, call: RestCall) -> RestAnswer:
     body = None if call.body is None else call.body.replace("{bootstrap}", bootstrap).encode()
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -95,14 +95,14 @@ def _wait(url: str, settled: Settled) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         status, _, raw = ask(url, "GET", f"/connectors/{quote(settled.connector)}/status")
-        told = json.loads(raw)
+        reported = json.loads(raw)
         if status == 404 and settled.state == "GONE":
             return
-        if status == 200 and told["connector"]["state"] == settled.state:
-            states = [task["state"] for task in told["tasks"]]
+        if status == 200 and reported["connector"]["state"] == settled.state:
+            states = [task["state"] for task in reported["tasks"]]
             if states == [settled.state] * settled.tasks:
                 return
-        assert time.monotonic() < deadline, f"{settled} was not reached: {told}"
+        assert time.monotonic() < deadline, f"{settled} was not reached: {reported}"
         time.sleep(0.1)
 
 

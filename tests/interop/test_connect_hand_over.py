@@ -55,10 +55,10 @@ def states(url: str) -> dict[str, str]:
     """Of each connector and its tasks."""
     with urllib.request.urlopen(f"{url}/connectors?expand=status", timeout=60) as answer:  # noqa: S310
         listed = json.load(answer)
-    told = {name: each["status"] for name, each in listed.items() if "status" in each}
+    reported = {name: each["status"] for name, each in listed.items() if "status" in each}
     return {
         name: "/".join((status["connector"]["state"], *(task["state"] for task in status["tasks"])))
-        for name, status in told.items()
+        for name, status in reported.items()
     }
 
 

@@ -78,7 +78,7 @@ def committed(target: EmbeddedCluster, alias: str) -> dict[TopicPartition, int]:
     admin = admin_of(target)
     offsets = read_offsets(admin, f"mm2-offsets.{alias}.internal", "MirrorSourceConnector", alias)
     admin.close()
-    return {tp: progress.offset + 1 for tp, progress in offsets.items()}
+    return {tp: source_offsets.offset + 1 for tp, source_offsets in offsets.items()}
 
 
 class Readers:
@@ -127,8 +127,10 @@ def test_a_flow_goes_from_us_to_java_and_back_to_us(
     def stop_under_load(copier: Running | JavaMirrorMaker) -> None:
         copier.stop()
         ends.append(end_of(target, remote))
-        progress = committed(target, alias)
-        assert sum(progress.values()) == ends[-1], f"{progress}: not all of it is committed. {copier.output()}"
+        source_offsets = committed(target, alias)
+        assert sum(source_offsets.values()) == ends[-1], (
+            f"{source_offsets}: not all of it is committed. {copier.output()}"
+        )
 
     with Writer(source, topic) as writer:
         with Running(file) as copier:

@@ -43,13 +43,13 @@ def test_java_clients_find_their_way_by_our_heartbeats_and_checkpoints(
     make_missing(target, "heartbeats", checkpoints, f"{alias}.heartbeats", two_hops, f"{alias}.orders")
     write_own(target, "heartbeats", [encode_heartbeat(Heartbeat(alias, "target", 1_700_000_000_123))])
     orders = TopicPartition(f"{alias}.orders", 0), TopicPartition(f"{alias}.orders", 7)
-    told = [
+    reported = [
         Checkpoint("billing", orders[0], 100, 90, "first"),
         Checkpoint("billing", orders[1], 10, 5),
         Checkpoint("shipping", orders[0], 50, 45, "é"),
         Checkpoint("billing", orders[0], 120, 110, "meta"),
     ]
-    write_own(target, checkpoints, [encode_checkpoint(checkpoint) for checkpoint in told])
+    write_own(target, checkpoints, [encode_checkpoint(checkpoint) for checkpoint in reported])
 
     utils = java.jvm.org.apache.kafka.connect.mirror.RemoteClusterUtils
     props = {"bootstrap.servers": target.bootstrap}

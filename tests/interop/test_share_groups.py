@@ -241,13 +241,11 @@ def test_a_share_group_with_the_name_of_a_followed_consumer_group(lab: ShareLab,
     lab.delete_share_group(lab.source)
     lab.commit(lab.group, {0: 50})
     lab.set_starts(lab.target, lab.remote, {0: 20})
-    (trouble,) = round_of(sync)
-    assert (
-        f"the consumer group '{lab.group}' is not moved: '{lab.flow.target}' has a share group of this name" in trouble
-    )
-    assert round_of(sync) == [trouble], "the same sentence, so that it is logged once"
+    (issue,) = round_of(sync)
+    assert f"the consumer group '{lab.group}' is not moved: '{lab.flow.target}' has a share group of this name" in issue
+    assert round_of(sync) == [issue], "the same sentence, so that it is logged once"
     (row,) = lab.heliograph("groups", code=0)["flows"][0]["groups"]
-    assert row["why_not"] in trouble
+    assert row["why_not"] in issue
     dry = lab.heliograph("failover", "--all", "--dry-run", code=1)["groups"]
     assert dry == lab.heliograph("failover", "--all", code=1)["groups"]
     assert dry[0]["refused"] == row["why_not"]
@@ -258,8 +256,8 @@ def test_a_share_group_with_the_name_of_a_followed_consumer_group(lab: ShareLab,
 
 def test_a_consumer_group_with_the_name_of_a_followed_share_group(lab: ShareLab, sync: CheckpointSync) -> None:
     lab.commit(lab.group, {0: 7}, on_target=True)
-    (trouble,) = round_of(sync)
-    assert f"the share group '{lab.group}' is not moved: '{lab.flow.target}' has a consumer group" in trouble
+    (issue,) = round_of(sync)
+    assert f"the share group '{lab.group}' is not moved: '{lab.flow.target}' has a consumer group" in issue
     dry = lab.heliograph("failover", "--all", "--dry-run", code=1)["groups"]
     assert dry == lab.heliograph("failover", "--all", code=1)["groups"]
     assert lab.on_target(lab.group) == {0: 7}

@@ -127,8 +127,8 @@ def java_copying(
     def has_copied(offset: int) -> bool:
         if offsets_topic not in admin.view([offsets_topic]).partition_counts:
             return False
-        progress = read_offsets(admin, offsets_topic, SOURCE_CONNECTOR_NAME, alias).get(tp)
-        return progress is not None and progress.offset >= offset
+        source_offsets = read_offsets(admin, offsets_topic, SOURCE_CONNECTOR_NAME, alias).get(tp)
+        return source_offsets is not None and source_offsets.offset >= offset
 
     with JavaMirrorMaker(file) as java:
         wait_for(lambda: has_copied(0) or not java.is_running, _COPY_TIMEOUT_S)

@@ -157,8 +157,8 @@ def assert_same(one: MirrorMakerConfig, other: MirrorMakerConfig, left_out: froz
     assert set(other.flows) == set(one.flows)
     for flow in one.flows:
         before, after = one.settings(flow), other.settings(flow)
-        told = {name for name in before.values if f"{flow.target}.{name}" in left_out}
-        assert differences(before, after, *_SPELLED, *_CLIENTS).keys() <= told
+        reported = {name for name in before.values if f"{flow.target}.{name}" in left_out}
+        assert differences(before, after, *_SPELLED, *_CLIENTS).keys() <= reported
         if len([each for each in one.flows if each.target == flow.target]) == 1:
             assert offsets_topic(after) == offsets_topic(before)
             assert transactional_prefix(after, "c") == transactional_prefix(before, "c")
@@ -234,13 +234,13 @@ def test_every_key_of_a_worker_is_kept_for_each_target_or_told(data: st.DataObje
     texts = {"all.json": json.dumps(connectors), "worker.properties": properties_text(own.items())}
     converted = convert(read_form(texts), FakeLookup(), "properties", BETA)
     made = as_map(parse_properties(converted.files["mm2.properties"]))
-    told = "\n".join((*converted.warnings, *converted.notes))
+    reported = "\n".join((*converted.warnings, *converted.notes))
     for key, value in worker.items():
         is_kept = all(made.get(f"{alias}.{key}") == value for alias in targets)
         is_default = key == "key.converter" and value == BYTES_CONVERTER
-        assert is_kept or is_default or f"worker.properties: {key}: " in told, key
+        assert is_kept or is_default or f"worker.properties: {key}: " in reported, key
     for alias, each in targets.items():
-        assert (f"is not that of {alias}" in told) == ("b:1" not in each)
+        assert (f"is not that of {alias}" in reported) == ("b:1" not in each)
 
 
 @given(files())

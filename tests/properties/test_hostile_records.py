@@ -77,10 +77,10 @@ status_keys = st.sampled_from(
 
 @given(st.lists(st.tuples(keys | st.binary(max_size=20) | st.none(), json_bytes(config_members)), max_size=8))
 def test_any_records_of_the_config_topic_are_taken_or_passed_over(
-    told: list[tuple[bytes | None, bytes | None]],
+    reported: list[tuple[bytes | None, bytes | None]],
 ) -> None:
     state, changes = ConfigState(), ConfigChanges()
-    for key, value in told:
+    for key, value in reported:
         record = decode_config(key, value)
         if record is not None:
             state.take(record, changes)
@@ -122,10 +122,10 @@ runs = st.lists(st.builds(struct.Struct(">qqq").pack, offsets, offsets, offsets)
 
 @given(st.lists(st.tuples(sync_keys, sync_values, st.none() | runs | st.binary(max_size=50)), max_size=12), offsets)
 def test_any_offset_syncs_translate_to_an_offset_that_can_be_written(
-    told: list[tuple[bytes, bytes, bytes | None]], position: int
+    reported: list[tuple[bytes, bytes, bytes | None]], position: int
 ) -> None:
     known, tps = OffsetMap(), set()
-    for key, value, packed in told:
+    for key, value, packed in reported:
         sync = decode_offset_sync(key, value, [(RUNS_HEADER, packed)])
         if sync is not None:
             known.take(sync)
@@ -137,12 +137,12 @@ def test_any_offset_syncs_translate_to_an_offset_that_can_be_written(
 
 
 @given(st.lists(st.tuples(st.builds(bytes.__add__, texts, sync_keys), st.binary(max_size=40)), max_size=6))
-def test_any_checkpoints_and_heartbeats_are_read_or_passed_over(told: list[tuple[bytes, bytes]]) -> None:
-    decoded = [decode_checkpoint(key, b"\0\0" + value) for key, value in told]
+def test_any_checkpoints_and_heartbeats_are_read_or_passed_over(reported: list[tuple[bytes, bytes]]) -> None:
+    decoded = [decode_checkpoint(key, b"\0\0" + value) for key, value in reported]
     for checkpoint in latest_checkpoints(c for c in decoded if c is not None).values():
         for one in checkpoint.values():
             encode_checkpoint(one)
-    for key, value in told:
+    for key, value in reported:
         decode_heartbeat(key, value)
 
 

@@ -148,9 +148,9 @@ def test_progress_of_ours_is_read_back(key: bytes, value: bytes | None, expected
 
 def test_what_only_we_note_of_progress_is_read_back() -> None:
     tp = TopicPartition("t", 3)
-    progress = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)))
+    source_offsets = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)))
     key = encode_key("C", "A", tp)
-    assert decode("C", "A", key, encode_value(7), encode_headers(progress)) == (tp, progress)
+    assert decode("C", "A", key, encode_value(7), encode_headers(source_offsets)) == (tp, source_offsets)
 
 
 @pytest.mark.parametrize("epochs", [b"7", b'[["a",1]]', b"[[1]]", b"[[1,-1]]", b"[[1,5],[2,3]]", b"null"])

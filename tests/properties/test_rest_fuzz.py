@@ -68,8 +68,8 @@ def ask(app: Any, method: str, target: str, headers: list[tuple[bytes, bytes]], 
     anyio.run(app, scope, receive, send)
     begin = next(message for message in sent if message["type"] == "http.response.start")
     body = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
-    told = {name.decode().lower(): value.decode("latin-1") for name, value in begin["headers"]}
-    return Heard(begin["status"], told, body, taken)
+    reported = {name.decode().lower(): value.decode("latin-1") for name, value in begin["headers"]}
+    return Heard(begin["status"], reported, body, taken)
 
 
 def check(heard: Heard) -> None:
@@ -81,12 +81,12 @@ def check(heard: Heard) -> None:
         assert heard.status in (200, 204) or heard.status >= 400
         return
     assert heard.headers["content-type"] in _JSON
-    told = json.loads(heard.body)
-    if heard.status >= 400 and not (isinstance(told, dict) and "status" in told):
-        assert set(told) == {"error_code", "message"}
-        assert told["error_code"] == heard.status
-        assert _UNFORESEEN not in told["message"], told
-        assert "Traceback" not in told["message"]
+    reported = json.loads(heard.body)
+    if heard.status >= 400 and not (isinstance(reported, dict) and "status" in reported):
+        assert set(reported) == {"error_code", "message"}
+        assert reported["error_code"] == heard.status
+        assert _UNFORESEEN not in reported["message"], reported
+        assert "Traceback" not in reported["message"]
 
 
 def new_app(herder: FakeHerder | None = None, *, read_only: bool = False) -> Any:
@@ -193,8 +193,8 @@ def test_whatever_fails_inside_is_connects_error_without_its_insides(error: Exce
         assert b"hunter2" not in heard.body
         assert b"Traceback" not in heard.body
         if heard.status == 500 and heard.body:
-            told = json.loads(heard.body)
-            assert "error_code" in told or "status" in told
+            reported = json.loads(heard.body)
+            assert "error_code" in reported or "status" in reported
 
 
 @pytest.fixture(scope="module")

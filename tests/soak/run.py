@@ -19,8 +19,10 @@ def main(minutes: float) -> None:
             for side in sides:
                 side.cluster.stop()
                 forget_cluster(side.cluster.name)
-    told = ", ".join(f"{count:,} on {alias}" for alias, count in written.items())
-    print(f"Active-active for {minutes:g} minutes: {told} written; each once and in order on the other side, no loop.")
+    reported = ", ".join(f"{count:,} on {alias}" for alias, count in written.items())
+    print(
+        f"Active-active for {minutes:g} minutes: {reported} written; each once and in order on the other side, no loop."
+    )
 
 
 if __name__ == "__main__":

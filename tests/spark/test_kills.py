@@ -117,7 +117,7 @@ def committed(target: EmbeddedCluster, remote: str) -> int:
     admin = admin_of(target)
     offsets = read_offsets(admin, f"mm2-offsets.{alias}.internal", "MirrorSourceConnector", alias)
     admin.close()
-    return sum(progress.offset + 1 for progress in offsets.values())
+    return sum(source_offsets.offset + 1 for source_offsets in offsets.values())
 
 
 def uncommitted(target: EmbeddedCluster, remote: str) -> int:

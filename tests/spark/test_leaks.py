@@ -260,12 +260,14 @@ def test_what_a_worker_shows_and_stores(world: World) -> None:
         assert secret in shown["source.cluster.sasl.jaas.config"]
         bootstrap = f"127.0.0.1:{world.port}"
         client = world.properties("client", world.login("literal", ""))
-        told = CliRunner().invoke(
+        reported = CliRunner().invoke(
             cli, ["translate", "--bootstrap", bootstrap, "--source", "A", "--all", "--config", str(client)]
         )
-        world.canaries.check("translate", told.output, repr(told.exception))
-        told = CliRunner().invoke(cli, ["connectors", "--url", f"http://me:{world.canaries['basic auth']}@127.0.0.1:1"])
-        world.canaries.check("connectors --url", told.output, repr(told.exception))
+        world.canaries.check("translate", reported.output, repr(reported.exception))
+        reported = CliRunner().invoke(
+            cli, ["connectors", "--url", f"http://me:{world.canaries['basic auth']}@127.0.0.1:1"]
+        )
+        world.canaries.check("connectors --url", reported.output, repr(reported.exception))
         process.terminate()
         assert process.wait(180) == 0, world.said("worker.log")
     finally:

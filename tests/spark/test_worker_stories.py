@@ -201,14 +201,14 @@ def load(cluster: EmbeddedCluster, topic: str) -> Iterator[list[int]]:
 
 def wait_until_led(workers: list[RunningWorker], name: str, ids: list[str]) -> int:
     """Until a connector's state is told by one of the ids, whichever worker is asked; which of them it is."""
-    told: list[str] = []
+    reported: list[str] = []
 
-    def is_told() -> bool:
-        told[:] = {worker.states().get(name, ("", "", []))[1] for worker in workers}
-        return len(told) == 1 and told[0] in ids
+    def is_reported() -> bool:
+        reported[:] = {worker.states().get(name, ("", "", []))[1] for worker in workers}
+        return len(reported) == 1 and reported[0] in ids
 
-    wait_for(is_told, PATIENCE_S, 0.1)
-    return ids.index(told[0])
+    wait_for(is_reported, PATIENCE_S, 0.1)
+    return ids.index(reported[0])
 
 
 # --- a restart --------------------------------------------------------------------------------------------------------

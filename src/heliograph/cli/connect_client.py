@@ -112,8 +112,8 @@ class ConnectClient:
         if not isinstance(found, dict) or not found.get("error_count"):
             return []
         values = [each.get("value") or {} for each in found.get("configs") or ()]
-        told = [f"{value.get('name')}: {error}" for value in values for error in value.get("errors") or ()]
-        return told or [f"the worker found {counted(found['error_count'], 'error')} in its configuration"]
+        reported = [f"{value.get('name')}: {error}" for value in values for error in value.get("errors") or ()]
+        return reported or [f"the worker found {counted(found['error_count'], 'error')} in its configuration"]
 
     def put_config(self, name: str, config: dict[str, Any]) -> None:
         """Create a connector, or give it this configuration."""

@@ -130,8 +130,8 @@ class LiveTable:
         for status in statuses:
             if not status.rows():
                 table.add_row(Text(str(status.flow)), Text(status.state.lower()))
-            if status.trouble:
-                table.add_row(Text(str(status.flow)), Text(status.trouble, style="yellow"))
+            if status.issue:
+                table.add_row(Text(str(status.flow)), Text(status.issue, style="yellow"))
         return table
 
 
@@ -189,14 +189,14 @@ def _shown(value: object) -> str:
 def fetch_progress() -> Iterator[Callable[[int, int], None]]:
     """A bar while jars are fetched; on a terminal only, and only if there is something to fetch."""
     if not sys.stderr.isatty():
-        told: list[int] = []
+        reported: list[int] = []
 
-        def tell(_done: int, _found: int) -> None:
-            if not told:
-                told.append(1)
+        def report(_done: int, _found: int) -> None:
+            if not reported:
+                reported.append(1)
                 click.echo("Fetching Apache Kafka's jars (once) ...", err=True)
 
-        yield tell
+        yield report
         return
     columns = (
         TextColumn("Fetching Apache Kafka's jars"),

@@ -208,8 +208,8 @@ def wait_until_gone(zookeeper: ZooKeeper, cluster: str, folder: Path, node_ids: 
                 f"The ZooKeeper of '{cluster}' ended at its start: {last_words(folder / ZOOKEEPER_FOLDER)}"
             )
         if time.monotonic() > deadline:
-            trouble = "did not start" if registered is None else f"still knows broker {min(registered & wanted)}"
-            raise EmbeddedError(f"The ZooKeeper of '{cluster}' {trouble} after {_TIMEOUT_S:.0f} s.")
+            issue = "did not start" if registered is None else f"still knows broker {min(registered & wanted)}"
+            raise EmbeddedError(f"The ZooKeeper of '{cluster}' {issue} after {_TIMEOUT_S:.0f} s.")
         time.sleep(0.05)
 
 

@@ -70,7 +70,7 @@ class FlowGroups:
         self._target = self._written.target
         self.source_groups = GroupAdmin(self._source, "READ" if moves_to == flow.source else "DESCRIBE")
         self.target_groups = GroupAdmin(self._target, "READ" if moves_to == flow.target else "DESCRIBE")
-        self.source_trouble: str | None = None
+        self.source_issue: str | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -81,7 +81,7 @@ class FlowGroups:
         try:
             self._source.view([])
         except ClusterError as error:
-            self.source_trouble = str(error)
+            self.source_issue = str(error)
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -95,7 +95,7 @@ class FlowGroups:
 
         Where the source cannot be asked, those that have checkpoints.
         """
-        if self.source_trouble is not None:
+        if self.source_issue is not None:
             return tuple(sorted(group for group in self._checkpoints() if self.names.accepts(group)))
         return self._readers(self.source_groups, self.rules.replicates)
 
@@ -110,7 +110,7 @@ class FlowGroups:
 
     def of_other_types(self) -> dict[str, str]:
         """Groups on the source that the filter takes and the flow does not follow for their type, and why."""
-        listed = self._asked_of_source(self.source_groups.told_groups)
+        listed = self._asked_of_source(self.source_groups.groups_answered)
         off = None if self.settings[keys.SHARE_GROUPS_ENABLED] else f"{keys.SHARE_GROUPS_ENABLED.name} is false"
         reasons = {GroupType.STREAMS: STREAMS_STAY, GroupType.SHARE: off and f"it is a share group, and {off}"}
         return {
@@ -121,9 +121,9 @@ class FlowGroups:
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
         """Groups we may not look at are among them: their view says so."""
-        listed = admin.told_groups()
-        if listed.trouble is not None:
-            raise listed.trouble
+        listed = admin.groups_answered()
+        if listed.issue is not None:
+            raise listed.issue
         types = {group: type_ for group, type_ in listed.types.items() if is_group_name(group)}
         followed = {GroupType.CONSUMER}.union({GroupType.SHARE} if self.settings[keys.SHARE_GROUPS_ENABLED] else ())
         taken = [group for group, type_ in types.items() if type_ in followed and self.names.accepts(group)]
@@ -136,8 +136,8 @@ class FlowGroups:
     def view(self, groups: Iterable[str]) -> GroupView:
         """Everything that is known of these groups now."""
         names = tuple(dict.fromkeys(groups))
-        source_list = self._asked_of_source(self.source_groups.told_groups)
-        target_list = self.target_groups.told_groups()
+        source_list = self._asked_of_source(self.source_groups.groups_answered)
+        target_list = self.target_groups.groups_answered()
         source_types = {} if source_list is None else source_list.types
         # A share group is looked for as such also where there is none of its name: that says if there could be one.
         types = {**target_list.types, **source_types}
@@ -146,26 +146,26 @@ class FlowGroups:
         all_checkpoints = self._checkpoints()
         consumers = [group for group in names if source_types.get(group, GroupType.CONSUMER) is GroupType.CONSUMER]
         checkpoints = {group: all_checkpoints[group] for group in consumers if group in all_checkpoints}
-        progress = self._progress()
-        known = self._known(progress)
+        source_offsets = self._source_offsets()
+        known = self._known(source_offsets)
         tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
-        states = self._asked_of_source(lambda: self.source_groups.told_states(names, source_list))
+        states = self._asked_of_source(lambda: self.source_groups.states_answered(names, source_list))
         bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
         source = None
         if source_list is not None and on_source is not None and states is not None and bounds is not None:
             source = _cluster_groups(source_list, states, on_source, bounds)
         remote = {remote_partition(self.rules, tp) for tp in tps}
-        states = self.target_groups.told_states(names, target_list)
+        states = self.target_groups.states_answered(names, target_list)
         target = _cluster_groups(target_list, states, on_target, _bounds(self._target, remote))
-        return GroupView(self.flow, self.rules, names, known, checkpoints, progress, source, target)
+        return GroupView(self.flow, self.rules, names, known, checkpoints, source_offsets, source, target)
 
     def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
         """An answer of the source; None once it has failed to give one: it may be half dead, and then it is gone."""
-        if self.source_trouble is None:
+        if self.source_issue is None:
             try:
                 return ask()
             except ClusterError as error:
-                self.source_trouble = str(error)
+                self.source_issue = str(error)
         return None
 
     def _source_partitions(
@@ -185,21 +185,21 @@ class FlowGroups:
         decoded = (decode_checkpoint(record.key, record.value) for record in records)
         return latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
 
-    def _progress(self) -> dict[TopicPartition, SourceOffset]:
+    def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         topic = offsets_topic(self.settings).name
-        return read_offsets(self._written.progress, topic, self._connector, self.flow.source)
+        return read_offsets(self._written.source_offsets, topic, self._connector, self.flow.source)
 
-    def _known(self, progress: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
+    def _known(self, source_offsets: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
         """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""
         if self.settings[keys.OFFSET_SYNCS_LOCATION] == "source":
             # A source that fails half-way: what the rest would have said may void what was read, so all of it is left.
             known = self._asked_of_source(lambda: self._told_by_syncs(self._source)) or OffsetMap()
         else:
             known = self._told_by_syncs(self._target)
-        for tp, told in progress.items():
-            run = told.run
+        for tp, reported in source_offsets.items():
+            run = reported.run
             if run is not None and known.translate(tp, 0) is None:
-                known.take(OffsetSync(tp, told.offset, run.downstream + run.count - 1, (run,)))
+                known.take(OffsetSync(tp, reported.offset, run.downstream + run.count - 1, (run,)))
         return known
 
     def _told_by_syncs(self, holder: Admin) -> OffsetMap:
@@ -239,7 +239,7 @@ class Result(NamedTuple):
     """
 
     plan: GroupPlan
-    trouble: str | None = None
+    issue: str | None = None
     not_replicated: int | None = None
     left_behind: tuple[TopicPartition, ...] = ()
     reads_still_on: str | None = None
@@ -252,8 +252,8 @@ class Result(NamedTuple):
 
 
 def _check_home(flow_groups: FlowGroups) -> None:
-    if flow_groups.source_trouble is not None:
-        raise ClusterError(f"Groups cannot go home to '{flow_groups.flow.source}': {flow_groups.source_trouble}")
+    if flow_groups.source_issue is not None:
+        raise ClusterError(f"Groups cannot go home to '{flow_groups.flow.source}': {flow_groups.source_issue}")
 
 
 def _with_near_names(

@@ -74,7 +74,7 @@ class FlowPlan:
     skips: list[SkippedTopic] = field(default_factory=list)
     missing_acls: list[MissingAcl] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    troubles: list[str] = field(default_factory=list)
+    issues: list[str] = field(default_factory=list)
 
 
 def plan_flow(config: MirrorConfig, flow: Flow, only_topic: str | None = None) -> FlowPlan:
@@ -155,7 +155,7 @@ class _Planner:
             else:
                 plan.creates.append(action)
         plan.notes += topics.notes
-        plan.troubles += topics.troubles
+        plan.issues += topics.issues
         self._check_factor(plan.creates, keys.REPLICATION_FACTOR.name, seen.broker_count)
 
     def _plan_internal_topics(self) -> None:
@@ -211,13 +211,13 @@ class _Planner:
         if factor != wanted:
             self._bent.setdefault((admin.alias, wanted, brokers), []).append(topic.name)
         if factor > brokers:
-            self._plan.troubles.append(too_large_sentence(admin.alias, key.name, factor, brokers))
+            self._plan.issues.append(too_large_sentence(admin.alias, key.name, factor, brokers))
         return replace(topic, replication_factor=factor)
 
     def _check_factor(self, creates: list[CreateTopic], key: str, broker_count: int) -> None:
         factor = max((topic.replication_factor for topic in creates), default=0)
         if factor > broker_count:
-            self._plan.troubles.append(too_large_sentence(self._target.alias, key, factor, broker_count))
+            self._plan.issues.append(too_large_sentence(self._target.alias, key, factor, broker_count))
 
     def _look_for_missing_acls(self, seen: SeenTopics) -> None:
         flow, remote = self._plan.flow, self._rules.remote_topic
@@ -228,8 +228,8 @@ class _Planner:
             self._plan.notes.append(f"it is not known whether ACLs are missing: {str(error).rstrip('.')}")
 
     def _plan_configs(self, seen: SeenTopics) -> None:
-        configs, troubles = ConfigSync(self._rules, self._source, self._target).plan(seen)
-        self._plan.troubles += troubles
+        configs, issues = ConfigSync(self._rules, self._source, self._target).plan(seen)
+        self._plan.issues += issues
         if configs.unknown:
             self._plan.notes.append(unknown_sentence(self._target.alias, configs))
         if configs.alters and not can_alter_configs(self._target):
@@ -243,7 +243,7 @@ class _Planner:
         try:
             acls, notes = AclSync(self._rules, self._source, self._target).plan()
         except ClusterError as error:
-            self._plan.troubles.append(str(error).rstrip("."))
+            self._plan.issues.append(str(error).rstrip("."))
             return
         if self._only_topic is None:
             self._plan.adds_acls += acls.adds

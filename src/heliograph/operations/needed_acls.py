@@ -122,7 +122,7 @@ _ROLES = {
     ClientRole.TARGET_ADMIN: "admin",
     ClientRole.TARGET_PRODUCER: "producer",
     ClientRole.RECORDS: "producer",
-    ClientRole.PROGRESS: "producer",
+    ClientRole.OFFSETS: "producer",
 }
 
 
@@ -169,15 +169,15 @@ def _mirror(config: MirrorConfig, flow: Flow, heartbeats: tuple[str, ...] = ()) 
     administered = _servers(client_of(config, flow, ClientRole.TARGET_ADMIN))
     is_split = set(_servers(config.records_client(flow))) != set(administered)
     driver_records = ClientRole.RECORDS if is_split else ClientRole.TARGET_ADMIN
-    keeps_apart = config.progress_client(flow) is not None
+    keeps_apart = config.offsets_client(flow) is not None
     return FlowAclContext(
         config.settings(flow),
         topic_rules(config, flow),
         config.source_connector(flow),
         heartbeats,
         driver_records=driver_records,
-        driver_progress=ClientRole.PROGRESS if keeps_apart else driver_records,
-        task_progress=ClientRole.PROGRESS if keeps_apart else ClientRole.RECORDS,
+        driver_offsets=ClientRole.OFFSETS if keeps_apart else driver_records,
+        task_offsets=ClientRole.OFFSETS if keeps_apart else ClientRole.RECORDS,
         is_split=is_split,
         notes_offsets=config.notes_offsets,
     )
@@ -187,8 +187,8 @@ def client_of(config: MirrorConfig, flow: Flow, place: ClientRole) -> Settings:
     """The settings of one of a flow's clients."""
     if place is ClientRole.RECORDS:
         return config.records_client(flow)
-    if place is ClientRole.PROGRESS:
-        client = config.progress_client(flow)
+    if place is ClientRole.OFFSETS:
+        client = config.offsets_client(flow)
         assert client is not None
         return client
     alias = flow.source if place.name.startswith("SOURCE_") else flow.target
@@ -197,7 +197,7 @@ def client_of(config: MirrorConfig, flow: Flow, place: ClientRole) -> Settings:
 
 def cluster_of(flow: Flow, place: ClientRole) -> str:
     """The alias of the cluster that one of a flow's clients reaches."""
-    if place is ClientRole.PROGRESS:
+    if place is ClientRole.OFFSETS:
         return WORKER
     return flow.source if place.name.startswith("SOURCE_") else flow.target
 

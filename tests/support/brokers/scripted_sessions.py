@@ -29,7 +29,7 @@ class _Session:
     epoch: int = 0
     places: dict[tuple[str, int], int] = field(default_factory=dict)
     leader_epochs: dict[tuple[str, int], int] = field(default_factory=dict)
-    told: set[tuple[str, int]] = field(default_factory=set)
+    reported: set[tuple[str, int]] = field(default_factory=set)
 
 
 class FetchSessions:
@@ -61,12 +61,12 @@ class FetchSessions:
         for topic in request.forgotten_topics_data or ():
             for number in topic.partitions:
                 session.places.pop((topic.topic, number), None)
-                session.told.discard((topic.topic, number))
+                session.reported.discard((topic.topic, number))
         deadline = time.monotonic() + request.max_wait_ms / 1000
-        while not (news := self._news(session, request.rack_id)) and time.monotonic() < deadline:
+        while not (snapshot := self._news(session, request.rack_id)) and time.monotonic() < deadline:
             time.sleep(0.002)
-        session.told.update(news)
-        return _response(0, session_id, news)
+        session.reported.update(snapshot)
+        return _response(0, session_id, snapshot)
 
     def _session(self, node_id: int, request: Any) -> tuple[int, _Session | None]:
         """The session of a request and its id; without one, an error code."""
@@ -90,7 +90,7 @@ class FetchSessions:
         found = {}
         for tp, offset in session.places.items():
             data = self._data(session, tp, offset, rack)
-            if tp not in session.told or data.records or data.error_code or data.preferred_read_replica >= 0:
+            if tp not in session.reported or data.records or data.error_code or data.preferred_read_replica >= 0:
                 found[tp] = data
         return found
 
@@ -116,9 +116,9 @@ class FetchSessions:
         )
 
 
-def _response(code: int, session_id: int, news: dict[tuple[str, int], Any]) -> Any:
+def _response(code: int, session_id: int, snapshot: dict[tuple[str, int], Any]) -> Any:
     by_topic: dict[str, list[Any]] = {}
-    for (topic, _p), data in news.items():
+    for (topic, _p), data in snapshot.items():
         by_topic.setdefault(topic, []).append(data)
     return FetchResponse(
         throttle_time_ms=0,

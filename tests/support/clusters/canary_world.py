@@ -169,8 +169,8 @@ class World:
         """Every GET of the REST API, for every connector."""
         for path in [route.path for route in ROUTES if route.method == "GET"]:
             for name in connectors if "{connector" in path else [""]:
-                told = path.replace("{connector}", name).replace("{task}", "0").replace("{logger}", "root")
-                self.get(url + told.replace("{plugin}", "MirrorSourceConnector").replace(">", "%3E"))
+                reported = path.replace("{connector}", name).replace("{task}", "0").replace("{logger}", "root")
+                self.get(url + reported.replace("{plugin}", "MirrorSourceConnector").replace(">", "%3E"))
         self.get(f"{url}/connectors?expand=info&expand=status")
 
 

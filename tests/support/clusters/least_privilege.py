@@ -160,25 +160,25 @@ class GuardedFlow:
         `until`: a task that fails would be tried for ever.
         """
         config = self.config
-        with listening(self.flow) as told:
+        with listening(self.flow) as reported:
             for pair in config.heartbeat_flows:
-                ControlLoop(f"{pair}", HeartbeatSource(config, pair), lambda _s, t: told.extend(t)).run_once()
-            self._copy(config, told, until)
-            ControlLoop(f"{self.flow}", CheckpointSync(config, self.flow), lambda _s, t: told.extend(t)).run_once()
-        return told
+                ControlLoop(f"{pair}", HeartbeatSource(config, pair), lambda _s, t: reported.extend(t)).run_once()
+            self._copy(config, reported, until)
+            ControlLoop(f"{self.flow}", CheckpointSync(config, self.flow), lambda _s, t: reported.extend(t)).run_once()
+        return reported
 
-    def _copy(self, config: MirrorMakerConfig, told: list[str], until: re.Pattern[str] | None) -> None:
+    def _copy(self, config: MirrorMakerConfig, reported: list[str], until: re.Pattern[str] | None) -> None:
         flow = SourceFlow(config, self.flow, thread_engine(), flow_count=1, once=True)
         flow.start()
         deadline = time.monotonic() + 180
         while not flow.join(0.05):
-            assert time.monotonic() < deadline, told
-            if until is not None and any(until.search(words) for words in told):
+            assert time.monotonic() < deadline, reported
+            if until is not None and any(until.search(words) for words in reported):
                 break
         flow.stop()
         assert flow.join(180)
-        told += [str(flow.error)] if flow.error is not None else []
-        told += [*flow.status.failures, *([flow.status.trouble] if flow.status.trouble else [])]
+        reported += [str(flow.error)] if flow.error is not None else []
+        reported += [*flow.status.failures, *([flow.status.issue] if flow.status.issue else [])]
 
 
 def config_of(admin: Admin, topic: str, name: str) -> str | None:
@@ -188,18 +188,18 @@ def config_of(admin: Admin, topic: str, name: str) -> str | None:
 @contextmanager
 def listening(flow: Flow) -> Iterator[list[str]]:
     """The warnings about a flow, as they come."""
-    told: list[str] = []
+    reported: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             words = record.getMessage()
             if flow.source in words or flow.target in words:
-                told.append(words)
+                reported.append(words)
 
     logger, listener = logging.getLogger("heliograph"), Listener(logging.WARNING)
     logger.addHandler(listener)
     try:
-        yield told
+        yield reported
     finally:
         logger.removeHandler(listener)
 

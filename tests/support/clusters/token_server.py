@@ -28,7 +28,7 @@ class TokenServer:
         self.secret = CLIENT_SECRET
         self.location = ""  # where every request is sent on to
         self.error = "invalid_client"
-        self.troubles: list[int] = []  # HTTP statuses of the next answers
+        self.issues: list[int] = []  # HTTP statuses of the next answers
         self.asked: list[dict[str, list[str]]] = []
         self._key = rsa.generate_private_key(65537, 2048)
 
@@ -50,8 +50,8 @@ class TokenServer:
         self.asked.append(form)
         if self.location:
             return 302, {"access_token": self.token(CLIENT_ID)}
-        if self.troubles:
-            return self.troubles.pop(0), {"error": "server_error"}
+        if self.issues:
+            return self.issues.pop(0), {"error": "server_error"}
         expected = "Basic " + base64.b64encode(f"{CLIENT_ID}:{self.secret}".encode()).decode()
         if authorization != expected:
             return 401, {"error": self.error, "error_description": f"not {authorization}"}

@@ -136,8 +136,8 @@ class RunningWorker:
         code, answer = self.ask("GET", "/connectors?expand=status")
         if code != 200:
             return {}
-        told = {name: entry["status"] for name, entry in answer.items() if "status" in entry}
+        reported = {name: entry["status"] for name, entry in answer.items() if "status" in entry}
         return {
             name: (s["connector"]["state"], s["connector"]["worker_id"], [task["state"] for task in s["tasks"]])
-            for name, s in told.items()
+            for name, s in reported.items()
         }

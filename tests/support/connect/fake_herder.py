@@ -42,7 +42,7 @@ class FakeHerder:
         self.started: set[str] = set()
         self.traces: dict[str, str] = {}
         self.written: dict[str, list[str]] = {}
-        self.progress: dict[str, list[ConnectOffset]] = {}
+        self.source_offsets: dict[str, list[ConnectOffset]] = {}
         self.calls: list[tuple[Any, ...]] = []
 
     @property
@@ -116,7 +116,7 @@ class FakeHerder:
         self._known(name)
         del self.configs[name], self.targets[name]
         self.started.discard(name)
-        self.progress.pop(name, None)
+        self.source_offsets.pop(name, None)
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         if name not in self.configs:
@@ -151,7 +151,7 @@ class FakeHerder:
 
     def offsets(self, name: str) -> list[ConnectOffset]:
         self._known(name)
-        return self.progress.get(name, [])
+        return self.source_offsets.get(name, [])
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         config = self._known(name)
@@ -160,8 +160,8 @@ class FakeHerder:
         kept: dict[str, ConnectOffset] = {}
         if offsets is not None:
             check_offsets("heartbeat" if "Heartbeat" in config["connector.class"] else "source", offsets)
-            kept = {str(entry[0]): entry for entry in [*self.progress.get(name, []), *offsets]}
-        self.progress[name] = [entry for entry in kept.values() if entry[1] is not None]
+            kept = {str(entry[0]): entry for entry in [*self.source_offsets.get(name, []), *offsets]}
+        self.source_offsets[name] = [entry for entry in kept.values() if entry[1] is not None]
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         self._log_levels.set(logger, level)

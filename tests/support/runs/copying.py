@@ -65,9 +65,9 @@ class Copy:
             admin.close()
 
     def committed(self) -> dict[TopicPartition, int]:
-        return {tp: progress.offset for tp, progress in self.progress().items()}
+        return {tp: source_offsets.offset for tp, source_offsets in self.source_offsets().items()}
 
-    def progress(self) -> dict[TopicPartition, SourceOffset]:
+    def source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         admin = admin_of(self.target)
         offsets = read_offsets(admin, self.offsets_topic, CONNECTOR, self.alias)
         admin.close()
@@ -78,7 +78,7 @@ class Copy:
         tps = [TopicPartition(self.topic, p) for p in range(self.partitions)]
         ends = admin.end_offsets(tps)
         admin.close()
-        offsets = self.progress()
+        offsets = self.source_offsets()
         parts = [PartitionSpec(tp, self.remote, offsets.get(tp), ends[tp] if once else None) for tp in tps]
         fields: dict[str, object] = {
             "task_id": f"{self.alias}-0",

@@ -152,8 +152,8 @@ def test_one_mistake_does_not_hide_the_next(tmp_path: Path) -> None:
     )
     output = call(tmp_path, "validate", "\n".join(lines)).output
     errors = [line for line in output.splitlines() if line.startswith("error: ")]
-    told = [int(line.split()[2].rstrip(":")) for line in errors]
-    assert told == [1, 2, 3, 5, 5, 6, 7, 8, 10, 11, 12, 14, 16, 17, 18]
+    reported = [int(line.split()[2].rstrip(":")) for line in errors]
+    assert reported == [1, 2, 3, 5, 5, 6, 7, 8, 10, 11, 12, 14, 16, 17, 18]
 
 
 def test_a_file_without_its_list_of_clusters_is_still_looked_at(tmp_path: Path) -> None:

@@ -191,9 +191,9 @@ def test_what_has_no_effect_is_told_and_left_out(tmp_path: Path) -> None:
 def test_a_name_of_progress_that_changes_is_told(tmp_path: Path, document_001: Path) -> None:
     file = tmp_path / "mm2.yaml"
     file.write_text(GOOD)
-    told = "note: us->eu: progress is kept by the source connector's name, here 'us->eu.MirrorSourceConnector'"
+    reported = "note: us->eu: progress is kept by the source connector's name, here 'us->eu.MirrorSourceConnector'"
     stderr = convert(file, "--to", "properties").stderr
-    assert told in stderr
+    assert reported in stderr
     assert "Java then copies everything again; Heliograph compares the logs and goes on behind" in stderr
     assert "name, here 'mm2-msc-source-0'" in convert(document_001, "--to", "properties").stderr
     properties = tmp_path / "mm2.properties"
@@ -397,9 +397,9 @@ def test_a_note_is_read_once_on_a_terminal(tmp_path: Path, monkeypatch: pytest.M
 def test_files_that_are_no_json_are_told_together(tmp_path: Path) -> None:
     for name in ("one.json", "two.json"):
         (tmp_path / name).write_text("{")
-    told = convert(tmp_path, "--to", "properties").exception
-    assert isinstance(told, ConfigError)
-    assert [problem.partition(": this is not JSON")[0] for problem in told.problems] == ["one.json", "two.json"]
+    reported = convert(tmp_path, "--to", "properties").exception
+    assert isinstance(reported, ConfigError)
+    assert [problem.partition(": this is not JSON")[0] for problem in reported.problems] == ["one.json", "two.json"]
 
 
 def connector_in(folder: Path, source: str) -> Path:
@@ -427,9 +427,9 @@ def test_files_of_the_same_name_are_all_converted(tmp_path: Path, are_folders: b
 def test_files_of_the_same_name_are_told_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     one, other = (connector_in(Path(folder), "us") for folder in ("one", "other"))
-    told = convert(one, other, "--to", "properties").exception
+    reported = convert(one, other, "--to", "properties").exception
     words = "'from-us': 'from-us' of one/source.json is the same of us->hub; convert one of them."
-    assert str(told) == f"other/source.json: {words}"
+    assert str(reported) == f"other/source.json: {words}"
     other.write_text("{")
     assert str(convert(one, other, "--to", "properties").exception).startswith("other/source.json: this is not JSON")
 

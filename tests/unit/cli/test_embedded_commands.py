@@ -49,9 +49,9 @@ def test_what_is_given_counts_more_than_what_was(started: list[dict[str, Any]]) 
 
 
 def test_a_new_cluster_needs_a_port(started: list[dict[str, Any]]) -> None:
-    told = start("new")
-    assert told.exit_code == 2
-    assert "Missing option '--port': 'new' is a new cluster" in told.output
+    reported = start("new")
+    assert reported.exit_code == 2
+    assert "Missing option '--port': 'new' is a new cluster" in reported.output
     assert start("new", "--port", "9092").exit_code == 0
     usual = {"brokers": 1, "version": kafka.DEFAULT_VERSION, "data": None, "config": {}}
     assert started == [{"name": "new", "port": 9092, **usual}]

@@ -58,7 +58,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     for cluster in (site.source, site.target):
         monkeypatch.setattr(cluster, "close", lambda: None, raising=False)
     at = "heliograph.operations.flow_groups"
-    written = SimpleNamespace(target=site.target, progress=site.target, close=lambda: None)
+    written = SimpleNamespace(target=site.target, source_offsets=site.target, close=lambda: None)
     monkeypatch.setattr(f"{at}.make_admin", lambda *_of: site.source)
     monkeypatch.setattr(f"{at}.TargetClients", lambda *_of: written)
     monkeypatch.setattr(f"{at}.read_topic", site.records)

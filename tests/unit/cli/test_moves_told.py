@@ -31,7 +31,7 @@ class FakeGroups:
 
     def __init__(self, view: GroupView, answer: Mapping[TopicPartition, str] | ClusterError) -> None:
         self.flow, self._view, self._answer = FLOW, view, answer
-        self.source_trouble: str | None = None
+        self.source_issue: str | None = None
         self.trouble_when_viewed: str | None = None
         self.source_groups = self.target_groups = self
         self.known: tuple[str, ...] | None = view.groups
@@ -50,7 +50,7 @@ class FakeGroups:
     at_target = followed
 
     def view(self, _groups: object) -> GroupView:
-        self.source_trouble = self.source_trouble or self.trouble_when_viewed
+        self.source_issue = self.source_issue or self.trouble_when_viewed
         return self._view
 
     def set_offsets(
@@ -152,7 +152,7 @@ def test_a_flow_of_which_nothing_is_known_is_no_success(commands: Commands) -> N
     nothing = view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)
     groups = commands.use(GroupView(**{**vars(nothing), "groups": ()}))
     assert "there is no group to move\n" in commands.text("failover", code=0)
-    groups.source_trouble = DEAD_SOURCE
+    groups.source_issue = DEAD_SOURCE
     assert "there is no group to move; no checkpoint tells of one\n" in commands.text("failover", code=1)
     assert commands.data("failover", code=1)["source_trouble"] == DEAD_SOURCE
 
@@ -181,7 +181,7 @@ def test_a_group_that_reads_other_topics_is_no_typo(commands: Commands) -> None:
 
 
 def test_where_the_source_is_gone_a_group_without_checkpoints_is_told_so(commands: Commands) -> None:
-    commands.use(view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).source_trouble = DEAD_SOURCE
+    commands.use(view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).source_issue = DEAD_SOURCE
     words = "g: REFUSED on 'B': no checkpoint tells of it, and 'A' cannot be asked\n"
     assert words in commands.text("failover", code=1)
 

@@ -101,7 +101,7 @@ def test_a_file_that_a_resource_names_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "reported"),
     [
         (("ssl.truststore.location=/nowhere/f", "security.protocol=SSL"), "line 20: ssl.truststore.location: the file"),
         (
@@ -118,14 +118,14 @@ def test_a_file_that_a_resource_names_is_asked_for(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_files_of_a_worker_and_its_rest_are_asked_for(tmp_path: Path, lines: tuple[str, ...], told: str) -> None:
+def test_files_of_a_worker_and_its_rest_are_asked_for(tmp_path: Path, lines: tuple[str, ...], reported: str) -> None:
     (tmp_path / "users").write_text("ann=canary")
     module = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
     (tmp_path / "jaas").write_text(f'KafkaConnect {{ {module} required file="{tmp_path}/users"; }};')
     text = DOCUMENT_001 + "\n".join(line.replace("=jaas", f"={tmp_path}/jaas") for line in lines)
     errors = [line for line in validate(tmp_path, text) if line.startswith("error: ")]
     assert len(errors) == 1
-    assert told in errors[0]
+    assert reported in errors[0]
 
 
 def test_a_worker_that_can_start_is_usable(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_mistakes_of_a_worker_do_not_hide_each_other(tmp_path: Path) -> None:
         "a=\\u12",
     )
     lines = validate(tmp_path, DOCUMENT_001.replace("kafka-target-0:9092,", "nowhere,") + "\n".join(wrong))
-    told = [int(line.split()[2].rstrip(":")) for line in lines if line.startswith("error: ")]
-    assert told == [1, 21, 22, 23, 24, 26, 27, 28, 29]
+    reported = [int(line.split()[2].rstrip(":")) for line in lines if line.startswith("error: ")]
+    assert reported == [1, 21, 22, 23, 24, 26, 27, 28, 29]
 
 
 def test_rest_that_could_not_be_served_beside_flows_is_a_warning(tmp_path: Path) -> None:

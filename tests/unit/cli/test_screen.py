@@ -33,17 +33,17 @@ def shown(*statuses: FlowStatus) -> str:
 
 
 @pytest.mark.parametrize(
-    "trouble", ["[fd00::1]:9092 cannot be reached", "no space left in [/data]", "[bold]x[/bold]", "took:eyes: a while"]
+    "issue", ["[fd00::1]:9092 cannot be reached", "no space left in [/data]", "[bold]x[/bold]", "took:eyes: a while"]
 )
-def test_a_trouble_is_shown_as_it_is(trouble: str) -> None:
+def test_a_trouble_is_shown_as_it_is(issue: str) -> None:
     status = FlowStatus(Flow("A", "B"))
-    status.note_control("topics", [trouble])
-    assert trouble in shown(status)
+    status.note_control("topics", [issue])
+    assert issue in shown(status)
 
 
 def test_flows_and_topics_are_shown_as_they_are() -> None:
     waiting, copying = FlowStatus(Flow("[/a]", "B")), FlowStatus(Flow("[red]", "B"))
-    copying.take("task", TaskReport([PartitionReport("[/topic]", 0, trouble="[/why]")]))
+    copying.take("task", TaskReport([PartitionReport("[/topic]", 0, issue="[/why]")]))
     for words in ("[/a]->B", "starting", "[red]->B", "[/topic]", "[/topic]-0 waits: [/why]"):
         assert words in shown(waiting, copying)
 

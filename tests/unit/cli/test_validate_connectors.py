@@ -49,7 +49,7 @@ def validate(tmp_path: Path, config: Any, *arguments: object) -> Result:
     return invoke(file, *arguments)
 
 
-def told(result: Result) -> list[str]:
+def reported(result: Result) -> list[str]:
     return result.output.splitlines()[:-1]
 
 
@@ -95,7 +95,7 @@ def test_everything_is_told_in_one_report_with_its_line(tmp_path: Path) -> None:
         },
     )
     assert result.exit_code == 2
-    lines = told(result)
+    lines = reported(result)
     missing = "error: source.cluster.bootstrap.servers: the cluster 'a' has no bootstrap servers;"
     assert lines[0].startswith(missing)
     starts = [line.split(": ")[:3] for line in lines[1:]]
@@ -157,7 +157,7 @@ def test_what_a_worker_refuses_is_told_in_its_words(tmp_path: Path, change: dict
     assert refused
     result = validate(tmp_path, config)
     assert result.exit_code == 2
-    assert [line.partition(": line ")[2].partition(": ")[2] for line in told(result) if "error" in line] == refused
+    assert [line.partition(": line ")[2].partition(": ")[2] for line in reported(result) if "error" in line] == refused
 
 
 def test_a_connector_that_does_not_name_its_source_is_refused_not_a_failure(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_connector_that_does_not_name_its_source_is_refused_not_a_failure(tmp_
     assert plugins.errors(config["connector.class"], config) == [
         "the connector does not name its source; add the source's alias."
     ]
-    errors = told(validate(tmp_path, config))
+    errors = reported(validate(tmp_path, config))
     assert len(errors) == 2  # what is wrong with the rest is not hidden
     assert "target.cluster.bootstrap.servers: the cluster 'target' has no bootstrap servers" in errors[0]
     assert "line 4: source.cluster.alias: the connector does not name its source" in errors[1]
@@ -226,7 +226,7 @@ def test_a_placeholder_is_left_to_a_worker_that_is_not_known(tmp_path: Path) -> 
     config = {**SOUND, "tasks.max": "${env:TASKS}", "topics": "${file:/x:y}", "exactly.once.support": "required"}
     result = validate(tmp_path, {**config, "consumer.isolation.level": "read_committed"}, "--strict")
     assert result.exit_code == 0, result.output
-    assert [line.split(": ")[2] for line in told(result)] == ["tasks.max", "topics"]
+    assert [line.split(": ")[2] for line in reported(result)] == ["tasks.max", "topics"]
     assert "is looked up by the worker; --worker FILE tries it." in result.output
 
 
@@ -246,7 +246,7 @@ def test_a_connector_is_held_to_what_its_worker_declares_and_allows(
     policy = "connector.client.config.override.policy=None"
     result = validate(tmp_path, config, "--worker", worker_file(tmp_path, *PROVIDER, policy))
     assert "canary" not in result.output
-    assert [line.split(": ")[2] for line in told(result) if line.startswith("error")] == [
+    assert [line.split(": ")[2] for line in reported(result) if line.startswith("error")] == [
         *("tasks.max", "topics", "groups", "exactly.once.support", "producer.override.linger.ms"),
     ]
     sound = {**SOUND, "source.cluster.ssl.key.password": "${env:CANARY}", "producer.override.linger.ms": "5"}
@@ -282,7 +282,7 @@ def test_a_file_for_deploy_that_has_another_name_inside_is_told(tmp_path: Path) 
     result = invoke(file)
     assert "warning: line 1: name: 'heliograph deploy' puts this file as 'mm2-msc-b'" in result.output
     file.write_text(json.dumps({**SOUND, "name": "mm2-msc-b"}))
-    assert told(invoke(file)) == []
+    assert reported(invoke(file)) == []
 
 
 @pytest.mark.parametrize("content", [{"name": "mm2-cpc-b", "config": SOUND}, [SOUND], [SOUND, SOUND]])
@@ -292,16 +292,16 @@ def test_what_deploy_refuses_is_told_of_a_file_that_is_named_for_it(tmp_path: Pa
     other.write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=r"mm2-cpc-b.json: "):
         read_connector_files(tmp_path, "b")
-    (line,) = told(invoke(file))
+    (line,) = reported(invoke(file))
     assert line.startswith("warning: 'heliograph deploy' will refuse this file")
-    assert told(invoke(other)) == []
+    assert reported(invoke(other)) == []
 
 
 def test_each_name_that_several_connectors_have_is_a_problem(tmp_path: Path) -> None:
     named = {name: {"name": name, "config": SOUND} for name in "abc"}
     result = validate(tmp_path, [*named.values(), {**SOUND, "name": "a"}, named["b"], named["a"]])
     assert result.exit_code == 2
-    assert told(result) == [
+    assert reported(result) == [
         "error: name: connectors 1, 4 and 6 are called 'a'; give each its own name.",
         "error: name: connectors 2 and 5 are called 'b'; give each its own name.",
     ]
@@ -311,16 +311,16 @@ def test_an_option_that_is_not_for_such_a_file_is_told(tmp_path: Path) -> None:
     worker, flows = worker_file(tmp_path), tmp_path / "mm2.properties"
     flows.write_text("clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n")
     connector = validate(tmp_path, SOUND, "--worker", worker, "--clusters", "b")
-    assert told(connector) == [
+    assert reported(connector) == [
         "note: --clusters: it has no effect here: it chooses among flows, and this is a connector."
     ]
     about_worker = "note: --worker: it has no effect here: it is for connectors in JSON."
-    assert told(invoke(flows, "--worker", worker, "--clusters", "b")) == [about_worker]
-    assert told(invoke(worker, "--worker", worker, "--clusters", "b")) == [
+    assert reported(invoke(flows, "--worker", worker, "--clusters", "b")) == [about_worker]
+    assert reported(invoke(worker, "--worker", worker, "--clusters", "b")) == [
         about_worker,
         "note: --clusters: it has no effect here: this is a Connect worker.",
     ]
-    assert told(invoke(flows)) == []
+    assert reported(invoke(flows)) == []
 
 
 def test_a_worker_file_that_lacks_a_topic_is_one_all_the_same(tmp_path: Path) -> None:

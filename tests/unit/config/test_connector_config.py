@@ -89,32 +89,32 @@ def test_document_004_reads_from_the_source_and_writes_to_the_target() -> None:
 def test_without_the_override_records_go_to_the_workers_cluster_as_in_connect() -> None:
     config = connector(producer__override__bootstrap__servers=None)
     assert config.records_client(FLOW)[SERVERS] == ("broker:29092",)
-    assert config.progress_client(FLOW) is None
+    assert config.offsets_client(FLOW) is None
 
 
 def test_progress_stays_in_the_workers_cluster() -> None:
     config = connector()
-    progress = config.progress_client(FLOW)
-    assert progress is not None
-    assert progress[SERVERS] == ("broker:29092",)
+    source_offsets = config.offsets_client(FLOW)
+    assert source_offsets is not None
+    assert source_offsets[SERVERS] == ("broker:29092",)
     assert offsets_topic(config.settings(FLOW)).name == "quickstart_offsets"
 
 
 def test_exactly_once_keeps_progress_with_the_records() -> None:
-    assert connector({"exactly.once.source.support": "enabled"}).progress_client(FLOW) is None
+    assert connector({"exactly.once.source.support": "enabled"}).offsets_client(FLOW) is None
 
 
 def test_progress_goes_with_the_records_where_the_worker_lists_the_same_brokers_in_another_order() -> None:
     config = connector({"bootstrap.servers": "b:1, a:1"}, producer__override__bootstrap__servers="a:1,b:1")
-    assert config.progress_client(FLOW) is None
+    assert config.offsets_client(FLOW) is None
 
 
 def test_the_workers_own_security_does_not_reach_the_producer_of_records() -> None:
     config = connector({"security.protocol": "SSL", "producer.max.request.size": "7"})
-    records, progress = config.records_client(FLOW), config.progress_client(FLOW)
-    assert progress is not None
+    records, source_offsets = config.records_client(FLOW), config.offsets_client(FLOW)
+    assert source_offsets is not None
     assert (records[client_keys.SECURITY_PROTOCOL], records[client_keys.MAX_REQUEST_SIZE]) == ("PLAINTEXT", 7)
-    assert progress[client_keys.SECURITY_PROTOCOL] == "SSL"
+    assert source_offsets[client_keys.SECURITY_PROTOCOL] == "SSL"
 
 
 def test_settings_are_the_connectors_over_the_workers() -> None:

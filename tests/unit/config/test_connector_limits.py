@@ -215,8 +215,8 @@ def test_a_refused_login_is_not_repeated_with_the_password_beside_its_placeholde
     machine.entries["value"] = "/other/k"
     jaas = 'x required password="pw1" keyTab="${file:/secrets/tenant:value}";'
     service = {"source.cluster.sasl.kerberos.service.name": "kafka", "source.cluster.sasl.jaas.config": jaas}
-    (told,) = not_allowed(connector({**sasl("source.cluster."), **service}, machine=machine, secrets=TENANT))
-    assert told.endswith("do not let the writer of this connector name [hidden].")
+    (reported,) = not_allowed(connector({**sasl("source.cluster."), **service}, machine=machine, secrets=TENANT))
+    assert reported.endswith("do not let the writer of this connector name [hidden].")
 
 
 def _as_target(config: Mapping[str, str]) -> dict[str, str]:

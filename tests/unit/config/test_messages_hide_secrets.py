@@ -59,9 +59,9 @@ class Machine:
 )
 def test_a_wrong_value_is_told_as_it_was_written(line: str) -> None:
     report = examine_all(FILE + line, Machine())
-    told = "\n".join((*report.problems, *report.warnings, *report.notes))
+    reported = "\n".join((*report.problems, *report.warnings, *report.notes))
     assert "${PW}" in "\n".join(report.problems)
-    assert CANARY not in told
+    assert CANARY not in reported
 
 
 def test_a_wrong_address_is_told_as_it_was_written() -> None:
@@ -79,13 +79,13 @@ def test_a_wrong_address_is_told_as_it_was_written() -> None:
 )
 def test_a_secret_that_a_line_break_has_made_a_name_of_is_not_told(lines: str, tmp_path: Path) -> None:
     report = examine_all(FILE + lines, Machine())
-    told = "\n".join((*report.problems, *report.warnings, *report.notes))
-    assert told
+    reported = "\n".join((*report.problems, *report.warnings, *report.notes))
+    assert reported
     file = tmp_path / "mm2.properties"
     file.write_text(FILE + lines)
-    told += CliRunner().invoke(cli, ["explain", str(file)]).output
-    assert CANARY not in told
-    assert PEM_LINE not in told
+    reported += CliRunner().invoke(cli, ["explain", str(file)]).output
+    assert CANARY not in reported
+    assert PEM_LINE not in reported
 
 
 @pytest.mark.parametrize("name", ["A->B.topics", "us-west.sasl.jaas.config", "clusters", "sync.topic.configs.enabled"])
@@ -138,11 +138,11 @@ def test_a_configuration_does_not_show_in_a_repr() -> None:
 def test_what_nobody_foresaw_is_told_without_secrets() -> None:
     with pytest.raises(KeyError) as raised:
         {}[f'cannot use password="{CANARY}" at https://u:{CANARY}@host']
-    told = unexpected(raised.value) + trace_of(raised.value)
-    assert "unexpected KeyError" in told
-    assert "Traceback" in told
-    assert HIDDEN in told
-    assert CANARY not in told
+    reported = unexpected(raised.value) + trace_of(raised.value)
+    assert "unexpected KeyError" in reported
+    assert "Traceback" in reported
+    assert HIDDEN in reported
+    assert CANARY not in reported
 
 
 def test_text_without_secrets_stays_as_it_is() -> None:

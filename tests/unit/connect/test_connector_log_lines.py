@@ -80,9 +80,9 @@ def test_each_change_of_a_connector_is_logged(
     herder.restart("hb", include_tasks=True, only_failed=True)
     herder.restart_task("hb", 0)
     herder.delete("hb")
-    told = [record.message for record in caplog.records if record.levelno == logging.INFO]
+    reported = [record.message for record in caplog.records if record.levelno == logging.INFO]
     keys = ", ".join(f"my.own.{n:02}" for n in range(20))
-    assert told == [
+    assert reported == [
         "Connector hb: created",
         "Connector idle: created PAUSED",
         "Connector hb: reconfigured; changed: target.cluster.sasl.jaas.config, tasks.max",

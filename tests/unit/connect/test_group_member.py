@@ -36,13 +36,13 @@ class Worker:
         def make_admin(timeout_s: float) -> Admin:
             return Admin("scripted", cluster.bootstrap, Security(), "worker", timeout_s=timeout_s)
 
-        self.told: list[Standing] = []
+        self.reported: list[Standing] = []
         settings = GroupSettings("workers", session_timeout_ms=session_timeout_ms, heartbeat_interval_ms=20)
-        self.member = Membership(make_admin, settings, _URL, on_change or self.told.append)
+        self.member = Membership(make_admin, settings, _URL, on_change or self.reported.append)
 
     @property
     def lost_the_lead(self) -> bool:
-        return any(not standing.is_leader for standing in self.told)
+        return any(not standing.is_leader for standing in self.reported)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def brief(cluster: ScriptedCluster) -> Iterator[Worker]:
 def joined(worker: Worker, cluster: ScriptedCluster) -> Iterator[Worker]:
     worker.member.start()
     worker.member.wait_until_joined(_PATIENCE_S)
-    wait_for(lambda: worker.told)
+    wait_for(lambda: worker.reported)
     yield worker
     cluster.release(HeartbeatRequest)
     worker.member.stop()
@@ -92,7 +92,7 @@ def test_a_member_alone_leads_and_leaves(cluster: ScriptedCluster, worker: Worke
     wait_for(lambda: len(cluster.requests(HeartbeatRequest)) > 3)
     worker.member.stop()
     assert not worker.member.is_leader
-    assert worker.told == [leading(1), Standing()]
+    assert worker.reported == [leading(1), Standing()]
     assert [request.member_id for request in cluster.requests(LeaveGroupRequest)] == ["member-1"]
 
 
@@ -115,13 +115,13 @@ def test_a_leader_claims_the_lead_in_a_rebalance_and_keeps_it(cluster: ScriptedC
         cluster.script(HeartbeatRequest, REBALANCE)
         wait_for(lambda wanted=generation: worker.member.generation == wanted)
     assert claims_of(cluster) == [None, 1, 1]
-    wait_for(lambda: worker.told[-1] == leading(3, since=1))
+    wait_for(lambda: worker.reported[-1] == leading(3, since=1))
     assert not worker.lost_the_lead
 
 
 def test_a_leader_that_is_unknown_stops_and_comes_as_a_stranger(cluster: ScriptedCluster, worker: Worker) -> None:
     cluster.script(HeartbeatRequest, UNKNOWN_MEMBER)
-    wait_for(lambda: worker.told[-1] == leading(2))
+    wait_for(lambda: worker.reported[-1] == leading(2))
     assert [request.member_id for request in cluster.requests(JoinGroupRequest)] == ["", ""]
     assert claims_of(cluster) == [None, None]
 
@@ -130,14 +130,14 @@ def test_a_leader_whose_generation_is_over_stops_and_joins_without_a_claim(
     cluster: ScriptedCluster, worker: Worker
 ) -> None:
     cluster.script(HeartbeatRequest, ILLEGAL_GENERATION)
-    wait_for(lambda: worker.told[-1] == leading(2))
+    wait_for(lambda: worker.reported[-1] == leading(2))
     assert [request.member_id for request in cluster.requests(JoinGroupRequest)] == ["", "member-1"]
     assert claims_of(cluster) == [None, None]
 
 
 def test_a_leader_that_resigns_joins_without_a_claim(cluster: ScriptedCluster, worker: Worker) -> None:
     worker.member.resign()
-    wait_for(lambda: worker.told[-1] == leading(2))
+    wait_for(lambda: worker.reported[-1] == leading(2))
     assert [request.member_id for request in cluster.requests(JoinGroupRequest)] == ["", "member-1"]
     assert claims_of(cluster) == [None, None]
 
@@ -164,10 +164,10 @@ def test_a_silent_coordinator_ends_the_lead_and_its_word_brings_it_back(
     assert brief.member.leader_url is None
     cluster.release(HeartbeatRequest)
     wait_for(lambda: brief.member.is_leader)
-    wait_for(lambda: len(brief.told) == 3)
+    wait_for(lambda: len(brief.reported) == 3)
     # On a machine so slow that the session has ended meanwhile it had to join again.
     generation = len(cluster.requests(JoinGroupRequest))
-    assert brief.told == [leading(1), Standing(), leading(generation)]
+    assert brief.reported == [leading(1), Standing(), leading(generation)]
 
 
 def test_a_heartbeat_follows_a_coordinator_that_moves(cluster: ScriptedCluster, worker: Worker) -> None:
@@ -197,7 +197,7 @@ def test_a_missing_permission_is_named_and_waited_for(cluster: ScriptedCluster) 
     words = "'scripted' does not let us use the group 'workers'; the principal needs READ on it."
     assert str(refused.value) == words
     wait_for(lambda: worker.member.is_leader)
-    assert worker.member.trouble is None
+    assert worker.member.issue is None
     worker.member.stop()
 
 

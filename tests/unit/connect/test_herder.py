@@ -57,7 +57,7 @@ class FakeConfigs:
 
 class FakeStatuses:
     def __init__(self) -> None:
-        self.told: dict[str, tuple[Status, dict[int, Status]]] = {}
+        self.reported: dict[str, tuple[Status, dict[int, Status]]] = {}
         self.writes = 0
         self.is_readable = True
         self.lets_write = threading.Event()
@@ -68,24 +68,24 @@ class FakeStatuses:
             raise ClusterError("the status topic has no leader")
 
     def names(self) -> list[str]:
-        return sorted(self.told)
+        return sorted(self.reported)
 
     def connector(self, name: str) -> Status | None:
-        return self.told[name][0] if name in self.told else None
+        return self.reported[name][0] if name in self.reported else None
 
     def tasks(self, name: str) -> dict[int, Status]:
-        return self.told[name][1] if name in self.told else {}
+        return self.reported[name][1] if name in self.reported else {}
 
     def put_all(self, name: str, status: Status, tasks: dict[int, Status]) -> None:
         self.writes += 1
         self.lets_write.wait(30)
-        self.told[name] = (status, tasks)
+        self.reported[name] = (status, tasks)
 
     def put_topic(self, name: str, topic: str) -> None:
         """Not looked at."""
 
     def delete_connector(self, name: str) -> None:
-        del self.told[name]
+        del self.reported[name]
 
 
 class FakeRun:
@@ -114,7 +114,7 @@ class FakeRun:
     def adopt(self, _config: Any) -> bool:
         return False
 
-    def tell_progress(self) -> None:
+    def log_progress(self) -> None:
         """Nothing is copied."""
 
     def take_topics(self) -> list[str]:
@@ -161,7 +161,7 @@ class Herd:
         self.reconciler._reconcile()
 
     def state(self, name: str) -> str:
-        return self.statuses.told[name][0].state
+        return self.statuses.reported[name][0].state
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_connector_that_cannot_be_made_is_told_as_failed_and_harms_no_other(he
     herd.want("b")
     herd.tick()
     assert (herd.state("a"), herd.state("b")) == ("FAILED", "RUNNING")
-    assert str(error) in (herd.statuses.told["a"][0].trace or "")
+    assert str(error) in (herd.statuses.reported["a"][0].trace or "")
     herd.want("a")
     herd.tick()
     assert herd.state("a") == "RUNNING"
@@ -268,10 +268,10 @@ def test_whoever_stops_takes_no_lead_any_more(herd: Herd) -> None:
 def test_what_another_worker_left_in_the_status_topic_is_put_right(herd: Herd) -> None:
     late = Status("RUNNING", "there:8083", GENERATION - 1)
     herd.want("a", "PAUSED")
-    herd.statuses.told = {"a": (late, {}), "deleted": (late, {})}
+    herd.statuses.reported = {"a": (late, {}), "deleted": (late, {})}
     herd.tick()
     assert (herd.state("a"), herd.statuses.names()) == ("PAUSED", ["a"])
-    herd.statuses.told["a"] = (late, {0: late})
+    herd.statuses.reported["a"] = (late, {0: late})
     herd.tick()
     writes = herd.statuses.writes
     assert (herd.state("a"), herd.statuses.tasks("a")) == ("PAUSED", {})
@@ -280,14 +280,14 @@ def test_what_another_worker_left_in_the_status_topic_is_put_right(herd: Herd) -
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (lambda herd: herd.want("a", "PAUSED"), ("PAUSED", ["PAUSED"])),
         (lambda herd: herd.want("a", "STOPPED"), ("STOPPED", [])),
     ],
 )
 def test_a_connector_rests_only_when_its_run_has_ended(
-    herd: Herd, change: Callable[[Herd], None], told: tuple[str, list[str]]
+    herd: Herd, change: Callable[[Herd], None], reported: tuple[str, list[str]]
 ) -> None:
     herd.want("a")
     herd.tick()
@@ -297,7 +297,7 @@ def test_a_connector_rests_only_when_its_run_has_ended(
     assert herd.state("a") == "RUNNING"
     herd.runs[0].has_ended = True
     herd.tick()
-    assert (herd.state("a"), [task.state for task in herd.statuses.tasks("a").values()]) == told
+    assert (herd.state("a"), [task.state for task in herd.statuses.tasks("a").values()]) == reported
 
 
 def test_a_status_topic_that_cannot_be_read_holds_up_no_run(herd: Herd) -> None:
@@ -317,7 +317,7 @@ def test_a_config_topic_that_cannot_be_claimed_holds_up_no_run(herd: Herd) -> No
     herd.want("a")
     with pytest.raises(ClusterError):
         herd.tick()
-    assert (len(herd.runs), herd.statuses.told) == (1, {})
+    assert (len(herd.runs), herd.statuses.reported) == (1, {})
     herd.configs.lets_write = True
     herd.tick()
     assert (len(herd.runs), herd.state("a")) == (1, "RUNNING")

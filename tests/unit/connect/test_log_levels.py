@@ -30,16 +30,16 @@ def test_a_level_is_set_by_connects_name_and_told_by_it(word: str, number: int) 
     levels = LogLevels()
     levels.set("test.levels.named", level)
     assert logging.getLogger("test.levels.named").level == number
-    told = levels.get("test.levels.named")
-    assert told is not None
-    assert told.level == level == word.strip().upper()
+    reported = levels.get("test.levels.named")
+    assert reported is not None
+    assert reported.level == level == word.strip().upper()
 
 
 def test_a_level_of_python_has_the_nearest_name_below() -> None:
     logging.getLogger("test.levels.own").setLevel(25)
-    told = LogLevels().get("test.levels.own")
-    assert told is not None
-    assert told.level == "INFO"
+    reported = LogLevels().get("test.levels.own")
+    assert reported is not None
+    assert reported.level == "INFO"
 
 
 def test_names_that_nobody_logs_under_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_the_root_is_all_of_them() -> None:
     logging.getLogger("test.root.child").setLevel(logging.ERROR)
     levels.set("root", "TRACE")
     assert logging.getLogger("test.root.child").level == 5
-    assert {told.level for told in levels.all().values()} == {"TRACE"}
+    assert {reported.level for reported in levels.all().values()} == {"TRACE"}
 
 
 def test_a_logger_nobody_uses_is_not_there() -> None:

@@ -95,9 +95,9 @@ class FakeStatuses(test_herder.FakeStatuses):
 
     def states(self, name: str) -> tuple[str, ...]:
         """Of the connector and its tasks."""
-        if name not in self.told:
+        if name not in self.reported:
             return ()
-        own, tasks = self.told[name]
+        own, tasks = self.reported[name]
         return (own.state, *(task.state for task in tasks.values()))
 
 
@@ -142,7 +142,7 @@ class FakeRun:
         self.calls.append("look again")
         return True
 
-    def tell_progress(self) -> None:
+    def log_progress(self) -> None:
         self.looks += 1
 
     def take_topics(self) -> list[str]:
@@ -242,7 +242,7 @@ def test_a_status_that_is_refused_keeps_no_other_connector_from_being_told_of(wo
     world.put("huge")
     world.put("later")
     world.wait("later", "RUNNING", "RUNNING")
-    wait_for(lambda: "connector huge: the status topic refused" in str(world.reconciler.trouble))
+    wait_for(lambda: "connector huge: the status topic refused" in str(world.reconciler.issue))
 
 
 def not_written(why: Exception) -> ConnectError:
@@ -274,7 +274,7 @@ def test_task_configs_that_are_refused_silence_nobody_and_are_not_tried_at_each_
     world.put("later")
     world.wait("big", "RUNNING", "RUNNING")
     world.wait("later", "RUNNING", "RUNNING")
-    wait_for(lambda: world.reconciler.trouble == "connector big: the configs are too large.")
+    wait_for(lambda: world.reconciler.issue == "connector big: the configs are too large.")
     looks = world.runs("big")[0].looks
     wait_for(lambda: world.runs("big")[0].looks > looks + 2)
     assert world.configs.tried.count("big") == 1
@@ -286,7 +286,7 @@ def test_task_configs_that_are_refused_silence_nobody_and_are_not_tried_at_each_
     world.configs.refuses = lambda _name: None
     clock.now += 60
     wait_for(lambda: world.configs.connectors["big"].task_configs)
-    wait_for(lambda: world.reconciler.trouble is None)
+    wait_for(lambda: world.reconciler.issue is None)
 
 
 @pytest.mark.parametrize("lost", [REBALANCE.error(), not_written(FencedError("taken over"))], ids=["lost", "fenced"])
@@ -298,7 +298,7 @@ def test_who_has_lost_the_lead_tells_of_no_further_connector(world: World, lost:
     world.put("first")
     world.put("later")
     wait_for(lambda: world.configs.tried.count("first") > 2)
-    assert (world.statuses.states("later"), world.reconciler.trouble) == ((), None)
+    assert (world.statuses.states("later"), world.reconciler.issue) == ((), None)
 
 
 def test_any_write_that_is_refused_is_told_as_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,22 +306,22 @@ def test_any_write_that_is_refused_is_told_as_trouble(world: World, monkeypatch:
         raise not_written(ClusterError("the config topic takes nothing."))
 
     monkeypatch.setattr(world.reconciler._session_keys, "keep_fresh", refuse)
-    wait_for(lambda: world.reconciler.trouble == "the config topic takes nothing.")
+    wait_for(lambda: world.reconciler.issue == "the config topic takes nothing.")
 
 
 def test_a_deleted_connector_is_forgotten_while_another_is_refused(world: World) -> None:
     world.put("gone")
     world.wait("gone", "RUNNING", "RUNNING")
     world.put("huge")
-    wait_for(lambda: world.reconciler.trouble is not None)
+    wait_for(lambda: world.reconciler.issue is not None)
     world.configs.take(ConnectorConfigRecord("gone", None))
-    wait_for(lambda: "gone" not in world.statuses.told)
+    wait_for(lambda: "gone" not in world.statuses.reported)
 
 
 def test_a_connector_that_fails_is_started_again_and_again(world: World) -> None:
     world.put("m", topics="lost")
     wait_for(lambda: len(world.runs("m")) >= 4)
-    assert world.statuses.told["m"][0].trace == "the cluster is gone."
+    assert world.statuses.reported["m"][0].trace == "the cluster is gone."
 
 
 def test_after_the_last_attempt_it_stays_failed_until_it_is_restarted(
@@ -340,7 +340,7 @@ def test_after_the_last_attempt_it_stays_failed_until_it_is_restarted(
 def test_a_changed_config_is_tried_at_once_after_the_last_attempt(world: World) -> None:
     world.put("m", topics="bad", heliograph_restart_attempts_max="0")
     world.wait("m", "FAILED")
-    assert world.statuses.told["m"][0].trace == "topics: it cannot be used."
+    assert world.statuses.reported["m"][0].trace == "topics: it cannot be used."
     world.put("m", topics="good")
     world.wait("m", "RUNNING", "RUNNING")
 

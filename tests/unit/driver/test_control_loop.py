@@ -53,59 +53,59 @@ class Troubles:
         self.now: dict[str, tuple[str, ...]] = {}
         self.ever: list[tuple[str, ...]] = []
 
-    def __call__(self, step: str, troubles: tuple[str, ...]) -> None:
-        self.now[step] = troubles
-        if troubles:
-            self.ever.append(troubles)
+    def __call__(self, step: str, issues: tuple[str, ...]) -> None:
+        self.now[step] = issues
+        if issues:
+            self.ever.append(issues)
 
 
 @pytest.fixture
-def troubles() -> Troubles:
+def issues() -> Troubles:
     return Troubles()
 
 
-def test_steps_come_in_order_and_again(troubles: Troubles) -> None:
+def test_steps_come_in_order_and_again(issues: Troubles) -> None:
     work = FakeWork()
-    loop = ControlLoop("A->B test", work, troubles)
+    loop = ControlLoop("A->B test", work, issues)
     loop.start()
     wait_for(lambda: work.done.count("second") > 2)
     loop.stop()
     assert loop.join(60)
     assert work.closed.is_set()
     assert work.done[:3] == ["begin", "first", "second"]
-    assert troubles.ever == []
+    assert issues.ever == []
 
 
-def test_a_beginning_that_fails_is_told_and_tried_again(troubles: Troubles) -> None:
+def test_a_beginning_that_fails_is_told_and_tried_again(issues: Troubles) -> None:
     work = FakeWork(begin_failures=1)
-    loop = ControlLoop("A->B test", work, troubles)
+    loop = ControlLoop("A->B test", work, issues)
     loop.start()
     wait_for(lambda: "second" in work.done)
     loop.stop()
     assert loop.join(60)
-    assert troubles.ever == [("not there yet",)]
-    assert troubles.now["A->B test: start"] == ()
+    assert issues.ever == [("not there yet",)]
+    assert issues.now["A->B test: start"] == ()
     assert work.done.index("first") > 1
 
 
-def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(troubles: Troubles) -> None:
+def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(issues: Troubles) -> None:
     work = FakeWork(step_failures=1, interval_s=3600)
-    loop = ControlLoop("A->B test", work, troubles)
+    loop = ControlLoop("A->B test", work, issues)
     loop.start()
     wait_for(lambda: work.done.count("second") == 2)
-    wait_for(lambda: troubles.now["A->B test: second"] == ())
+    wait_for(lambda: issues.now["A->B test: second"] == ())
     loop.stop()
     assert loop.join(60)
-    assert troubles.ever == [("unexpected ZeroDivisionError: a mistake of ours",)]
+    assert issues.ever == [("unexpected ZeroDivisionError: a mistake of ours",)]
     assert work.done.count("first") == 1
 
 
-def test_once_is_every_step_once_and_the_end(troubles: Troubles) -> None:
+def test_once_is_every_step_once_and_the_end(issues: Troubles) -> None:
     work = FakeWork(step_failures=1)
-    ControlLoop("A->B test", work, troubles).run_once()
+    ControlLoop("A->B test", work, issues).run_once()
     assert work.done == ["begin", "first", "second"]
     assert work.closed.is_set()
-    assert len(troubles.ever) == 1
+    assert len(issues.ever) == 1
 
 
 class SlowWork(FakeWork):
@@ -127,9 +127,9 @@ class SlowWork(FakeWork):
         return ()
 
 
-def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(troubles: Troubles) -> None:
+def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(issues: Troubles) -> None:
     work = SlowWork()
-    loop = ControlLoop("A->B test", work, troubles)
+    loop = ControlLoop("A->B test", work, issues)
     loop.start()
     assert work.is_under_way.wait(60)
     loop.stop()
@@ -137,10 +137,10 @@ def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(troubles: Trou
     assert loop.join(60)
     assert work.closed.is_set()
     assert work.done == ["begin", "first"]
-    assert troubles.ever == []
+    assert issues.ever == []
 
 
-def test_a_loop_that_never_began_can_be_stopped(troubles: Troubles) -> None:
-    loop = ControlLoop("A->B test", FakeWork(), troubles)
+def test_a_loop_that_never_began_can_be_stopped(issues: Troubles) -> None:
+    loop = ControlLoop("A->B test", FakeWork(), issues)
     loop.stop()
     assert loop.join(60)

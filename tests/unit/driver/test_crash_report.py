@@ -8,7 +8,7 @@ from heliograph.driver.spark.spark_session import what_spark_says
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (
             "An error occurred while calling x.\n: org.apache.spark.SparkException: No such master.\n\tat x",
@@ -22,5 +22,5 @@ from heliograph.driver.spark.spark_session import what_spark_says
         ("", "OSError"),
     ],
 )
-def test_the_line_with_the_reason_is_told(text: str, told: str) -> None:
-    assert what_spark_says(OSError(text)) == told
+def test_the_line_with_the_reason_is_told(text: str, reported: str) -> None:
+    assert what_spark_says(OSError(text)) == reported

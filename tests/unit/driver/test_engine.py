@@ -148,9 +148,9 @@ def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_hear
     with started(replace(SPEC, partitions=(partition,))) as (engine, task):
         assert answer_to(task, "first", TaskReport()) == {"go": True}
         engine.assign(task, ())
-        told = {"go": True, "assignment": encode_assignment(TaskAssignment(1, ()))}
-        assert answer_to(task, "first", TaskReport()) == told
-        assert answer_to(task, "first", TaskReport([PartitionReport("t", 0)])) == told, "it did not hear it"
+        reported = {"go": True, "assignment": encode_assignment(TaskAssignment(1, ()))}
+        assert answer_to(task, "first", TaskReport()) == reported
+        assert answer_to(task, "first", TaskReport([PartitionReport("t", 0)])) == reported, "it did not hear it"
         assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
 
 
@@ -160,11 +160,11 @@ def test_another_share_of_the_limit_is_told_once_it_is_news() -> None:
         engine.share(task, 500)
         assert answer_to(task, "first", TaskReport()) == {"go": True}
         engine.share(task, 1000)
-        told = {"go": True, "assignment": encode_assignment(TaskAssignment(1, (partition,), 1000))}
-        assert answer_to(task, "first", TaskReport()) == told
+        reported = {"go": True, "assignment": encode_assignment(TaskAssignment(1, (partition,), 1000))}
+        assert answer_to(task, "first", TaskReport()) == reported
         engine.assign(task, ())
-        told = {"go": True, "assignment": encode_assignment(TaskAssignment(2, (), 1000))}
-        assert answer_to(task, "first", TaskReport(assignment=1)) == told
+        reported = {"go": True, "assignment": encode_assignment(TaskAssignment(2, (), 1000))}
+        assert answer_to(task, "first", TaskReport(assignment=1)) == reported
 
 
 @pytest.mark.parametrize(("number", "outcome"), [(0, {"report": {}, "stopped": None}), (1, {"error": STARTED_TWICE})])

@@ -166,10 +166,10 @@ def test_a_forbidden_group_is_told_by_its_name_and_the_others_are_moved_as_befor
 
 def test_committed_offsets_of_the_others_are_told_where_one_group_is_forbidden(target: Target) -> None:
     target.forbidden = {"group-7", "group-8"}
-    told = GroupAdmin(target).told_committed(NAMES)  # type: ignore[arg-type]
-    assert set(told.of) == set(NAMES) - target.forbidden
-    (trouble,) = told.troubles
-    assert "'group-7', 'group-8'" in trouble
+    reported = GroupAdmin(target).committed_answered(NAMES)  # type: ignore[arg-type]
+    assert set(reported.of) == set(NAMES) - target.forbidden
+    (issue,) = reported.issues
+    assert "'group-7', 'group-8'" in issue
     assert target.asked == {OffsetFetchRequest: len(BROKERS)}
     with pytest.raises(BrokerError, match="'group-7', 'group-8'; the principal needs DESCRIBE"):
         GroupAdmin(target).committed(NAMES)  # type: ignore[arg-type]
@@ -235,7 +235,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
         done.append(what)
         stop.is_set = stop.is_set or what == stopped_in
 
-    def told_committed(groups: list[str]) -> GroupAnswers[Any]:
+    def committed_answered(groups: list[str]) -> GroupAnswers[Any]:
         reach("reading offsets")
         return GroupAnswers({group: {tp: CommittedOffset(55, "")} for group in groups})
 
@@ -251,7 +251,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
 
     sync.groups = ("new",)
     sync.ask_with(stop.check)
-    sync._source_groups = SimpleNamespace(told_committed=told_committed)  # type: ignore[assignment]
+    sync._source_groups = SimpleNamespace(committed_answered=committed_answered)  # type: ignore[assignment]
     sync._tail = SimpleNamespace(read_new=read_new, restarts=0)  # type: ignore[assignment]
     sync._noted = SimpleNamespace(note=lambda _partitions: reach("noting"))  # type: ignore[assignment]
     monkeypatch.setattr(checkpoint_sync, "write_records", write)

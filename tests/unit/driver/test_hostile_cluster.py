@@ -20,7 +20,7 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-from heliograph.driver.steps.issues import ToldOnce, by_reason, enumerated
+from heliograph.driver.steps.issues import LogOnce, by_reason, enumerated
 from heliograph.errors import UnreachableError
 from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
@@ -91,7 +91,7 @@ def test_a_cluster_of_a_thousand_brokers_does_not_take_all_files() -> None:
         cluster.brokers = [f"127.0.{n >> 8}.{n & 255}" for n in range(1, 301)]
         admin = admin_at(broker.address)
         ours = [(each, broker.address.port) for each in cluster.brokers]
-        assert GroupAdmin(admin).told_groups().trouble is None
+        assert GroupAdmin(admin).groups_answered().issue is None
         places = [tuple(each.raddr) for each in psutil.Process().net_connections("tcp") if each.raddr]
         assert sum(place in ours for place in places if place[1] == broker.address.port) <= 64
         assert broker.connections >= 300
@@ -104,7 +104,7 @@ def test_groups_that_were_not_asked_about_are_neither_told_nor_remembered() -> N
         cluster.port = broker.address.port
         admin = admin_at(broker.address)
         groups = GroupAdmin(admin)
-        assert groups.told_committed(["orders"]).of == {"orders": {}}
+        assert groups.committed_answered(["orders"]).of == {"orders": {}}
         assert set(groups._coordinators._known) == {"orders"}
         admin.close()
 
@@ -131,10 +131,10 @@ def test_what_a_cluster_says_is_cut_where_it_is_logged() -> None:
     sentences = by_reason("{names} failed", {f"topic-{n}": f"reason {n}" for n in range(5000)})
     assert len(sentences) == 21
     assert sentences[-1] == "others failed: for 4980 more reasons"
-    once = ToldOnce(logging.getLogger("test"))
+    once = LogOnce(logging.getLogger("test"))
     for n in range(5000):
-        once.tell(logging.WARNING, f"sentence {n}")
-    assert len(once._told) == 1000
+        once.report(logging.WARNING, f"sentence {n}")
+    assert len(once._reported) == 1000
 
 
 def test_metadata_that_no_checkpoint_has_room_for_is_left_out() -> None:

@@ -55,9 +55,9 @@ def test_create_compacted_topic_assumes_it_exists(
 ) -> None:
     cluster.script(CreateTopicsRequest, code)
     assert ensure(admin) == TOPIC
-    (told,) = caplog.messages
-    assert "taken to be there" in told
-    assert ("needs CREATE on the topic or on the cluster" in told) == (code != UNSUPPORTED)
+    (reported,) = caplog.messages
+    assert "taken to be there" in reported
+    assert ("needs CREATE on the topic or on the cluster" in reported) == (code != UNSUPPORTED)
 
 
 def test_create_compacted_topic_that_another_created_meanwhile(cluster: ScriptedCluster, admin: Admin) -> None:

@@ -31,7 +31,7 @@ from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec
 from heliograph.executor.copy.lease_client import LeaseClient
 from heliograph.model import Address, SourceOffset, TopicPartition
 
-PROGRESS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
+OFFSETS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
@@ -146,7 +146,7 @@ def test_the_driver_stops_a_task(driver: Driver) -> None:
 def test_the_driver_hands_out_partitions(driver: Driver) -> None:
     client = driver.client()
     partitions = (
-        PartitionSpec(TopicPartition("t", 0), "A.t", PROGRESS, None),
+        PartitionSpec(TopicPartition("t", 0), "A.t", OFFSETS, None),
         PartitionSpec(TopicPartition("t", 1), "A.t", None, 70),
     )
     assignment = TaskAssignment(1, partitions, 5_000_000)

@@ -60,13 +60,13 @@ def sync(source: Target, groups: GroupAdmin, written: list[Any], monkeypatch: py
 
 def test_the_others_are_told_of_where_one_group_has_no_coordinator(source: Target, groups: GroupAdmin) -> None:
     source.lost = {LOST}
-    told = groups.told_committed(NAMES)
-    assert sorted(told.of) == OTHERS
-    assert told.refused.keys() == {LOST}
-    assert told.refused[LOST].startswith(
+    reported = groups.committed_answered(NAMES)
+    assert sorted(reported.of) == OTHERS
+    assert reported.refused.keys() == {LOST}
+    assert reported.refused[LOST].startswith(
         "The cluster 'A' has had no coordinator for the group 'group-7' for 0 s or more"
     )
-    assert told.troubles == (told.refused[LOST],)
+    assert reported.issues == (reported.refused[LOST],)
     with pytest.raises(ClusterError, match="no coordinator for the group 'group-7'"):
         groups.committed(NAMES)
 
@@ -75,12 +75,12 @@ def test_a_group_that_was_waited_for_in_vain_is_asked_about_once_until_it_answer
     source: Target, groups: GroupAdmin
 ) -> None:
     source.lost = {LOST}
-    groups.told_committed(NAMES)
+    groups.committed_answered(NAMES)
     source.timeout_s, source.searches = 3600.0, 0
-    assert groups.told_committed(NAMES).refused.keys() == {LOST}
+    assert groups.committed_answered(NAMES).refused.keys() == {LOST}
     assert source.searches == 1
     source.lost = set()
-    assert sorted(groups.told_committed(NAMES).of) == sorted(NAMES)
+    assert sorted(groups.committed_answered(NAMES).of) == sorted(NAMES)
 
 
 def test_checkpoints_of_the_others_are_written_where_one_group_has_no_coordinator(
@@ -89,8 +89,8 @@ def test_checkpoints_of_the_others_are_written_where_one_group_has_no_coordinato
     assert list(sync.refresh_groups()) == []
     source.lost = {LOST}
     sync._source_groups = GroupAdmin(source)  # type: ignore[arg-type]
-    (trouble,) = sync.emit()
-    assert LOST in trouble
+    (issue,) = sync.emit()
+    assert LOST in issue
     assert len(written) == len(OTHERS)
 
 
@@ -100,8 +100,8 @@ def test_a_followed_group_without_a_coordinator_stays_followed(source: Target, s
     source.lost = {LOST}
     sync._source_groups = GroupAdmin(source)  # type: ignore[arg-type]
     for step in (sync.refresh_groups, sync.emit):
-        (trouble,) = step()
-        assert f"no coordinator for the group '{LOST}'" in trouble
+        (issue,) = step()
+        assert f"no coordinator for the group '{LOST}'" in issue
         assert sync.groups == tuple(sorted(NAMES))
     assert sync._read[LOST] == {REMOTE}
     source.lost = set()
@@ -129,7 +129,7 @@ def test_a_broker_that_does_not_list_its_groups_lets_go_of_none_that_is_followed
 
 def test_a_silent_broker_is_asked_for_its_groups_once_until_it_answers(source: Target, groups: GroupAdmin) -> None:
     source.silent = {BROKERS[0]}
-    assert sorted([*groups.told_groups().groups, *AT_SILENT]) == sorted(NAMES)
+    assert sorted([*groups.groups_answered().groups, *AT_SILENT]) == sorted(NAMES)
     source.timeout_s = 3600.0
     source.asked.clear()
     with pytest.raises(ClusterError, match="does not list all its consumer groups"):
@@ -141,9 +141,9 @@ def test_a_silent_broker_is_asked_for_its_groups_once_until_it_answers(source: T
 
 def test_a_group_that_a_silent_broker_may_have_is_not_taken_for_dead(source: Target, groups: GroupAdmin) -> None:
     source.silent = {BROKERS[0]}
-    told = groups.told_states(NAMES)
-    assert sorted(told.refused) == AT_SILENT
-    assert sorted(told.of) == sorted(set(NAMES) - set(AT_SILENT))
+    reported = groups.states_answered(NAMES)
+    assert sorted(reported.refused) == AT_SILENT
+    assert sorted(reported.of) == sorted(set(NAMES) - set(AT_SILENT))
     assert source.asked[DescribeGroupsRequest] == 0
     with pytest.raises(ClusterError, match="does not list all its consumer groups"):
         groups.states(NAMES)

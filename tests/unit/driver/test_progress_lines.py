@@ -36,7 +36,7 @@ def test_a_connector_that_copies_is_told_of_now_and_then_and_an_idle_one_is_not(
         ]
         status.take("mirror-0", TaskReport(rows))
         caplog.clear()
-        lines.tell()
+        lines.report()
         return caplog.messages
 
     assert look_at(101, 5, 0) == [], "a line at each look would be too many"
@@ -56,7 +56,7 @@ def test_what_a_restarted_task_copies_is_told_once(caplog: pytest.LogCaptureFixt
         status.take("mirror-0", TaskReport([PartitionReport("t", 0, records=30)]))
         status.task_ended("mirror-0", (T0,))
     clock.now = 30.0
-    lines.tell()
+    lines.report()
     assert caplog.messages == ["Connector mirror: 60 records (2/s), 0.0 MB (0.0 MB/s) copied in 30 s, lag 0"]
 
 

@@ -62,10 +62,10 @@ def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
     assert status.note_control("configs", []) is Change.NONE
     assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no news"
     assert status.note_control("configs", ["no ALTER_CONFIGS"]) is Change.NEWS
-    assert status.trouble == "no DESCRIBE; no ALTER_CONFIGS"
+    assert status.issue == "no DESCRIBE; no ALTER_CONFIGS"
     assert status.note_control("ACLs", []) is Change.OVER
-    assert status.trouble == "no ALTER_CONFIGS"
-    assert status.control_troubles == {"configs": ("no ALTER_CONFIGS",)}
+    assert status.issue == "no ALTER_CONFIGS"
+    assert status.control_issues == {"configs": ("no ALTER_CONFIGS",)}
 
 
 def test_many_topics_with_one_reason_are_one_sentence() -> None:

@@ -27,7 +27,7 @@ ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true
         (TASK, False),
         (replace(TASK, source=SECRET), True),
         (replace(TASK, target=SECRET), True),
-        (replace(TASK, progress=SECRET), True),
+        (replace(TASK, source_offsets=SECRET), True),
         (replace(TASK, syncs=SyncsSpec(SECRET, "syncs")), True),
         (replace(TASK, source=ClusterSpec("A", (), Security("SSL", key_password="canary"))), True),
         (replace(TASK, source=ClusterSpec("A", (), Security("SSL", trusted_pem="x", written=(("a", "b"),)))), False),

@@ -15,7 +15,7 @@ from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import UnreachableError
-from heliograph.executor.contract.source_offsets import Progress
+from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
 from tests.unit.config.test_dedicated_file import FakeLookup, minimal
@@ -62,11 +62,11 @@ class Flow(SourceFlow):
         self.is_progress_there = True
         self.copy(*tps)
 
-    def _progress(self) -> Progress:
+    def _source_offsets(self) -> SourceOffsets:
         self.asked += 1
         if not self.is_progress_there:
             raise UnreachableError("b:1 cannot be reached.")
-        return Progress({}, frozenset())
+        return SourceOffsets({}, frozenset())
 
     def _sync_topics(self) -> Replicated:
         return self._topics_of_now
@@ -120,27 +120,27 @@ def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause
         flow._events.put(lambda: None)
         flow._wait_and_serve()
     assert flow.asked == 1
-    assert flow.status.trouble == "b:1 cannot be reached."
+    assert flow.status.issue == "b:1 cannot be reached."
     flow.is_progress_there = True
     clock.now += 60
     flow._events.put(lambda: None)
     flow._wait_and_serve()
     assert flow._tasks[0].running is not None
-    assert flow.status.trouble is None
+    assert flow.status.issue is None
 
 
 def test_a_troubled_step_comes_again_as_soon_as_the_tasks_go_on(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     flow = Flow(A0)
     flow._steps.repeat("topics", lambda: (), 600)
-    flow._steps.tell("topics", ["a:1 cannot be reached."])
+    flow._steps.report("topics", ["a:1 cannot be reached."])
     spec = flow.engine.started[0].spec
     for _second in range(7):
-        flow._on_report(spec, TaskReport([], trouble=["cluster 'A': a:1 cannot be reached"]))
+        flow._on_report(spec, TaskReport([], issue=["cluster 'A': a:1 cannot be reached"]))
         clock.now += 1
     flow._on_report(spec, TaskReport([]))
     flow._wait_and_serve()
-    assert flow.status.trouble is None
+    assert flow.status.issue is None
     assert caplog.messages == [
         "A->B: a:1 cannot be reached (will be tried again)",
         "A->B-0: cluster 'A': a:1 cannot be reached (it goes on trying)",
@@ -170,19 +170,19 @@ def test_each_start_of_a_task_is_told_once_as_soon_as_it_knows_where_it_goes_on(
     for report in (TaskReport([]), TaskReport([PartitionReport("a", 0, already_there=7)])):
         flow._on_report(first, report)
         flow._on_report(first, report)
-    told = [
+    reported = [
         (
             "A->B: task 0 begins with 1 partition: 1 without progress yet;"
             " 7 records behind that found on the target, not copied again"
         )
     ]
-    assert caplog.messages == told, "the other task has not spoken up yet"
+    assert caplog.messages == reported, "the other task has not spoken up yet"
     flow._task_ended(TaskEnd(second, TaskReport([PartitionReport("z", 0)])))
-    told.append("A->B: task 1 begins with 1 partition: 1 without progress yet")
-    assert caplog.messages[:2] == told, "also of a task that ends before its first report"
+    reported.append("A->B: task 1 begins with 1 partition: 1 without progress yet")
+    assert caplog.messages[:2] == reported, "also of a task that ends before its first report"
     caplog.clear()
     flow._task_ended(TaskEnd(first, error="it fell over."))
-    flow._start(flow._tasks[0], flow._progress())
+    flow._start(flow._tasks[0], flow._source_offsets())
     flow._on_report(flow.engine.started[-1].spec, TaskReport([PartitionReport("a", 0)]))
     assert caplog.messages[1:] == ["A->B: task 0 begins with 1 partition: 1 without progress yet"]
 

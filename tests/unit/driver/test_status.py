@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
     status = FlowStatus(Flow("A", "B"))
-    status.take("A->B-0", TaskReport([PartitionReport("t", 1, trouble="NOT_ENOUGH_REPLICAS")]))
+    status.take("A->B-0", TaskReport([PartitionReport("t", 1, issue="NOT_ENOUGH_REPLICAS")]))
     status.take("A->B-1", TaskReport([PartitionReport("t", 2)]))
-    assert status.trouble == "t-1 waits: NOT_ENOUGH_REPLICAS"
+    assert status.issue == "t-1 waits: NOT_ENOUGH_REPLICAS"
     status.take("A->B-0", TaskReport([PartitionReport("t", 1)]))
-    assert status.trouble is None
+    assert status.issue is None
 
 
 def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> None:
     status = FlowStatus(Flow("A", "B"))
-    rows = [PartitionReport("t", p, trouble="FENCED_LEADER_EPOCH") for p in range(2)]
-    status.take("A->B-0", TaskReport(rows, trouble=["cluster 'A': a:9092 cannot be reached: Connection refused"]))
-    assert status.trouble == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
+    rows = [PartitionReport("t", p, issue="FENCED_LEADER_EPOCH") for p in range(2)]
+    status.take("A->B-0", TaskReport(rows, issue=["cluster 'A': a:9092 cannot be reached: Connection refused"]))
+    assert status.issue == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
 
 
 def test_many_troubles_are_cut_short() -> None:
     status = FlowStatus(Flow("A", "B"))
-    status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="x") for p in range(9)]))
-    assert status.trouble is not None
-    assert status.trouble.endswith("and 6 more")
+    status.take("A->B-0", TaskReport([PartitionReport("t", p, issue="x") for p in range(9)]))
+    assert status.issue is not None
+    assert status.issue.endswith("and 6 more")
 
 
 def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
@@ -49,8 +49,8 @@ def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
 
     def report_at(now: float, *stuck: int) -> str | None:
         clock.now = now
-        status.take("A->B-0", TaskReport([PartitionReport("t", p, trouble="no leader.") for p in stuck]))
-        return status.trouble_of("A->B-0")
+        status.take("A->B-0", TaskReport([PartitionReport("t", p, issue="no leader.") for p in stuck]))
+        return status.issue_of("A->B-0")
 
     assert [report_at(100, 1), report_at(104, 1), report_at(104.5)] == [None] * 3
     assert caplog.messages == [], "a leader that moves wakes nobody"

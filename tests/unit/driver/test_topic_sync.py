@@ -87,20 +87,20 @@ def test_a_topic_that_may_be_made_and_not_seen_keeps_no_other_from_being_copied(
     for _round in range(2):
         replicated = sync.sync()
         assert sorted(replicated.partitions) == sorted(partitions(TopicPartition("t7", 0), TopicPartition("t7", 1)))
-        assert replicated.troubles == (
+        assert replicated.issues == (
             "The topics A.t7 on 'B' cannot be used yet: the principal needs DESCRIBE on the topic",
         )
-    assert not [told for told in caplog.messages if "A.t7 " in told]
+    assert not [reported for reported in caplog.messages if "A.t7 " in reported]
     target.hidden = set()
     again = sync.sync()
-    assert (sorted(again.partitions), again.troubles) == (sorted(partitions()), ())
+    assert (sorted(again.partitions), again.issues) == (sorted(partitions()), ())
 
 
 def test_a_topic_without_a_leader_keeps_no_other_from_being_copied(sync: TopicSync, target: Cluster) -> None:
     target.leaderless = {TopicPartition("A.t7", 1)}
     replicated = sync.sync()
     assert sorted(replicated.partitions) == sorted(partitions(TopicPartition("t7", 0), TopicPartition("t7", 1)))
-    assert replicated.troubles == ("The topics A.t7 on 'B' cannot be used yet: partition 1 has no leader",)
+    assert replicated.issues == ("The topics A.t7 on 'B' cannot be used yet: partition 1 has no leader",)
 
 
 def test_a_topic_that_grows_without_a_leader_is_copied_as_far_as_it_was(sync: TopicSync, target: Cluster) -> None:
@@ -108,7 +108,7 @@ def test_a_topic_that_grows_without_a_leader_is_copied_as_far_as_it_was(sync: To
     target.leaderless = {TopicPartition("A.t7", 1)}
     replicated = sync.sync()
     assert sorted(replicated.partitions) == sorted(partitions(TopicPartition("t7", 1)))
-    assert replicated.troubles == ("The topics A.t7 on 'B' cannot be used yet: partition 1 has no leader",)
+    assert replicated.issues == ("The topics A.t7 on 'B' cannot be used yet: partition 1 has no leader",)
 
 
 def test_only_topics_that_lack_a_leader_are_asked_for_again(target: Cluster) -> None:
@@ -150,4 +150,4 @@ def test_names_that_are_left_out_are_reported_and_the_others_are_copied(sync: To
     for _round in range(2):
         replicated = sync.sync()
         assert sorted(replicated.partitions) == sorted(partitions())
-        assert replicated.troubles == ("'A' lists topics with invalid names; they are left out: 't\\n'",)
+        assert replicated.issues == ("'A' lists topics with invalid names; they are left out: 't\\n'",)

@@ -59,9 +59,9 @@ CONNECTOR = {
 
 
 def words_of(admin: Admin) -> str:
-    with pytest.raises(UnreachableError) as told:
+    with pytest.raises(UnreachableError) as reported:
         admin.wait_until_reachable(0)
-    return str(told.value)
+    return str(reported.value)
 
 
 def test_who_is_stopping_does_not_wait() -> None:
@@ -110,7 +110,7 @@ def test_what_a_connector_overrides_is_what_counts() -> None:
     assert words_of(written.records).endswith(
         " Check producer.override.bootstrap.servers and producer.security.protocol."
     )
-    words = words_of(written.progress)
+    words = words_of(written.source_offsets)
     assert words.startswith("The worker's cluster did not answer")
     assert words.endswith(" Check bootstrap.servers and security.protocol.")
 
@@ -118,8 +118,8 @@ def test_what_a_connector_overrides_is_what_counts() -> None:
 def test_a_worker_is_told_by_the_keys_of_its_file() -> None:
     nobody: Any = None
     worker = ConnectWorker(load_worker(WORKER, FakeLookup()), nobody, "http://here:8083", LogLevels())
-    with pytest.raises(UnreachableError) as told:
+    with pytest.raises(UnreachableError) as reported:
         worker.start()
-    words = str(told.value)
+    words = str(reported.value)
     assert words.startswith("The worker's cluster did not answer")
     assert words.endswith(" Check bootstrap.servers and security.protocol.")

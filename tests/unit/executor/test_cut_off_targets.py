@@ -64,9 +64,9 @@ class Spread(Mirror):
     def targets(self) -> list[TargetPartition]:
         return [target for tp, target in list(self.loop._producer.partitions.items()) if tp.topic == "A.t"]
 
-    def troubles(self) -> set[str | None]:
+    def issues(self) -> set[str | None]:
         """Those of now: a report's rows are the partitions' own."""
-        return {row.trouble for row in self.rows()}
+        return {row.issue for row in self.rows()}
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_broker_that_cannot_be_reached_stops_only_its_own_partitions(mirror: S
     mirror.write(100)
     join = mirror.run(mirror.whole())
     wait_for(lambda: mirror.is_copied(100))
-    wait_for(lambda: "broker 2 cannot be reached" in mirror.troubles())
+    wait_for(lambda: "broker 2 cannot be reached" in mirror.issues())
     with mirror.target.lock:
         mirror.target.leaders["A.t", 0] = 1
     wait_for(lambda: mirror.is_copied(100, first=0))
@@ -102,7 +102,7 @@ def test_a_broker_that_wants_a_long_pause_stops_only_its_own_partitions(mirror: 
     mirror.target.script(ProduceRequest, *[throttled] * 1000)
     mirror.write(100)
     join = mirror.run(mirror.whole())
-    wait_for(lambda: "broker 2 wants a pause, since we are over its quota" in mirror.troubles())
+    wait_for(lambda: "broker 2 wants a pause, since we are over its quota" in mirror.issues())
     wait_for(lambda: mirror.is_copied(100, first=0))
     mirror.stop(join)
 
@@ -118,12 +118,12 @@ def test_what_waits_for_the_end_of_a_pause_is_not_read_again(mirror: Spread) -> 
     mirror.target.script(ProduceRequest, *[throttled] * 1000)
     mirror.write(10)
     join = mirror.run(mirror.whole())
-    wait_for(lambda: "broker 2 wants a pause, since we are over its quota" in mirror.troubles())
+    wait_for(lambda: "broker 2 wants a pause, since we are over its quota" in mirror.issues())
     target = mirror.loop._producer.partitions[TopicPartition("A.t", 0)]
     assert all(outgoing.buffer is not None and outgoing.buffer.is_parked for outgoing in target.queue)
     assert len(target.queue) > 0
     mirror.target.brokers[2].stop()
-    wait_for(lambda: "broker 2 cannot be reached" in mirror.troubles())
+    wait_for(lambda: "broker 2 cannot be reached" in mirror.issues())
     with mirror.target.lock:
         mirror.target.leaders["A.t", 0] = 1
     wait_for(lambda: mirror.is_copied(10, first=0))
@@ -149,7 +149,7 @@ def test_a_pause_of_many_partitions_does_not_outgrow_the_memory(mirror: Spread) 
     mirror.write(100)
     join = mirror.run(mirror.whole())
     waits = "broker 2 wants a pause, since we are over its quota"
-    wait_for(lambda: mirror.has_begun and all(target.trouble == waits for target in mirror.targets()))
+    wait_for(lambda: mirror.has_begun and all(target.issue == waits for target in mirror.targets()))
     pool = mirror.loop._pool
     wait_for(lambda: pool.parked_bytes and all(_is_set_aside(target) for target in mirror.targets()))
     assert pool.parked_bytes <= BUFFER_BYTES + 100 * len(LARGE)
@@ -184,15 +184,15 @@ def test_what_is_parked_leaves_memory_for_what_moves() -> None:
 
 
 def test_brokers_that_say_nothing_do_not_keep_us_from_those_that_do() -> None:
-    told: list[str] = []
+    reported: list[str] = []
     network = Network(BufferPool(1 << 20), "test", 30.0)
     with ExitStack() as stack:
         brokers = stack.enter_context(ScriptedCluster(topics={"t": 1}))
         for _broker in range(10):
             silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             address = Address("127.0.0.1", silent.getsockname()[1])
-            network.connect(address, Security(), lambda _c: None, lambda why: told.append(f"lost: {why}"))
-        network.connect(brokers.bootstrap[0], Security(), lambda _c: told.append("open"), lambda _why: None)
+            network.connect(address, Security(), lambda _c: None, lambda why: reported.append(f"lost: {why}"))
+        network.connect(brokers.bootstrap[0], Security(), lambda _c: reported.append("open"), lambda _why: None)
         stack.callback(network.close)
-        wait_for(lambda: network.poll(0.05) and told)
-    assert told == ["open"]
+        wait_for(lambda: network.poll(0.05) and reported)
+    assert reported == ["open"]

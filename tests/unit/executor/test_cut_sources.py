@@ -40,13 +40,15 @@ class Mirror:
             for value in values:
                 log.put(encode([Record(None, value.encode(), (), 1_700_000_000_000)]), epoch)
 
-    def spec(self, progress: SourceOffset | None = None, stop_offset: int | None = None, **changes: Any) -> TaskSpec:
+    def spec(
+        self, source_offsets: SourceOffset | None = None, stop_offset: int | None = None, **changes: Any
+    ) -> TaskSpec:
         return TaskSpec(
             task_id="A-0",
             flow=Flow("A", "B"),
             source=ClusterSpec("A", self.source.bootstrap, Security(), 5000),
             target=ClusterSpec("B", self.target.bootstrap, Security(), 5000),
-            partitions=(PartitionSpec(TP, "A.t", progress, stop_offset),),
+            partitions=(PartitionSpec(TP, "A.t", source_offsets, stop_offset),),
             connector=CONNECTOR,
             offsets_topic=OFFSETS,
             offsets_partition_count=1,
@@ -76,7 +78,7 @@ class Mirror:
     def rows(self) -> list[PartitionReport]:
         return [row for report in self.lease.reports for row in report.partitions]
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         return [event for report in self.lease.reports for event in report.events]
 
 
@@ -97,12 +99,12 @@ def test_a_cut_is_told_and_counted_and_the_new_records_are_copied(mirror: Mirror
     report = mirror.stop(join)
     (row,) = report.partitions
     assert (row.cut_offsets, row.lost_offsets, row.position, row.committed_offset) == (3, 0, 11, 10)
-    (told,) = [event for event in [*mirror.told(), *report.events] if "cut" in event]
-    assert told.startswith("A->B t-0: the source's log was cut at offset 5")
-    assert "records of offsets 5 to 7 (3) that the source no longer has" in told
-    progress = mirror.loop.partitions[TP].progress
-    assert progress is not None
-    assert progress.epochs == ((5, 0), (6, 5))
+    (reported,) = [event for event in [*mirror.reported(), *report.events] if "cut" in event]
+    assert reported.startswith("A->B t-0: the source's log was cut at offset 5")
+    assert "records of offsets 5 to 7 (3) that the source no longer has" in reported
+    source_offsets = mirror.loop.partitions[TP].source_offsets
+    assert source_offsets is not None
+    assert source_offsets.epochs == ((5, 0), (6, 5))
 
 
 def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
@@ -110,7 +112,7 @@ def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     join = mirror.run(mirror.spec(on_truncation="fail"))
     mirror.until_copied("abcdefgh")
     mirror.led(6, "UVWXYZ", behind=5)
-    wait_for(lambda: any("cut at offset 5" in event for event in mirror.told()))
+    wait_for(lambda: any("cut at offset 5" in event for event in mirror.reported()))
     (row,) = mirror.stop(join).partitions
     assert "heliograph.on.truncation=fail" in str(row.failure)
     assert row.committed_offset == 7
@@ -123,9 +125,9 @@ def test_a_cut_while_we_were_away_is_noticed_by_the_epochs_that_were_committed(m
     join = mirror.run(mirror.spec())
     mirror.until_copied("abcdefgh")
     mirror.stop(join)
-    progress = mirror.loop.partitions[TP].progress
+    source_offsets = mirror.loop.partitions[TP].source_offsets
     mirror.led(6, "UVWXYZ", behind=5)
-    join = mirror.run(mirror.spec(progress))
+    join = mirror.run(mirror.spec(source_offsets))
     mirror.until_copied("abcdefgh" + "UVWXYZ")
     assert mirror.stop(join).partitions[0].cut_offsets == 3
 
@@ -146,7 +148,7 @@ def test_what_is_under_way_is_safe_before_the_copy_goes_back(mirror: Mirror) -> 
     mirror.led(5, "ij")
     wait_for(lambda: mirror.loop.partitions[TP].passed_offset == 9)
     mirror.led(6, "UVWXYZ", behind=5)
-    wait_for(lambda: any("still under way" in str(row.trouble) for row in mirror.rows()))
+    wait_for(lambda: any("still under way" in str(row.issue) for row in mirror.rows()))
     mirror.target.release(ProduceRequest)
     mirror.until_copied("abcdefghij" + "UVWXYZ")
     report = mirror.stop(join)
@@ -158,9 +160,9 @@ def test_a_copy_of_what_is_there_ends_where_the_cut_log_ends(mirror: Mirror) -> 
     join = mirror.run(mirror.spec())
     mirror.until_copied("abcdefgh")
     mirror.stop(join)
-    progress = mirror.loop.partitions[TP].progress
+    source_offsets = mirror.loop.partitions[TP].source_offsets
     mirror.led(6, "U", behind=5)
-    report = mirror.run(mirror.spec(progress, stop_offset=20))()
+    report = mirror.run(mirror.spec(source_offsets, stop_offset=20))()
     assert mirror.copied() == "abcdefghU"
     assert (report.partitions[0].is_done, report.partitions[0].cut_offsets) == (True, 3)
 
@@ -175,8 +177,8 @@ def test_records_that_came_to_the_same_offset_again_are_committed_with_their_own
     mirror.led(6, "!")
     mirror.until_copied("abcdefghXYZ!")
     mirror.stop(join)
-    progress = mirror.loop.partitions[TP].progress
-    join = mirror.run(mirror.spec(progress))
+    source_offsets = mirror.loop.partitions[TP].source_offsets
+    join = mirror.run(mirror.spec(source_offsets))
     mirror.led(6, "?")
     mirror.until_copied("abcdefghXYZ!?")
     assert mirror.stop(join).partitions[0].cut_offsets == 0

@@ -50,8 +50,8 @@ class TwoTopics(Mirror):
             del self.target.leaders["A.u", 0]
             del self.target.logs["A.u", 0]
 
-    def troubles(self) -> list[str]:
-        return [str(row.trouble) for row in self.lease.reports[-1].partitions] if self.lease.reports else []
+    def issues(self) -> list[str]:
+        return [str(row.issue) for row in self.lease.reports[-1].partitions] if self.lease.reports else []
 
     @property
     def is_settled(self) -> bool:
@@ -85,7 +85,7 @@ def test_a_transaction_ends_without_the_batch_and_the_others_go_on(mirror: TwoTo
     assert row.failure == f"A->B u-0: {GONE}"
     assert (row.acked_offset, row.committed_offset) == (2, 2), "it is copied again after the next start"
     assert mirror.copy_of("t") == "abcde"
-    waited = [trouble for each in mirror.lease.reports for trouble in each.trouble if "transaction" in trouble]
+    waited = [issue for each in mirror.lease.reports for issue in each.issue if "transaction" in issue]
     assert waited[0].startswith("the transaction waits for A.u-0: ")
 
 
@@ -93,9 +93,9 @@ def test_what_was_taken_from_the_task_is_not_waited_for(mirror: TwoTopics) -> No
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
     mirror.write("d")
-    wait_for(lambda: any("no topic A.u" in trouble for trouble in mirror.troubles()))
+    wait_for(lambda: any("no topic A.u" in issue for issue in mirror.issues()))
     mirror.lease.assignment = mirror.both().partitions[:1]
-    wait_for(lambda: f"A->B u-0: {GONE}" in mirror.told())
+    wait_for(lambda: f"A->B u-0: {GONE}" in mirror.reported())
     wait_for(lambda: mirror.is_settled)
     mirror.stop(join)
     assert mirror.loop._commits.committed == {T: 3, U: 2}

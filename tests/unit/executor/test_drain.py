@@ -91,7 +91,7 @@ def test_what_is_acknowledged_only_while_a_task_stops_is_committed() -> None:
         wait_for(lambda: mirror.loop._commits.committed.get(TP) == 1)
         mirror.target.script(ProduceRequest, *[NOT_ENOUGH_REPLICAS] * 4)
         mirror.led(1, "c")
-        wait_for(lambda: mirror.loop.partitions[TP].target.trouble)
+        wait_for(lambda: mirror.loop.partitions[TP].target.issue)
         (row,) = mirror.stop(join).partitions
         assert mirror.copied() == "abc"
         assert row.committed_offset == 2

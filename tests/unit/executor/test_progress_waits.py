@@ -31,25 +31,25 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
         mirror.lease.stop_reason = "test"
 
 
-def told(mirror: Mirror, words: str) -> bool:
-    return any(words in trouble for report in mirror.lease.reports for trouble in report.trouble)
+def reported(mirror: Mirror, words: str) -> bool:
+    return any(words in issue for report in mirror.lease.reports for issue in report.issue)
 
 
 def kept_elsewhere(mirror: Mirror, holder: ScriptedCluster) -> TaskSpec:
     """A task whose progress is on a cluster of its own."""
-    return replace(mirror.spec(), progress=ClusterSpec("C", holder.bootstrap, Security(), 5000))
+    return replace(mirror.spec(), source_offsets=ClusterSpec("C", holder.bootstrap, Security(), 5000))
 
 
 def test_a_topic_of_progress_without_a_leader_is_told_until_it_has_one(mirror: Mirror) -> None:
     mirror.target.leaders[OFFSETS, 0] = _NO_LEADER
     join = mirror.run(mirror.spec())
     mirror.until_copied("abc")
-    wait_for(lambda: told(mirror, f"progress waits: {OFFSETS}-0 on 'B': the target has no leader for it"))
+    wait_for(lambda: reported(mirror, f"progress waits: {OFFSETS}-0 on 'B': the target has no leader for it"))
     mirror.target.leaders[OFFSETS, 0] = 1
     wait_for(lambda: mirror.loop._commits.committed.get(TP) == 2)
-    wait_for(lambda: not mirror.lease.reports[-1].trouble)
+    wait_for(lambda: not mirror.lease.reports[-1].issue)
     report = mirror.stop(join)
-    assert (report.events, report.trouble) == ([], [])
+    assert (report.events, report.issue) == ([], [])
 
 
 def test_a_topic_of_progress_below_its_least_replicas_is_told_with_its_cluster(mirror: Mirror) -> None:
@@ -57,7 +57,7 @@ def test_a_topic_of_progress_below_its_least_replicas_is_told_with_its_cluster(m
         holder.script(ProduceRequest, *[_NOT_ENOUGH_REPLICAS] * 1000)
         join = mirror.run(kept_elsewhere(mirror, holder))
         mirror.until_copied("abc")
-        wait_for(lambda: told(mirror, f"progress waits: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"))
+        wait_for(lambda: reported(mirror, f"progress waits: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"))
         mirror.stop(join)
 
 
@@ -65,7 +65,7 @@ def test_a_task_that_ends_without_having_written_its_progress_says_so(mirror: Mi
     mirror.target.leaders[OFFSETS, 0] = _NO_LEADER
     join = mirror.run(mirror.spec())
     mirror.until_copied("abc")
-    wait_for(lambda: told(mirror, "progress waits"))
+    wait_for(lambda: reported(mirror, "progress waits"))
     (event,) = mirror.stop(join).events
     assert event.startswith("A->B: the task ends before it could write the progress of 1 partition, t-0 first (prog")
 

@@ -117,10 +117,10 @@ def test_promote_delayed_offset_syncs(writing: Writing) -> None:
 def test_a_sync_that_was_refused_is_sent_again_and_told(writing: Writing) -> None:
     writing.brokers.script(ProduceRequest, NOT_AUTHORIZED)
     writing.note(ONE, 0)
-    writing.until(lambda: writing.writer.trouble)
-    assert "the principal needs WRITE on it" in str(writing.writer.trouble)
+    writing.until(lambda: writing.writer.issue)
+    assert "the principal needs WRITE on it" in str(writing.writer.issue)
     writing.until(lambda: writing.writer.is_idle)
-    assert writing.writer.trouble is None
+    assert writing.writer.issue is None
     assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
 
 
@@ -181,7 +181,7 @@ def test_hurry_does_not_press_a_cluster_that_refuses(writing: Writing) -> None:
     writing.brokers.script(ProduceRequest, NOT_AUTHORIZED)
     writing.note(ONE, 0)
     writing.until(lambda: len(writing.sent()) == 1)
-    while not writing.writer.trouble:
+    while not writing.writer.issue:
         writing.network.poll(0.005)
     writing.writer.flush_now()
     writing.writer.pump(writing.writer._next_at - 0.001)

@@ -94,7 +94,7 @@ def test_a_target_partition_without_a_leader_that_was_taken_away_keeps_nobody_aw
 ) -> None:
     del brokers.leaders["gone", 0]
     writing.send(1, tp=GONE)
-    writing.until(lambda: writing.producer.partitions[GONE].trouble)
+    writing.until(lambda: writing.producer.partitions[GONE].issue)
     assert writing.producer.has_retries
     writing.producer.discard(GONE)
     writing.until(lambda: not writing.producer.has_retries and not writing.cluster.is_unsettled)
@@ -138,29 +138,29 @@ def test_connections_that_a_broker_closes_because_nobody_uses_them_are_no_troubl
     brokers.brokers[1].hang_up()
     writing.until(lambda: writing.cluster._nodes[1].link(0).connection is None)
     assert connection is not None
-    assert writing.cluster.trouble is None
+    assert writing.cluster.issue is None
     writing.send(3, tp=T0)
     writing.until(lambda: len(writing.acked) == 3)
 
 
 def test_trouble_with_a_broker_ends_when_nobody_needs_it_any_more(brokers: ScriptedCluster, reading: Fetching) -> None:
     brokers.brokers[1].stop()
-    reading.until(lambda: reading.cluster.trouble)
+    reading.until(lambda: reading.cluster.issue)
     del brokers.brokers[1]
     brokers.leaders = dict.fromkeys(brokers.leaders, 2)
-    reading.until(lambda: reading.cluster.trouble is None)
+    reading.until(lambda: reading.cluster.issue is None)
     reading.put(0)
     reading.until_read(2)
-    assert reading.cluster.trouble is None
+    assert reading.cluster.issue is None
 
 
 def test_trouble_with_a_broker_that_is_needed_is_told_all_the_time(brokers: ScriptedCluster, reading: Fetching) -> None:
     brokers.brokers[2].stop()
-    reading.until(lambda: reading.cluster.trouble)
+    reading.until(lambda: reading.cluster.issue)
     asked = len(brokers.requests(MetadataRequest))
 
-    def is_told() -> bool:
-        assert reading.cluster.trouble is not None
+    def is_reported() -> bool:
+        assert reading.cluster.issue is not None
         return len(brokers.requests(MetadataRequest)) > asked + 4
 
-    reading.until(is_told)
+    reading.until(is_reported)

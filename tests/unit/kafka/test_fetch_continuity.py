@@ -113,7 +113,7 @@ def test_a_fetch_names_the_leaders_epoch_and_one_that_is_outdated_is_looked_up(
     assert set(named) == {5, 6}
     assert len(brokers.requests(MetadataRequest)) > looked_up
     ours.for_a_moment(0.2)
-    assert ours.fetcher.partitions[T].trouble is None
+    assert ours.fetcher.partitions[T].issue is None
 
 
 @pytest.mark.parametrize("code", [FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH])
@@ -173,7 +173,7 @@ def test_a_cut_is_asked_about_again_until_it_is_taken(ours: Following) -> None:
     ours.until(lambda: len(ours.cuts) >= 2)
     assert ours.fetcher.partitions[T].position == 10
     assert sum(count for _at, count in ours.read()) == 10
-    assert "cut at offset 6" in str(ours.fetcher.partitions[T].trouble)
+    assert "cut at offset 6" in str(ours.fetcher.partitions[T].issue)
     ours.accepts_cuts = True
     ours.until_read(10 + 18)
 

@@ -251,7 +251,7 @@ def test_a_session_the_broker_does_not_know_begins_again_with_all(
     assert asked_for(again) == {0: 0, 1: 0, 2: 0}
     ours.put(2)
     ours.until_read(2)
-    assert all(p.trouble is None for p in ours.fetcher.partitions.values())
+    assert all(p.issue is None for p in ours.fetcher.partitions.values())
 
 
 def test_a_broker_without_room_for_sessions_is_asked_for_all_each_time(brokers: ScriptedCluster) -> None:

@@ -45,21 +45,21 @@ def test_a_token_that_is_due_is_renewed_and_the_old_one_serves_while_that_fails(
     first = keeper.token(client)
     assert first.due_at < first.ends_at
     time.sleep(max(0.0, first.due_at - time.time()) + 0.01)
-    server.troubles = [503] * 100
+    server.issues = [503] * 100
     assert keeper.token(client) is first
-    server.troubles.clear()
+    server.issues.clear()
     second = keeper.token(client)
     assert second.ends_at > first.ends_at
 
 
 def test_an_endpoint_in_trouble_is_asked_again(server: TokenServer) -> None:
-    server.troubles = [500, 503]
+    server.issues = [500, 503]
     assert fetch_token(client_of(server)).value
     assert len(server.asked) == 3
 
 
 def test_an_endpoint_that_stays_away_is_unreachable(server: TokenServer) -> None:
-    server.troubles = [503] * 1000
+    server.issues = [503] * 1000
     with pytest.raises(
         UnreachableError, match=r"127\.0\.0\.1 of sasl\.oauthbearer\.token\.endpoint\.url is in trouble"
     ):

@@ -246,10 +246,10 @@ def test_a_partition_without_a_leader_is_wanted_again_when_it_has_one(
     ours.reads_again = True
     del brokers.leaders["t", 0]
     ours.send(1)
-    ours.until(lambda: ours.producer.partitions[TP].trouble)
+    ours.until(lambda: ours.producer.partitions[TP].issue)
     assert ours.producer.is_idle
     brokers.leaders["t", 0] = 2
-    ours.until(lambda: ours.producer.partitions[TP].trouble is None)
+    ours.until(lambda: ours.producer.partitions[TP].issue is None)
     ours.send(1)
     ours.until_acked(1)
 
@@ -324,7 +324,7 @@ def test_a_batch_left_out_with_nothing_behind_it_leaves_no_trouble(brokers: Scri
     brokers.script(ProduceRequest, TOO_LARGE)
     ours.send(1, 2)
     ours.until(lambda: ours.producer.is_idle)
-    assert ours.producer.partitions[TP].trouble is None
+    assert ours.producer.partitions[TP].issue is None
 
 
 def test_a_batch_too_large_behind_a_lost_one_is_replaced_in_its_turn(brokers: ScriptedCluster, ours: Producing) -> None:

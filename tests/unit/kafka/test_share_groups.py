@@ -135,15 +135,15 @@ def admin_of(cluster: Cluster) -> GroupAdmin:
 
 def test_groups_of_each_type_are_listed_by_their_type(source: Cluster) -> None:
     source.committed, source.starts, source.streams = {"c-0": 1}, {"s-0": (1, 0)}, {"streams-0"}
-    listed = admin_of(source).told_groups()
+    listed = admin_of(source).groups_answered()
     assert listed.groups == {"c-0": "Empty"}
     assert listed.types == {"c-0": GroupType.CONSUMER, "s-0": GroupType.SHARE, "streams-0": GroupType.STREAMS}
 
 
 def test_a_partition_in_which_a_share_group_did_nothing_has_no_offset(source: Cluster) -> None:
     source.starts = {"s-0": (-1, -1), "s-1": (7, 3)}
-    told = admin_of(source).offsets_of(["s-0", "s-1", "s-2"], dict.fromkeys(("s-0", "s-1", "s-2"), GroupType.SHARE))
-    assert told.of == {"s-0": {}, "s-1": {SOURCE: CommittedOffset(7)}, "s-2": {}}
+    reported = admin_of(source).offsets_of(["s-0", "s-1", "s-2"], dict.fromkeys(("s-0", "s-1", "s-2"), GroupType.SHARE))
+    assert reported.of == {"s-0": {}, "s-1": {SOURCE: CommittedOffset(7)}, "s-2": {}}
     assert source.asked["ends"] == 0
 
 
@@ -190,9 +190,9 @@ def test_a_cluster_that_creates_no_share_group_is_named_with_the_remedy(target: 
 
 def test_a_share_group_that_is_forbidden_is_named_with_the_permission(target: Cluster) -> None:
     target.starts, target.forbidden = {"s-0": (5, 1), "s-1": (6, 1)}, {"s-0"}
-    told = admin_of(target).offsets_of(["s-0", "s-1"], dict.fromkeys(target.starts, GroupType.SHARE))
-    assert told.troubles == ("'B' does not let us use the group 's-0'; the principal needs READ on it.",)
-    assert told.of == {"s-1": {REMOTE: CommittedOffset(6)}}
+    reported = admin_of(target).offsets_of(["s-0", "s-1"], dict.fromkeys(target.starts, GroupType.SHARE))
+    assert reported.issues == ("'B' does not let us use the group 's-0'; the principal needs READ on it.",)
+    assert reported.of == {"s-1": {REMOTE: CommittedOffset(6)}}
     target.refuses = NO_PERMISSION
     with pytest.raises(BrokerError, match="the principal needs READ on it"):
         admin_of(target).set_offsets("s-1", GroupType.SHARE, {REMOTE: CommittedOffset(9)})
@@ -216,9 +216,9 @@ class Flows:
 
     def round(self) -> list[str]:
         """One round of the loop, logged as `run` does."""
-        troubles = [*self.sync.refresh_groups(), *self.sync.sync_groups()]
-        log_change(log, self.status.note_control("group offsets", troubles), "A->B", troubles)
-        return troubles
+        issues = [*self.sync.refresh_groups(), *self.sync.sync_groups()]
+        log_change(log, self.status.note_control("group offsets", issues), "A->B", issues)
+        return issues
 
 
 CLASH = (
@@ -301,7 +301,7 @@ def test_a_consumer_group_whose_name_another_type_has_is_reported_once_with_the_
     for _round in range(3):
         assert flows.round() == [sentence]
     assert target.committed == {"g-1": 50}, "the other group is moved"
-    assert flows.status.control_troubles == {"group offsets": (sentence,)}
+    assert flows.status.control_issues == {"group offsets": (sentence,)}
     target.starts, target.streams = {}, set()
     for _round in range(2):
         assert flows.round() == []
@@ -384,7 +384,7 @@ def site(tmp_path: Path, source: Cluster, target: Cluster, monkeypatch: pytest.M
     file.write_text(minimal("A->B.topics=t", "sync.group.offsets.enabled=true"))
     site = Site(file)
     at = "heliograph.operations.flow_groups"
-    written = SimpleNamespace(target=target, progress=target, close=lambda: None)
+    written = SimpleNamespace(target=target, source_offsets=target, close=lambda: None)
     monkeypatch.setattr(f"{at}.make_admin", lambda *_of: source)
     monkeypatch.setattr(f"{at}.TargetClients", lambda *_of: written)
     monkeypatch.setattr(f"{at}.read_topic", site.records)

@@ -214,7 +214,7 @@ def test_a_topic_that_is_gone_keeps_no_other_partition_out_of_the_transaction_an
     ours.send(2)
     ours.until_acked(2)
     end(ours)
-    assert ours.producer.partitions[gone].trouble == (
+    assert ours.producer.partitions[gone].issue == (
         "the target has no topic gone; the next look at topics makes it, if refresh.topics.enabled"
     )
 
@@ -290,10 +290,10 @@ def test_the_coordinators_refusal_to_end_is_asked_about_too(opened: Opened) -> N
         end(ours)
 
 
-@pytest.mark.parametrize("trouble", [NOT_COORDINATOR, LOST_BEFORE])
-def test_the_question_who_we_are_is_repeated_until_it_is_answered(opened: Opened, trouble: object) -> None:
+@pytest.mark.parametrize("issue", [NOT_COORDINATOR, LOST_BEFORE])
+def test_the_question_who_we_are_is_repeated_until_it_is_answered(opened: Opened, issue: object) -> None:
     ours = opened(0)
-    ours.brokers.script(DescribeTransactionsRequest, trouble)
+    ours.brokers.script(DescribeTransactionsRequest, issue)
     ours.brokers.script(ProduceRequest, INVALID_EPOCH)
     ours.send(1)
     with pytest.raises(TaskError) as ended:

@@ -152,7 +152,7 @@ class Story:
         self.stands: dict[int, int] = {}  # of each record in the target's log its last place, but if it comes again
         self.copied_to = self.log_end = 0
         self.position = 0
-        self.told: list[OffsetSync] = []
+        self.reported: list[OffsetSync] = []
         self.topic: list[Checkpoint] = []
         self.syncs = PartitionSyncs(10)
         self.restart(0)
@@ -167,7 +167,7 @@ class Story:
         while (sync := self.syncs.take()) is not None:
             flat = sync.runs
             runs = tuple(OffsetRun(*flat[at : at + 3]) for at in range(0, len(flat), 3))
-            self.told.append(OffsetSync(TP, sync.upstream, sync.downstream, runs))
+            self.reported.append(OffsetSync(TP, sync.upstream, sync.downstream, runs))
             self.syncs.confirm()
 
     def copy_anew(self, source_starts_at: int) -> None:
@@ -183,12 +183,12 @@ class Story:
 
     def restart(self, compacted_to: int) -> None:
         """Whoever writes checkpoints is started again; of the syncs, the older ones may be compacted away."""
-        self.known, self.read_to = OffsetMap(), max(0, min(compacted_to, len(self.told) - 1))
+        self.known, self.read_to = OffsetMap(), max(0, min(compacted_to, len(self.reported) - 1))
         self.written = WrittenCheckpoints(self.topic)
 
     def emit(self) -> None:
-        self.known.take_all(self.told[self.read_to :])
-        self.read_to = len(self.told)
+        self.known.take_all(self.reported[self.read_to :])
+        self.read_to = len(self.reported)
         if self.known.take_begun_anew():
             self.written.log_begun_anew(REMOTE)
         due = self.written.due(self.known, GROUP, TP, REMOTE, CommittedOffset(self.position))
@@ -197,9 +197,9 @@ class Story:
             self.written.add(due)
 
     def check(self) -> None:
-        for told in self.topic[-1:]:
-            passed = {u: d for u, d in self.stands.items() if u >= told.upstream and d < told.downstream}
-            assert not passed, f"{told} passes unread records"
+        for reported in self.topic[-1:]:
+            passed = {u: d for u, d in self.stands.items() if u >= reported.upstream and d < reported.downstream}
+            assert not passed, f"{reported} passes unread records"
 
 
 @given(st.data())
@@ -212,7 +212,7 @@ def test_the_last_checkpoint_never_passes_an_unread_record(data: st.DataObject) 
         if event == "read":
             story.position = data.draw(st.integers(0, story.copied_to + 5))
         elif event == "restart":  # what is compacted was read before: else a checkpoint could not be known to be void
-            story.restart(data.draw(st.integers(0, len(story.told))) if story.read_to == len(story.told) else 0)
+            story.restart(data.draw(st.integers(0, len(story.reported))) if story.read_to == len(story.reported) else 0)
         else:
             if event == "anew":
                 story.copy_anew(data.draw(st.integers(0, story.copied_to)))
@@ -250,7 +250,7 @@ def test_a_group_whose_records_are_gone_begins_with_the_log_that_was_copied_agai
     for _ in range(2):
         story.emit()
         assert story.topic == [checkpoint(300, 300), checkpoint(300, 0)]
-        story.restart(len(story.told))
+        story.restart(len(story.reported))
 
 
 def test_a_restart_finds_checkpoints_of_a_log_that_is_gone_without_having_seen_it() -> None:
@@ -261,7 +261,7 @@ def test_a_restart_finds_checkpoints_of_a_log_that_is_gone_without_having_seen_i
     story.copy_anew(500)
     story.copy([1000])
     story.position = 950
-    story.restart(compacted_to=len(story.told))
+    story.restart(compacted_to=len(story.reported))
     story.emit()
     assert story.topic == [checkpoint(900, 900), checkpoint(950, 450)]
 
@@ -313,12 +313,12 @@ TOPICS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 100))
 
 @given(TOPICS, TOPICS, st.sampled_from([None, "Dead", "Empty", "Stable", "Unknown", ""]))
 def test_group_sync_never_rewinds_and_has_nothing_left_to_do(
-    told: dict[str, int], there: dict[str, int], state: str | None
+    reported: dict[str, int], there: dict[str, int], state: str | None
 ) -> None:
     committed = offsets(**there)
-    planned = plan_group_sync(checkpoints(**told), committed, state)
+    planned = plan_group_sync(checkpoints(**reported), committed, state)
     assert all(tp not in committed or offset.offset > committed[tp].offset for tp, offset in planned.items())
-    assert plan_group_sync(checkpoints(**told), committed | planned, state) == {}
+    assert plan_group_sync(checkpoints(**reported), committed | planned, state) == {}
     assert not planned or state in (None, "Dead", "Empty")
 
 

@@ -18,7 +18,7 @@ from heliograph.mirror.groups.group_moves import (
 )
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.model import Checkpoint, CommittedOffset, OffsetRun, OffsetSync, TopicPartition
-from tests.unit.mirror.test_offset_map import TP, copies, told
+from tests.unit.mirror.test_offset_map import TP, copies, reported
 
 REMOTE = TopicPartition("a.t", 0)
 
@@ -44,7 +44,7 @@ def last_run(pairs: Pairs) -> OffsetMap:
 
 def knowledge(kind: str, pairs: Pairs, chance: random.Random) -> OffsetMap:
     if kind == "ours":
-        return told(pairs, chance)
+        return reported(pairs, chance)
     if kind == "java":
         return java_syncs(pairs, chance)
     return last_run(pairs) if kind == "progress" else OffsetMap()
@@ -132,10 +132,10 @@ def test_a_move_never_passes_an_unread_record_of_a_topic_that_was_copied_again(
 ) -> None:
     """The checkpoint is of the copy that was there before; whatever the offset syncs tell of this one is enough."""
     position = data.draw(st.integers(0, before[-1][0] + 3))
-    translated = told(before, chance).translate(TP, position)
+    translated = reported(before, chance).translate(TP, position)
     assert translated is not None
     checkpoint = Checkpoint("g", REMOTE, position, translated) if translated >= 0 else None
-    known = told(pairs, chance) if kind == "ours" else java_syncs(pairs, chance)
+    known = reported(pairs, chance) if kind == "ours" else java_syncs(pairs, chance)
     place = place_on_target(known, TP, CommittedOffset(position) if source_is_there else None, checkpoint)
     unread = [downstream for upstream, downstream in pairs if upstream >= position]
     is_known = kind == "ours" or known.contradicts(TP, position, translated)

@@ -51,8 +51,8 @@ def view_of(
     aliases = {"source.cluster.alias": flow.source, "target.cluster.alias": flow.target}
     by_partition = {checkpoint.tp: checkpoint for checkpoint in checkpoints}
     rules = TopicRules.of(Settings(aliases | values))
-    progress = {T: SourceOffset(T, 99)}
-    return GroupView(flow, rules, (GROUP,), known, {GROUP: by_partition}, progress, source, target)
+    source_offsets = {T: SourceOffset(T, 99)}
+    return GroupView(flow, rules, (GROUP,), known, {GROUP: by_partition}, source_offsets, source, target)
 
 
 NOWHERE = cluster("Dead", {}, {A_T: 100, T: 100, TopicPartition("t-copy", 0): 100})
@@ -158,9 +158,9 @@ def test_the_report_counts_lags_on_both_sides() -> None:
 def test_what_is_not_replicated_counts_from_the_progress_of_the_flow() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
     assert view.not_replicated(T) == 20
-    assert replace(view, progress={}, known=OffsetMap()).not_replicated(T) == 120
+    assert replace(view, source_offsets={}, known=OffsetMap()).not_replicated(T) == 120
 
 
 def test_how_much_is_not_replicated_is_not_known_where_progress_is_kept_by_another_name() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
-    assert replace(view, progress={}).not_replicated(T) is None
+    assert replace(view, source_offsets={}).not_replicated(T) is None

@@ -182,7 +182,7 @@ class JavaReader:
             self.store.add(pair)
 
 
-def told(pairs: list[tuple[int, int]], chance: random.Random, *, lag_max: int = 10, loss: float = 0.0) -> OffsetMap:
+def reported(pairs: list[tuple[int, int]], chance: random.Random, *, lag_max: int = 10, loss: float = 0.0) -> OffsetMap:
     """What a reader knows after a task has copied the records, telling its syncs now and then, some of them slowly."""
     known = OffsetMap()
     tell_now_and_then(known, pairs, chance, lag_max, loss)
@@ -203,7 +203,7 @@ def tell_now_and_then(
             under_way = syncs.take()
     if under_way is not None:
         arrive(syncs, known, under_way)
-    tell(syncs, known)
+    report(syncs, known)
 
 
 def arrive(syncs: PartitionSyncs, known: OffsetMap | JavaReader, sync: DueSync) -> None:
@@ -215,14 +215,14 @@ def arrive(syncs: PartitionSyncs, known: OffsetMap | JavaReader, sync: DueSync) 
     syncs.confirm()
 
 
-def tell(syncs: PartitionSyncs, known: OffsetMap | JavaReader) -> None:
+def report(syncs: PartitionSyncs, known: OffsetMap | JavaReader) -> None:
     while (sync := syncs.take()) is not None:
         arrive(syncs, known, sync)
 
 
 @given(copies(), st.randoms(use_true_random=False))
 def test_translation_points_at_the_next_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
-    known = told(pairs, chance, loss=0.3)
+    known = reported(pairs, chance, loss=0.3)
     for position in range(pairs[0][0], pairs[-1][0] + 3):
         translated = known.translate(TP, position)
         assert translated is not None
@@ -234,7 +234,7 @@ def test_translation_points_at_the_next_unread_record(pairs: list[tuple[int, int
 
 @given(copies(), st.randoms(use_true_random=False))
 def test_the_way_back_points_at_the_next_unread_record(pairs: list[tuple[int, int]], chance: random.Random) -> None:
-    known = told(pairs, chance, loss=0.3)
+    known = reported(pairs, chance, loss=0.3)
     for position in range(pairs[0][1], pairs[-1][1] + 3):
         back = known.upstream_of(TP, position)
         assert back is not None
@@ -246,14 +246,14 @@ def test_the_way_back_points_at_the_next_unread_record(pairs: list[tuple[int, in
 def test_the_way_back_never_passes_a_record_that_was_copied_again(
     pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
 ) -> None:
-    known = told(pairs, chance)
+    known = reported(pairs, chance)
     again = data.draw(st.integers(0, len(pairs) - 1))
     end = pairs[-1][1] + 1
     copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
     syncs = PartitionSyncs(10)
     for upstream, downstream in copied:
         syncs.note(OffsetRun(upstream, downstream, 1))
-    tell(syncs, known)
+    report(syncs, known)
     for position in range(copied[-1][1] + 2):
         back = known.upstream_of(TP, position)
         assert back is not None
@@ -290,14 +290,14 @@ def test_a_reader_as_java_never_passes_an_unread_record(pairs: list[tuple[int, i
 def test_copying_again_after_a_crash_moves_translation_to_the_new_copies(
     pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
 ) -> None:
-    known = told(pairs, chance)
+    known = reported(pairs, chance)
     again = data.draw(st.integers(0, len(pairs) - 1))
     end = pairs[-1][1] + 1
     copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
     syncs = PartitionSyncs(10)
     for upstream, downstream in copied:
         syncs.note(OffsetRun(upstream, downstream, 1))
-    tell(syncs, known)
+    report(syncs, known)
     for upstream, downstream in [*pairs[:again], *copied]:
         assert known.translate(TP, upstream) == downstream
 
@@ -309,9 +309,9 @@ def test_a_source_log_that_was_cut_is_translated_to_the_new_records(copied: int,
     new_end = data.draw(st.integers(cut + 1, copied + 100))
     known, syncs = OffsetMap(), PartitionSyncs(10)
     syncs.note(OffsetRun(0, 0, copied))
-    tell(syncs, known)
+    report(syncs, known)
     syncs.note(OffsetRun(cut, copied, new_end - cut))
-    tell(syncs, known)
+    report(syncs, known)
     for upstream in range(cut):
         assert known.translate(TP, upstream) == upstream
     for upstream in range(cut, new_end + 1):
@@ -322,11 +322,11 @@ def test_after_a_new_beginning_of_the_target_nothing_is_translated_by_the_old_lo
     known, syncs = OffsetMap(), PartitionSyncs(10)
     for n in range(1000):
         syncs.note(OffsetRun(n, n, 1))
-        tell(syncs, known)
+        report(syncs, known)
     assert known.take_begun_anew() == set()
     for n in range(500):
         syncs.note(OffsetRun(1000 + n, n, 1))
-        tell(syncs, known)
+        report(syncs, known)
     assert known.take_begun_anew() == {TP}
     assert known.take_begun_anew() == set()
     assert [known.translate(TP, position) for position in (0, 500, 999, 1000, 1400)] == [-1, -1, -1, 0, 400]
@@ -366,7 +366,7 @@ def test_a_target_topic_that_is_copied_again_is_another_log(
 def test_translations_of_the_same_log_are_never_contradicted(
     pairs: list[tuple[int, int]], chance: random.Random, data: st.DataObject
 ) -> None:
-    known = told(pairs, chance)
+    known = reported(pairs, chance)
     positions = range(pairs[0][0], pairs[-1][0] + 3)
     before = {position: known.translate(TP, position) for position in positions}
     again = data.draw(st.integers(0, len(pairs) - 1))
@@ -531,7 +531,7 @@ def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("heliograph.mirror.groups.offset_syncs.MOST_RUNS_PER_SYNC", 3)
     syncs, known = PartitionSyncs(10), OffsetMap()
     syncs.note_all(array("q", [number for n in range(10) for number in (10 * n, 2 * n, 1)]))
-    tell(syncs, known)
+    report(syncs, known)
     assert [known.translate(TP, 10 * n) for n in range(10)] == [2 * n for n in range(10)]
 
 

@@ -46,8 +46,8 @@ def test_no_copy_has_the_name_of_a_topic_of_the_worker_itself() -> None:
     ],
 )
 def test_defaults_replicate_user_topics_only(topic: str, reason: str | None) -> None:
-    told = rules().why_not(topic)
-    assert told is None if reason is None else told is not None and reason in told
+    reported = rules().why_not(topic)
+    assert reported is None if reason is None else reported is not None and reason in reported
 
 
 @pytest.mark.parametrize(

@@ -66,4 +66,4 @@ def test_a_source_that_fails_half_way_has_told_nothing(
 
     monkeypatch.setattr("heliograph.operations.flow_groups.read_topic", records)
     assert flow_groups._known({}).translate(TP, 0) is None
-    assert flow_groups.source_trouble == "'A' is gone."
+    assert flow_groups.source_issue == "'A' is gone."

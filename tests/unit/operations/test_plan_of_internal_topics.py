@@ -42,7 +42,7 @@ def test_fresh_clusters_get_heartbeats_both_ways() -> None:
         f"B: 1 broker cannot hold mm2-offsets.A.internal, heartbeats, A.checkpoints.internal {bent}",
         f"A: 1 broker cannot hold heartbeats, mm2-offset-syncs.B.internal {bent}",
     ]
-    assert plan.troubles == []
+    assert plan.issues == []
 
 
 def test_what_is_there_or_not_wanted_is_not_planned() -> None:
@@ -59,7 +59,7 @@ def test_what_is_there_or_not_wanted_is_not_planned() -> None:
 def test_a_factor_of_the_users_that_a_cluster_cannot_hold_is_a_trouble_on_either_side() -> None:
     lines = ("offset-syncs.topic.replication.factor=3", "checkpoints.topic.replication.factor=2")
     plan = planned(FakeAdmin("A"), FakeAdmin("B"), *lines)
-    assert [trouble.partition("; ")[0] for trouble in plan.troubles] == [
+    assert [issue.partition("; ")[0] for issue in plan.issues] == [
         "offset-syncs.topic.replication.factor is 3, but the cluster 'A' has 1 broker",
         "checkpoints.topic.replication.factor is 2, but the cluster 'B' has 1 broker",
     ]

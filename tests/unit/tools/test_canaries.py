@@ -42,8 +42,8 @@ def test_files_and_command_lines_are_watched(canaries: Canaries, tmp_path: Path)
     with Watch(canaries, [tmp_path]) as watch:
         (tmp_path / "deep").mkdir()
         (tmp_path / "deep" / "file").write_text(f"password={one}")
-        told = [sys.executable, "-c", "input()", two]
-        with subprocess.Popen(told, stdin=subprocess.PIPE) as process:
+        reported = [sys.executable, "-c", "input()", two]
+        with subprocess.Popen(reported, stdin=subprocess.PIPE) as process:
             wait_for(lambda: len(watch.leaks) == 2)
             process.kill()
     assert watch.leaks == {f"one in the file {tmp_path}/deep/file", "two in a command line"}

@@ -194,8 +194,8 @@ def test_the_log_tells_who_has_changed_what(worker: RestWorker, caplog: pytest.L
         worker.log_in("payments").ask("PUT", f"/connectors/{PAYMENTS}/pause")
         worker.ask("PUT", f"/connectors/{ORDERS}/pause")
         worker.ask("GET", f"/connectors/{PAYMENTS}")
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("heliograph.")]
-    assert told == [f"REST, user payments: PUT /connectors/{PAYMENTS}/pause"]
+    reported = [record.getMessage() for record in caplog.records if record.name.startswith("heliograph.")]
+    assert reported == [f"REST, user payments: PUT /connectors/{PAYMENTS}/pause"]
 
 
 def test_a_name_in_the_config_does_not_lead_elsewhere(worker: RestWorker) -> None:
@@ -247,8 +247,8 @@ def test_a_config_takes_from_the_machine_only_what_a_rule_names(
         worker.ask("PATCH", f"/connectors/{PAYMENTS}/config", {key: value}),
         worker.ask("PUT", VALIDATE, config),
     ]
-    told = f"The user payments may not name {source} in {key}."
-    assert [(reply.status, reply.body["message"]) for reply in replies] == [(403, told)] * 4
+    reported = f"The user payments may not name {source} in {key}."
+    assert [(reply.status, reply.body["message"]) for reply in replies] == [(403, reported)] * 4
     assert "payments-6" not in worker.herder.configs
 
 

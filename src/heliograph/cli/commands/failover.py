@@ -90,9 +90,9 @@ def failover(
             )
             for result in results
         ]
-        trouble = flow_groups.source_trouble
-    _show(flow, flow.target, trouble, results, dry_run=dry_run, as_json=as_json)
-    context.exit(_exit_code(results, trouble))
+        issue = flow_groups.source_issue
+    _show(flow, flow.target, issue, results, dry_run=dry_run, as_json=as_json)
+    context.exit(_exit_code(results, issue))
 
 
 @click.command()
@@ -150,27 +150,27 @@ def _check_groups(names: tuple[str, ...], more: tuple[str, ...], *, is_all: bool
     return (*names, *more)
 
 
-def _exit_code(results: list[Result], source_trouble: str | None = None) -> int:
+def _exit_code(results: list[Result], source_issue: str | None = None) -> int:
     # Where the source is gone and its checkpoints are missing, no group is known: that is not the same as none to move.
-    is_known = bool(results) or source_trouble is None
+    is_known = bool(results) or source_issue is None
     return 0 if is_known and all(result.is_moved for result in results) else EXIT_REFUSED
 
 
 def _show(
-    flow: Flow, cluster: str, source_trouble: str | None, results: list[Result], *, dry_run: bool, as_json: bool
+    flow: Flow, cluster: str, source_issue: str | None, results: list[Result], *, dry_run: bool, as_json: bool
 ) -> None:
     if as_json:
         data = [_as_data(result) for result in results]
-        head = {"flow": str(flow), "cluster": cluster, "dry_run": dry_run, "source_trouble": source_trouble}
+        head = {"flow": str(flow), "cluster": cluster, "dry_run": dry_run, "source_trouble": source_issue}
         show_json({**head, "groups": data})
         return
-    if source_trouble is not None:
-        click.echo(f"'{flow.source}' cannot be asked, so checkpoints tell: {source_trouble}")
+    if source_issue is not None:
+        click.echo(f"'{flow.source}' cannot be asked, so checkpoints tell: {source_issue}")
     if not results:
-        click.echo(f"{flow}: there is no group to move" + ("; no checkpoint tells of one" if source_trouble else ""))
+        click.echo(f"{flow}: there is no group to move" + ("; no checkpoint tells of one" if source_issue else ""))
     for result in results:
         lines = _lines(result, cluster, dry_run=dry_run)
-        if (source_trouble or result.hidden) and result.plan.refused is None:
+        if (source_issue or result.hidden) and result.plan.refused is None:
             lines.append("  what it has read since its last checkpoint is read again, too")
         click.echo("\n".join(lines))
 
@@ -186,8 +186,8 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
     if result.hidden is not None:
         lines.append(f"  its checkpoints tell: {result.hidden}")
-    if result.trouble is not None:
-        lines.append(f"  REFUSED: {result.trouble}")
+    if result.issue is not None:
+        lines.append(f"  REFUSED: {result.issue}")
     if not (result.is_moved or dry_run):
         lines.append(
             f"  do not start its consumers on '{cluster}' yet: without an offset they begin by {_reset_key(plan)}"
@@ -225,7 +225,7 @@ def _as_data(result: Result) -> dict[str, Any]:
         "state": plan.state,
         "moved": result.is_moved,
         "refused": plan.refused,
-        "troubles": [trouble for trouble in (result.trouble, result.hidden) if trouble and trouble != plan.refused],
+        "troubles": [issue for issue in (result.issue, result.hidden) if issue and issue != plan.refused],
         "records_again": plan.again,
         "not_replicated": result.not_replicated,
         "reads_still_on": result.reads_still_on,

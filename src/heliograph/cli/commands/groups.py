@@ -53,7 +53,7 @@ def groups(context: click.Context, file: Path, flow_text: str | None, names: tup
     flows = config.flows if flow_text is None else (parse_flow(config, flow_text),)
     reports = []
     for flow in flows:
-        reports.append(report := _report_or_trouble(config, flow, names))
+        reports.append(report := _report_or_issue(config, flow, names))
         if not as_json:  # at once: the next flow may wait long for a cluster that is gone
             click.echo("\n".join(_lines(report)))
     if as_json:
@@ -67,7 +67,7 @@ def _exit_code(reports: list[dict[str, Any]]) -> int:
     return EXIT_REFUSED if any(report["forbidden"] for report in reports) else 0
 
 
-def _report_or_trouble(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> dict[str, Any]:
+def _report_or_issue(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> dict[str, Any]:
     try:
         return _report(config, flow, names)
     except ClusterError as error:
@@ -90,7 +90,7 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
         return {
             "flow": str(flow),
             "trouble": None,
-            "source_trouble": flow_groups.source_trouble,
+            "source_trouble": flow_groups.source_issue,
             "groups": [_as_data(row) for row in rows],
             "left_out": [{"group": group, "why": why} for group, why in left_out.items()],
             "forbidden": [{"group": group, "why": why} for group, why in sorted(view.hidden.items())],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from heliograph.model import ConfigChange, CreateTopic, Flow
 
 
-EXIT_TROUBLES = 1
+EXIT_ISSUES = 1
 
 
 @click.command()
@@ -59,7 +59,7 @@ def plan(
         click.echo(f"warning: {warning}", err=True)
     plans = []
     for flow in config.flows:
-        plans.append(flow_plan := _plan_or_trouble(config, flow, topic))
+        plans.append(flow_plan := _plan_or_issue(config, flow, topic))
         if not as_json:  # at once: the next flow may wait long for a cluster that is gone
             click.echo("\n".join(as_lines(flow_plan)))
     if as_json:
@@ -72,21 +72,21 @@ def plan(
     context.exit(_exit_code(plans))
 
 
-def _plan_or_trouble(config: MirrorConfig, flow: Flow, topic: str | None) -> FlowPlan:
+def _plan_or_issue(config: MirrorConfig, flow: Flow, topic: str | None) -> FlowPlan:
     try:
         return plan_flow(config, flow, topic)
     except ClusterError as error:
-        return FlowPlan(flow, is_planned=False, troubles=[str(error)])
+        return FlowPlan(flow, is_planned=False, issues=[str(error)])
 
 
 def _exit_code(plans: list[FlowPlan]) -> int:
     if not all(plan.is_planned for plan in plans):
         return EXIT_UNREACHABLE
-    return EXIT_TROUBLES if any(map(_is_in_the_way, plans)) else 0
+    return EXIT_ISSUES if any(map(_is_in_the_way, plans)) else 0
 
 
 def _is_in_the_way(plan: FlowPlan) -> bool:
-    return bool(plan.troubles) or any(not missing.is_for_later for missing in plan.missing_acls)
+    return bool(plan.issues) or any(not missing.is_for_later for missing in plan.missing_acls)
 
 
 def as_lines(plan: FlowPlan) -> list[str]:
@@ -103,7 +103,7 @@ def as_lines(plan: FlowPlan) -> list[str]:
         ("skip", (f"{topic}: {reason}" for topic, reason in plan.skips)),
         ("missing", (f"ACL: {missing}" for missing in plan.missing_acls)),
         ("note", plan.notes),
-        ("trouble", plan.troubles),
+        ("trouble", plan.issues),
     ]
     lines = [f"  {word:8} {sentence}" for word, sentences in parts for sentence in sentences]
     if not plan.is_planned:
@@ -141,7 +141,7 @@ def as_data(plan: FlowPlan) -> dict[str, Any]:
             for missing in plan.missing_acls
         ],
         "notes": plan.notes,
-        "troubles": plan.troubles,
+        "troubles": plan.issues,
     }
 
 

@@ -176,9 +176,9 @@ def _summary(flows: list[SourceFlow], *, once: bool) -> int:
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_INCOMPLETE
-        for step, troubles in flow.status.control_troubles.items():
-            for trouble in troubles:
-                click.echo(f"error: {flow.flow}: {trouble}", err=True)
+        for step, issues in flow.status.control_issues.items():
+            for issue in issues:
+                click.echo(f"error: {flow.flow}: {issue}", err=True)
             if once or _keeps_from_copying(step):
                 code = code or EXIT_INCOMPLETE
     return code

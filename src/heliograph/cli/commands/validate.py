@@ -114,14 +114,14 @@ def _with_notes(verdict: _Verdict, notes: list[str]) -> _Verdict:
 
 
 def _show(verdict: _Verdict, file: str, *, is_usable: bool, start: str) -> None:
-    told = {"error": verdict.problems, "warning": verdict.warnings, "note": verdict.notes}
-    for kind, sentences in told.items():
+    reported = {"error": verdict.problems, "warning": verdict.warnings, "note": verdict.notes}
+    for kind, sentences in reported.items():
         for sentence in sentences:
             click.echo(f"{kind}: {start}{sentence}")
     words = [
         ", ".join(filter(None, (verdict.what, "usable" if is_usable else "not usable"))),
         verdict.flows if is_usable else "",
-        counted(**{kind: len(sentences) for kind, sentences in told.items()}),
+        counted(**{kind: len(sentences) for kind, sentences in reported.items()}),
     ]
     click.echo(f"{file}: {'; '.join(filter(None, words))}.")
 
@@ -129,8 +129,8 @@ def _show(verdict: _Verdict, file: str, *, is_usable: bool, start: str) -> None:
 def counted(**counts: int) -> str:
     """`1 error, 2 warnings`; errors are also told where there are none, the others only where there are some."""
     errors, *others = counts.items()
-    told = [errors, *((word, count) for word, count in others if count)]
-    return ", ".join(f"{count or 'no'} {word}{'' if count == 1 else 's'}" for word, count in told)
+    reported = [errors, *((word, count) for word, count in others if count)]
+    return ", ".join(f"{count or 'no'} {word}{'' if count == 1 else 's'}" for word, count in reported)
 
 
 def _of_flows(text: ConfigText, targets: tuple[str, ...]) -> _Verdict:
@@ -151,8 +151,8 @@ def _of_connectors(text: ConfigText, worker: WorkerConfig | None) -> _Verdict:
     for number, each in enumerate(connectors, 1):
         report = examine_connector(each, MachineLookup(), worker, name=Path(text.name).stem)
         whose = f"connector {number}: " if len(connectors) > 1 else ""
-        for kept, told in zip(found, (report.problems, report.warnings, report.notes), strict=True):
-            kept += [f"{whose}{sentence}" for sentence in told]
+        for kept, reported in zip(found, (report.problems, report.warnings, report.notes), strict=True):
+            kept += [f"{whose}{sentence}" for sentence in reported]
         flows |= {} if report.flow is None else {str(report.flow): None}
     found[0].extend(_repeated_names(connectors))
     found[1].extend(_deploy_warnings(text, connectors))

@@ -212,7 +212,7 @@ class ConnectorConfig:
             {key: each for key, each in own.limits.items() if key != "bootstrap.servers" or is_elsewhere},
         )
 
-    def progress_client(self, flow: Flow) -> Settings | None:
+    def offsets_client(self, flow: Flow) -> Settings | None:
         """The worker's own connection, where records are not written by the same."""
         if self.settings(flow)[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
             return None

@@ -127,10 +127,10 @@ def _made(
         source = "default" + (" of Heliograph" if row.mm2_default is not None else "")
         bends = row.name.endswith("replication.factor")
         return Explanation(where, default, f"{source}; fewer on a cluster of fewer brokers" if bends else source)
-    told = [_place(config, place.name) + (f" ({place.rule})" if not config.paths else "") for place in places]
+    reported = [_place(config, place.name) + (f" ({place.rule})" if not config.paths else "") for place in places]
     name = places[-1].name
     value = redact_value(name, config.raw[name])
-    return Explanation(where, value, told[-1], tuple(reversed(told[:-1])), _unresolved(config, name))
+    return Explanation(where, value, reported[-1], tuple(reversed(reported[:-1])), _unresolved(config, name))
 
 
 def _unresolved(config: MirrorMakerConfig, name: str) -> tuple[str, ...]:

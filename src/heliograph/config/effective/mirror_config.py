@@ -69,7 +69,7 @@ class MirrorConfig(Protocol):
     def records_client(self, flow: Flow) -> Settings:
         """The producer of a flow's records: copies, checkpoints, heartbeats."""
 
-    def progress_client(self, flow: Flow) -> Settings | None:
+    def offsets_client(self, flow: Flow) -> Settings | None:
         """The client of the cluster that keeps progress; None where that is the one records are written to."""
 
 
@@ -106,7 +106,7 @@ class MirrorMakerConfig:
         """The producer of a flow's records."""
         return self.client(flow.target, "producer", flow)
 
-    def progress_client(self, flow: Flow) -> Settings | None:  # noqa: ARG002
+    def offsets_client(self, flow: Flow) -> Settings | None:  # noqa: ARG002
         """Progress is kept where the records are."""
         return None
 

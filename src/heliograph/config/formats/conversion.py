@@ -90,13 +90,13 @@ def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) ->
     else:
         reading = Reading(parse_properties(files[names[0]]))
     if reading.problems:
-        raise ConfigError([told.sentence for told in reading.problems])
+        raise ConfigError([reported.sentence for reported in reading.problems])
     return reading
 
 
 def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Converted:
     """What was read, in another form."""
-    warnings, notes = ([told.sentence for told in sorted(found)] for found in (reading.warnings, reading.notes))
+    warnings, notes = ([reported.sentence for reported in sorted(found)] for found in (reading.warnings, reading.notes))
     raw = _with_providers(as_map(reading.entries))
     secrets = tuple(name for name, value in raw.items() if has_literal_secret(name, value))
     notes += [
@@ -146,8 +146,8 @@ def _names_of_progress(connectors: Mapping[Flow, str]) -> list[str]:
 
 
 def _unsaid(parts: Parts) -> list[str]:
-    told = [f"{name}: it has no effect on a flow that is enabled; it is left out." for name in parts.left_out]
-    return told + [
+    reported = [f"{name}: it has no effect on a flow that is enabled; it is left out." for name in parts.left_out]
+    return reported + [
         f"{pair} does not replicate; the heartbeats that a dedicated MM2 writes for it are left out."
         for pair in parts.idle_heartbeats
     ]

@@ -30,8 +30,8 @@ def located(sentence: str, lines: Mapping[str, int], paths: Mapping[str, str]) -
     """The sentence with every name as the user wrote it, behind the line of the name it begins with, if it has one."""
     name, colon, rest = sentence.partition(": ")
     line = lines.get(name, 0)
-    told = _in_users_words(sentence, paths) if paths else f"{shown_name(name) if line else name}{colon}{rest}"
-    return f"line {line}: {told}" if line else told
+    reported = _in_users_words(sentence, paths) if paths else f"{shown_name(name) if line else name}{colon}{rest}"
+    return f"line {line}: {reported}" if line else reported
 
 
 def in_order(sentences: Iterable[str]) -> tuple[str, ...]:

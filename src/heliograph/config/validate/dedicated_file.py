@@ -55,7 +55,7 @@ class ClusterList(NamedTuple):
     problems: tuple[str, ...]
 
 
-def read_clusters(raw: Mapping[str, str], resolver: Resolver, told: Collection[str] = ()) -> ClusterList:
+def read_clusters(raw: Mapping[str, str], resolver: Resolver, reported: Collection[str] = ()) -> ClusterList:
     """The clusters of a file. `resolver` leaves what it cannot resolve; aliases in `told` have been told of."""
     text = raw.get(_NAME, "").strip()
     if not text and (other_form := _other_form(raw)):
@@ -66,7 +66,7 @@ def read_clusters(raw: Mapping[str, str], resolver: Resolver, told: Collection[s
         return ClusterList(named, frozenset(), () if text else (_missing(named),))
     problems = list(_wrong_in_list(listed))
     clusters = tuple(dict.fromkeys(filter(None, listed)))
-    problems += _unknown_aliases(raw, clusters, told)
+    problems += _unknown_aliases(raw, clusters, reported)
     assumed = frozenset(_named_by_flows(raw, clusters)) - set(clusters)
     return ClusterList((*clusters, *sorted(assumed)), assumed, tuple(problems))
 
@@ -90,10 +90,10 @@ def _wrong_in_list(aliases: tuple[str, ...]) -> Iterator[str]:
         yield f"{_NAME}: the list has an empty alias; look for two commas in a row."
 
 
-def _unknown_aliases(raw: Mapping[str, str], clusters: tuple[str, ...], told: Collection[str]) -> Iterator[str]:
+def _unknown_aliases(raw: Mapping[str, str], clusters: tuple[str, ...], reported: Collection[str]) -> Iterator[str]:
     for name in raw:
         unknown = [alias for alias in _flow_aliases(name, raw, clusters) if alias not in clusters]
-        if unknown and not set(unknown) <= set(told):
+        if unknown and not set(unknown) <= set(reported):
             yield f"{name}: {' and '.join(unknown)} is not in '{_NAME}', which lists {', '.join(clusters)}."
 
 
@@ -212,8 +212,8 @@ class _FileExamination:
         """Problems, warnings and notes, each in the order of the file."""
         read = self._reading
         problems, warnings, notes = (
-            _sentences_of((*told, *(Diagnostic(self._line(each), self._located(each)) for each in found)))
-            for told, found in (
+            _sentences_of((*reported, *(Diagnostic(self._line(each), self._located(each)) for each in found)))
+            for reported, found in (
                 (read.problems, self._problems),
                 (read.warnings, self._warnings),
                 (read.notes, self._notes),
@@ -294,8 +294,8 @@ class _FileExamination:
         flows, doubtful = self._asked_for(enabled), self._asked_for(doubtful)
         if flows or self._invalid:
             return tuple(flows), tuple(doubtful)
-        is_told = self._reading.is_resource and self._reading.problems and not self._reading.paused
-        if not is_told and set(self._targets) <= set(self._clusters):
+        is_reported = self._reading.is_resource and self._reading.problems and not self._reading.paused
+        if not is_reported and set(self._targets) <= set(self._clusters):
             self._add(_no_flow_sentences(self._reading.paused, self._clusters, self._targets))
         return (), tuple(self._asked_for(flow for flow in _pairs(self._clusters) if flow in spoken_of))
 
@@ -320,8 +320,8 @@ class _FileExamination:
         return located(sentence, self._lines, self._paths)
 
 
-def _sentences_of(told: Iterable[Diagnostic]) -> tuple[str, ...]:
-    return tuple(each.sentence for each in sorted(told, key=lambda each: each.line))
+def _sentences_of(reported: Iterable[Diagnostic]) -> tuple[str, ...]:
+    return tuple(each.sentence for each in sorted(reported, key=lambda each: each.line))
 
 
 def _pairs(clusters: tuple[str, ...]) -> Iterator[Flow]:

@@ -239,8 +239,8 @@ def audit_connector(kind: ConnectorKind, config: Mapping[str, str]) -> Audit:
     """Look at every name once."""
     misplaced = {name: why for name in config if (why := _misplaced(name)) is not None}
     others = {name: why for name in config if (why := _of_another(kind, name)) is not None}
-    told = {*misplaced, *others, *_OWN}
-    as_flow = {f"{_FLOW_PREFIX}{name}": value for name, value in config.items() if name not in told}
+    reported = {*misplaced, *others, *_OWN}
+    as_flow = {f"{_FLOW_PREFIX}{name}": value for name, value in config.items() if name not in reported}
     audit = audit_names(as_flow, _ALIASES)
     warnings, notes = (
         tuple(sentence.replace(_FLOW_PREFIX, "") for sentence in found) for found in (audit.warnings, audit.notes)

@@ -178,7 +178,7 @@ class Membership:
         return self.standing.generation
 
     @property
-    def trouble(self) -> str | None:
+    def issue(self) -> str | None:
         """What keeps us from the group, in a sentence; None while all is well."""
         with self._changed:
             return None if self._failure is None else str(self._failure)
@@ -213,10 +213,10 @@ class Membership:
         with self._changed:
             self._member_id, self._generation = joined.member_id, joined.generation
             self._lease.renew(joined.sent_at, is_settled=False)
-        told = self._joining.sync(joined.member_id, joined.generation, _assignments(joined))
-        if told.code:
-            return self._not_joined(told.code)
-        return self._take_up(told, joined)
+        reported = self._joining.sync(joined.member_id, joined.generation, _assignments(joined))
+        if reported.code:
+            return self._not_joined(reported.code)
+        return self._take_up(reported, joined)
 
     def _make_claim(self) -> bytes:
         """Our metadata. A leader whose lease is over gives the lead up here, so that no heartbeat revives it."""
@@ -234,8 +234,8 @@ class Membership:
                 self._forget_place()
         return False
 
-    def _take_up(self, told: MemberResponse, joined: Joined) -> bool:
-        assignment = decode_assignment(told.assignment)
+    def _take_up(self, reported: MemberResponse, joined: Joined) -> bool:
+        assignment = decode_assignment(reported.assignment)
         if assignment is None:
             message = f"The group '{self._settings.group}' was given an assignment that is not understood."
             raise ClusterError(message)
@@ -248,7 +248,7 @@ class Membership:
                 self._leads_since = None
             elif self._leads_since is None:
                 self._leads_since = joined.generation
-            self._lease.renew(told.sent_at, is_settled=True)
+            self._lease.renew(reported.sent_at, is_settled=True)
             self._is_joining = False
             self._failure = None
             self._changed.notify_all()
@@ -267,12 +267,12 @@ class Membership:
                 continue
             started_at = self._clock()
             try:
-                told = self._beating.heartbeat(member_id, generation)
+                reported = self._beating.heartbeat(member_id, generation)
             except ClusterError as error:
                 self._fail(error)
                 pause_s = min(interval_s, _RETRY_HEARTBEAT_S)
             else:
-                self._heard(told, member_id, generation)
+                self._heard(reported, member_id, generation)
                 pause_s = max(0.0, started_at + interval_s - self._clock())
         self._leave()
 
@@ -280,18 +280,18 @@ class Membership:
         with self._changed:
             return self._changed.wait_for(lambda: self._stopping, timeout_s)
 
-    def _heard(self, told: MemberResponse, member_id: str, generation: int) -> None:
+    def _heard(self, reported: MemberResponse, member_id: str, generation: int) -> None:
         with self._changed:
             if member_id != self._member_id:
                 return  # an answer to whom we were before
-            if told.code in (0, REBALANCE_IN_PROGRESS):
-                is_settled = told.code == 0 and not self._is_joining and generation == self._generation
-                self._lease.renew(told.sent_at, is_settled=is_settled)
+            if reported.code in (0, REBALANCE_IN_PROGRESS):
+                is_settled = reported.code == 0 and not self._is_joining and generation == self._generation
+                self._lease.renew(reported.sent_at, is_settled=is_settled)
                 self._failure = None if not self._is_joining else self._failure
-                self._is_joining = self._is_joining or told.code == REBALANCE_IN_PROGRESS
-            elif told.code in EXPELLED:
+                self._is_joining = self._is_joining or reported.code == REBALANCE_IN_PROGRESS
+            elif reported.code in EXPELLED:
                 self._forget_place()
-            elif told.code == ILLEGAL_GENERATION and not self._is_joining and generation == self._generation:
+            elif reported.code == ILLEGAL_GENERATION and not self._is_joining and generation == self._generation:
                 # Only while we join may the group be ahead of us; else it has gone on, and its leader may be another.
                 self._assignment = self._leads_since = None
                 self._lease.end()
@@ -316,17 +316,17 @@ class Membership:
     # --- telling ------------------------------------------------------------------------------------------------------
 
     def _tell_loop(self) -> None:
-        told = Standing()
+        reported = Standing()
         try:
             while True:
                 with self._changed:
                     standing = self.standing
-                    if standing == told:
+                    if standing == reported:
                         if self._stopping:
                             return
                         self._changed.wait(self._lease_left_s())
                         continue
-                told = standing
+                reported = standing
                 self._on_change(standing)
         finally:
             with self._changed:
@@ -339,7 +339,7 @@ class Membership:
 
     def _fail(self, error: ClusterError) -> None:
         with self._changed:
-            if str(error) != self.trouble and not self._stopping:
+            if str(error) != self.issue and not self._stopping:
                 log.warning("%s", error)
             self._failure = error
             self._changed.notify_all()

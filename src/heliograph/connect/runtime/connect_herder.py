@@ -128,8 +128,8 @@ class ConnectHerder:
 
     def offsets(self, name: str) -> list[ConnectOffset]:
         """The committed progress of the connector."""
-        with self._progress(name, self._stored(name)) as progress:
-            return list(progress.read())
+        with self._source_offsets(name, self._stored(name)) as source_offsets:
+            return list(source_offsets.read())
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
@@ -219,12 +219,12 @@ class ConnectHerder:
         self._configs.claim()
         what = f"{'with' if include_tasks else 'without'} its tasks{', only what has failed' if only_failed else ''}"
         log.info("Connector %s: restarted %s", name, what)
-        told = self._reconciler.restart(name, include_tasks=include_tasks, only_failed=only_failed)
-        if told is None:
+        reported = self._reconciler.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+        if reported is None:
             return self.status(name)
         worker_id = self._reconciler.worker_id
-        tasks = [TaskStatus(task, state, worker_id, trace) for task, (state, trace) in enumerate(told.tasks)]
-        return ConnectorStatus(name, told.state, worker_id, tuple(tasks), told.trace)
+        tasks = [TaskStatus(task, state, worker_id, trace) for task, (state, trace) in enumerate(reported.tasks)]
+        return ConnectorStatus(name, reported.state, worker_id, tuple(tasks), reported.trace)
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
@@ -250,11 +250,11 @@ class ConnectHerder:
             stored = self._stored(name)
             if stored.target_state != "STOPPED" or self._reconciler.is_running(name):
                 raise refusals.NOT_STOPPED.error(name=name)
-            with self._progress(name, stored) as progress:
+            with self._source_offsets(name, stored) as source_offsets:
                 if offsets is None:
-                    progress.reset(self._configs.check_lead)
+                    source_offsets.reset(self._configs.check_lead)
                 else:
-                    progress.alter(offsets, self._configs.check_lead)
+                    source_offsets.alter(offsets, self._configs.check_lead)
         how = "all offsets reset" if offsets is None else f"{counted(len(offsets), 'offset')} altered"
         log.info("Connector %s: %s", name, how)
 
@@ -264,7 +264,7 @@ class ConnectHerder:
         for record in self._configs.take_log_levels():
             self._log_levels.set(record.namespace, record.level)
 
-    def _progress(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
+    def _source_offsets(self, name: str, stored: StoredConnector) -> ConnectorOffsets:
         return ConnectorOffsets.of(self._worker.connector(name, stored.config, stored.secrets))
 
     # --- checks -------------------------------------------------------------------------------------------------------

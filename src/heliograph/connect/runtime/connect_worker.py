@@ -93,7 +93,7 @@ class ConnectWorker:
             log.info("The leading worker is %s", standing.leader_url)
         elif not self._is_stopping:
             servers = ", ".join(str(address) for address in self._bootstrap())
-            why = self._membership.trouble or f"the worker's cluster at {servers} does not answer."
+            why = self._membership.issue or f"the worker's cluster at {servers} does not answer."
             log.warning("No leader of the workers' group is known, and no connector runs here until one is: %s", why)
         self._reconciler.lead(standing.leads_since if standing.is_leader else None)
 

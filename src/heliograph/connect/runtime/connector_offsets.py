@@ -97,14 +97,14 @@ class ConnectorOffsets:
         self._write({key: None for known in self._known().values() for key in known.keys}, before_try)
 
     def _write(self, records: dict[bytes, bytes | None], before_try: Callable[[], None]) -> None:
-        create_offsets_topic(self._written.progress, self._settings)
+        create_offsets_topic(self._written.source_offsets, self._settings)
         put = partial(write_records, before_try=before_try)
-        StoredTopic(self._written.progress, self._topic).write(records.items(), put)
+        StoredTopic(self._written.source_offsets, self._topic).write(records.items(), put)
 
     def _known(self) -> dict[bytes, _Known]:
         """By partition, whatever the order of its members."""
         newest: dict[bytes, bytes | None] = {}
-        for record in read_topic(self._written.progress, self._topic):
+        for record in read_topic(self._written.source_offsets, self._topic):
             if record.key is not None:
                 newest[record.key] = record.value
         found: dict[bytes, _Known] = {}

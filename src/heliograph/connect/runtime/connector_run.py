@@ -21,7 +21,7 @@ from heliograph.driver.flow.flow_status import ProgressLines
 from heliograph.driver.flow.source_flow import SourceFlow, source_state
 from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.driver.loops.heartbeats import HeartbeatSource
-from heliograph.driver.steps.issues import Change, ToldOnce, log_change
+from heliograph.driver.steps.issues import Change, LogOnce, log_change
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import FencedError
@@ -57,7 +57,7 @@ def task_configs(
 
 
 log = logging.getLogger(__name__)
-_warnings = ToldOnce(log)  # a connector may be started again many times
+_warnings = LogOnce(log)  # a connector may be started again many times
 
 _TOPICS_INTERVAL_S = 1.0
 
@@ -83,7 +83,7 @@ class ConnectorRun:
     def __init__(self, config: ConnectorConfig, engine: SparkEngine) -> None:
         self.config = config
         _warn_of_unknown_keys(config)
-        self._troubles: dict[str, tuple[str, ...]] = {}
+        self._issues: dict[str, tuple[str, ...]] = {}
         self._flow: SourceFlow | None = None
         self._lines: ProgressLines | None = None
         self._work: CheckpointSync | HeartbeatSource | None = None
@@ -101,11 +101,11 @@ class ConnectorRun:
             self._work = HeartbeatSource(config, config.flow)
         if self._work is not None:
             most_s = RestartLimits.of(settings).most_s
-            self._loop = ControlLoop(config.name, self._work, self._note_troubles, most_s)
+            self._loop = ControlLoop(config.name, self._work, self._note_issues, most_s)
 
-    def _note_troubles(self, step: str, troubles: tuple[str, ...]) -> None:
-        log_change(log, Change.between(self._troubles.get(step, ()), troubles), step, troubles)
-        self._troubles[step] = troubles
+    def _note_issues(self, step: str, issues: tuple[str, ...]) -> None:
+        log_change(log, Change.between(self._issues.get(step, ()), issues), step, issues)
+        self._issues[step] = issues
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -156,14 +156,14 @@ class ConnectorRun:
             tasks = tuple((task.state, task.trace) for task in self._flow.task_states)
             return RunState(*source_state(self._flow), tasks)
         if self._loop is not None:
-            troubles = [words for step in self._troubles.values() for words in step]
-            return RunState("RUNNING", None, (("FAILED", "\n".join(troubles)) if troubles else ("RUNNING", None),))
+            issues = [words for step in self._issues.values() for words in step]
+            return RunState("RUNNING", None, (("FAILED", "\n".join(issues)) if issues else ("RUNNING", None),))
         return RunState("RUNNING", None, ())
 
-    def tell_progress(self) -> None:
+    def log_progress(self) -> None:
         """Log what was copied, now and then."""
         if self._lines is not None:
-            self._lines.tell()
+            self._lines.report()
 
     def take_topics(self) -> list[str]:
         """Topics the connector has written to since the last call."""
@@ -199,4 +199,4 @@ class ConnectorRun:
 
 def _warn_of_unknown_keys(config: ConnectorConfig) -> None:
     for words in unknown_keys(config.raw):
-        _warnings.tell(logging.WARNING, f"Connector {config.name}: {words}")
+        _warnings.report(logging.WARNING, f"Connector {config.name}: {words}")

@@ -119,9 +119,9 @@ class FileHerder:
         kind, flow = self._part(name)
         if kind != "source":
             return []
-        with ConnectorOffsets(self._config, flow, self._config.source_connector(flow), kind) as progress:
+        with ConnectorOffsets(self._config, flow, self._config.source_connector(flow), kind) as source_offsets:
             # Flows into one cluster may share a topic of progress.
-            return [entry for entry in progress.read() if entry[0].get("cluster") == flow.source]
+            return [entry for entry in source_offsets.read() if entry[0].get("cluster") == flow.source]
 
     def session_keys(self) -> tuple[bytes, ...]:
         """There is nobody to share one with."""
@@ -145,9 +145,9 @@ class FileHerder:
     def _loop_tasks(self, kind: ConnectorKind, flow: Flow) -> tuple[TaskStatus, ...]:
         if self._runs(_Part(kind, flow)) is None:
             return ()
-        troubles = "\n".join(self._control.troubles(flow, f"{kind}s"))
-        state: State = "FAILED" if troubles else "RUNNING" if self._control.is_started else "UNASSIGNED"
-        return (TaskStatus(0, state, self.worker_id, troubles or None),)
+        issues = "\n".join(self._control.issues(flow, f"{kind}s"))
+        state: State = "FAILED" if issues else "RUNNING" if self._control.is_started else "UNASSIGNED"
+        return (TaskStatus(0, state, self.worker_id, issues or None),)
 
 
 def connector_name(flow: Flow, kind: ConnectorKind) -> str:

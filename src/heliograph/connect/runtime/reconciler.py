@@ -27,7 +27,7 @@ from heliograph.config.effective.connect_config import kind_of
 from heliograph.config.keys import worker_keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.connect.runtime.connector_run import ConnectorRun, RunState
-from heliograph.connect.runtime.status_publisher import News, Teller
+from heliograph.connect.runtime.status_publisher import ConnectorSnapshot, StatusPublisher
 from heliograph.connect.storage.config_store import SessionKeys
 from heliograph.connect.storage.leader_writes import refusal_behind
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
@@ -85,7 +85,7 @@ class Reconciler:
         self._engine = engine
         self._configs, self._statuses = stores
         self.worker_id = worker_id
-        self._teller = Teller(stores, worker_id, self._generation)
+        self._publisher = StatusPublisher(stores, worker_id, self._generation)
         self._slots: dict[str, _Slot] = {}
         self._leads_since: int | None = None
         self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
@@ -93,7 +93,7 @@ class Reconciler:
         self._wake = threading.Event()
         self._lock = threading.RLock()
         self._stopping = threading.Event()
-        self.trouble: str | None = None
+        self.issue: str | None = None
         self._thread = threading.Thread(target=self._loop, name="herder", daemon=True)
 
     def start(self) -> None:
@@ -155,31 +155,33 @@ class Reconciler:
         """
         state = self._begin_restart(name, include_tasks=include_tasks, only_failed=only_failed)
         if state is not None:
-            self._teller.tell(name, state)
+            self._publisher.report(name, state)
             self._wake.set()
         return state
 
     def _begin_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> RunState | None:
-        told = self._teller.told(name)
+        reported = self._publisher.reported(name)
         with self._lock:
             if self._leads_since is None:
                 return None
             slot = self._slots.setdefault(name, _Slot())
             if slot.failure is not None or (include_tasks and not only_failed):
-                return _restart_all(slot, told)
+                return _restart_all(slot, reported)
             if only_failed:
-                failed = [number for number, (word, _trace) in enumerate(told.tasks) if word == "FAILED"]
-                return _restart_tasks(slot, told, failed) if include_tasks and failed else _look_again(slot, told)
+                failed = [number for number, (word, _trace) in enumerate(reported.tasks) if word == "FAILED"]
+                return (
+                    _restart_tasks(slot, reported, failed) if include_tasks and failed else _look_again(slot, reported)
+                )
             if slot.run is not None and slot.run.look_again():
-                return RunState("RESTARTING", None, told.tasks)
-            return _restart_all(slot, told)
+                return RunState("RESTARTING", None, reported.tasks)
+            return _restart_all(slot, reported)
 
     def restart_task(self, name: str, task: int) -> None:
         """Start one task again."""
-        told = self._teller.told(name)
+        reported = self._publisher.reported(name)
         with self._lock:
-            state = _restart_tasks(self._slots.setdefault(name, _Slot()), told, [task])
-        self._teller.tell(name, state)
+            state = _restart_tasks(self._slots.setdefault(name, _Slot()), reported, [task])
+        self._publisher.report(name, state)
         self._wake.set()
 
     # --- the loop -----------------------------------------------------------------------------------------------------
@@ -190,25 +192,25 @@ class Reconciler:
             self._wake.clear()
             try:
                 self._reconcile()
-                if self.trouble is not None:
+                if self.issue is not None:
                     log.info("The worker's topics: it goes on as before.")
-                self.trouble = None
+                self.issue = None
             except ConnectError as error:
                 refusal = refusal_behind(error)
                 if refusal is not None:
-                    self._note_trouble(str(refusal))
+                    self._note_issue(str(refusal))
                 else:  # the lead was lost on the way; who has it tells what it was about
                     log.debug("The worker's topics: %s", error)
             except ClusterError as error:
-                self._note_trouble(str(error))
+                self._note_issue(str(error))
             except Exception as error:  # noqa: BLE001  (the worker must not go on as if it had a herder)
                 log.debug("%s", trace_of(error))
-                self._note_trouble(unexpected(error))
+                self._note_issue(unexpected(error))
 
-    def _note_trouble(self, words: str) -> None:
-        if self.trouble != words and not self._stopping.is_set():
+    def _note_issue(self, words: str) -> None:
+        if self.issue != words and not self._stopping.is_set():
             log.warning("The worker's topics: %s (will be tried again)", words.rstrip("."))
-        self.trouble = words
+        self.issue = words
 
     def _has_runs(self) -> bool:
         with self._lock:
@@ -224,7 +226,7 @@ class Reconciler:
         restarting = self._restart_as_asked(stored)
         with self._lock:
             leads = self._leads_since is not None
-            news = self._advance(stored) if leads else {}
+            snapshot = self._advance(stored) if leads else {}
         if leads:
             self._configs.claim()
             self._session_keys.keep_fresh()
@@ -235,11 +237,11 @@ class Reconciler:
         with self._lock:
             gone = [name for name in told_of if name not in stored and name not in self._slots]
         for name, state in restarting.items():
-            self._teller.tell(name, state)
+            self._publisher.report(name, state)
         for name in gone:
             self._statuses.delete_connector(name)
             log.info("Connector %s is deleted.", name)
-        self._teller.tell_all(news, stored)
+        self._publisher.publish_all(snapshot, stored)
 
     def _restart_as_asked(self, stored: Mapping[str, StoredConnector]) -> dict[str, RunState]:
         """Do what records of the config topic ask for, each once; what there is to tell.
@@ -257,26 +259,26 @@ class Reconciler:
                     restarting[asked.name] = state
         return restarting
 
-    def _advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, News]:
+    def _advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, ConnectorSnapshot]:
         """Bring every connector a step nearer to what is wanted of it; what there is to tell."""
-        news = {}
+        snapshot = {}
         for name in [*stored, *(name for name in self._slots if name not in stored)]:
             slot = self._slots.setdefault(name, _Slot())
             slot.ending = [run for run in slot.ending if not run.is_over()]
             if name in stored:
-                told = self._pursue(name, slot, stored[name])
-                if told is not None:
-                    news[name] = told
+                reported = self._pursue(name, slot, stored[name])
+                if reported is not None:
+                    snapshot[name] = reported
                 continue
             _retire(slot)
             if not slot.ending:
                 del self._slots[name]
-        return news
+        return snapshot
 
-    def _pursue(self, name: str, slot: _Slot, stored: StoredConnector) -> News | None:
+    def _pursue(self, name: str, slot: _Slot, stored: StoredConnector) -> ConnectorSnapshot | None:
         if kind_of(stored.config.get("connector.class")) is None:
             words = f"{stored.config.get('connector.class')} is not one of MirrorMaker 2's connectors; it is left alone"
-            return News(RunState("UNASSIGNED", words, ()))
+            return ConnectorSnapshot(RunState("UNASSIGNED", words, ()))
         if slot.config is not None and (slot.config, slot.secrets) != (stored.config, stored.secrets):
             self._change(name, slot, stored)
         if stored.target_state != "STARTED":
@@ -342,39 +344,41 @@ class Reconciler:
         log.log(logging.ERROR if is_news else logging.DEBUG, "Connector %s failed: %s %s", name, reason, next_words)
         slot.failure = reason
 
-    def _describe(self, slot: _Slot, stored: StoredConnector) -> News | None:
+    def _describe(self, slot: _Slot, stored: StoredConnector) -> ConnectorSnapshot | None:
         if slot.run is not None and slot.run.has_begun:
             slot.failure = None
             slot.begun_at = slot.begun_at or time.monotonic()
-            slot.run.tell_progress()
+            slot.run.log_progress()
             topics = slot.run.take_topics() if self._is_tracking_topics else ()
-            return News(slot.run.state, [dict(config) for config in slot.run.task_configs], tuple(topics))
+            return ConnectorSnapshot(slot.run.state, [dict(config) for config in slot.run.task_configs], tuple(topics))
         if slot.failure is not None:  # also while it is tried again: it has not come further yet
-            return News(RunState("FAILED", slot.failure, ()))
+            return ConnectorSnapshot(RunState("FAILED", slot.failure, ()))
         if slot.run is None:
             return None
-        return News(RunState("UNASSIGNED", None, tuple(("UNASSIGNED", None) for _config in stored.task_configs)))
+        return ConnectorSnapshot(
+            RunState("UNASSIGNED", None, tuple(("UNASSIGNED", None) for _config in stored.task_configs))
+        )
 
 
-def _restart_all(slot: _Slot, told: RunState) -> RunState:
+def _restart_all(slot: _Slot, reported: RunState) -> RunState:
     _retire(slot)
     _forgive(slot)
-    return RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in told.tasks))
+    return RunState("RESTARTING", None, tuple(("RESTARTING", None) for _task in reported.tasks))
 
 
-def _look_again(slot: _Slot, told: RunState) -> RunState | None:
+def _look_again(slot: _Slot, reported: RunState) -> RunState | None:
     """A connector that finds nothing to do because of some trouble: it looks again at once."""
-    if told.state != "FAILED" or slot.run is None or not slot.run.look_again():
+    if reported.state != "FAILED" or slot.run is None or not slot.run.look_again():
         return None
-    return RunState("RESTARTING", None, told.tasks)
+    return RunState("RESTARTING", None, reported.tasks)
 
 
-def _restart_tasks(slot: _Slot, told: RunState, numbers: list[int]) -> RunState:
+def _restart_tasks(slot: _Slot, reported: RunState, numbers: list[int]) -> RunState:
     if slot.run is None or not slot.run.restart_tasks(numbers):
         _retire(slot)
         _forgive(slot)
-    tasks = tuple(("RESTARTING", None) if n in numbers else task for n, task in enumerate(told.tasks))
-    return RunState(told.state, told.trace, tasks)
+    tasks = tuple(("RESTARTING", None) if n in numbers else task for n, task in enumerate(reported.tasks))
+    return RunState(reported.state, reported.trace, tasks)
 
 
 def _retire(slot: _Slot) -> None:
@@ -390,8 +394,8 @@ def _forgive(slot: _Slot) -> None:
     slot.retry_at = 0.0
 
 
-def _resting(stored: StoredConnector) -> News:
+def _resting(stored: StoredConnector) -> ConnectorSnapshot:
     """A paused connector keeps its tasks, a stopped one has none."""
     if stored.target_state == "STOPPED":
-        return News(RunState("STOPPED", None, ()), task_configs=[])
-    return News(RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))
+        return ConnectorSnapshot(RunState("STOPPED", None, ()), task_configs=[])
+    return ConnectorSnapshot(RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))

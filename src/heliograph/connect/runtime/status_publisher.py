@@ -41,7 +41,7 @@ _LONGEST_TRACE = 1 << 16  # of a config that is repeated in it; a record must fi
 _NOTHING_TOLD = RunState("UNASSIGNED", None, ())
 
 
-class News(NamedTuple):
+class ConnectorSnapshot(NamedTuple):
     """What is to be told of a connector; `task_configs` is None where its tasks are not known."""
 
     state: RunState
@@ -59,7 +59,7 @@ class _RefusedTasks:
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=_FIRST_PAUSE_S, most_s=_LONGEST_PAUSE_S))
 
 
-class Teller:
+class StatusPublisher:
     """Tells as one worker; `leads_since` is the generation since which it leads, None where it does not.
 
     `tell_all` is for one thread; the rest may be called from any.
@@ -73,16 +73,16 @@ class Teller:
         self._leads_since = leads_since
         self._refused: dict[str, _RefusedTasks] = {}
 
-    def tell_all(self, news: Mapping[str, News], stored: Mapping[str, StoredConnector]) -> None:
+    def publish_all(self, snapshot: Mapping[str, ConnectorSnapshot], stored: Mapping[str, StoredConnector]) -> None:
         """Tell of each connector; raises ClusterError at the end where a record was refused."""
-        self._refused = {name: refused for name, refused in self._refused.items() if name in news}
+        self._refused = {name: refused for name, refused in self._refused.items() if name in snapshot}
         refusals = []
-        for name, told in news.items():
+        for name, reported in snapshot.items():
             # Configs before states: whoever sees a task running finds its config, unless that was refused.
-            why = self._tell_tasks(name, told.task_configs, stored[name])
+            why = self._tell_tasks(name, reported.task_configs, stored[name])
             try:
-                self.tell(name, told.state)
-                for topic in told.topics:
+                self.report(name, reported.state)
+                for topic in reported.topics:
                     self._statuses.put_topic(name, topic)
             except BrokerError as error:
                 why = why or error
@@ -124,7 +124,7 @@ class Teller:
             return why
         return None
 
-    def tell(self, name: str, state: RunState) -> None:
+    def report(self, name: str, state: RunState) -> None:
         """Write a state to the status topic unless it is there."""
         generation = self._leads_since()
         if generation is None:
@@ -151,7 +151,7 @@ class Teller:
             log.info("Connector %s: %s", name, words)
         self._statuses.put_all(name, own, numbered)
 
-    def told(self, name: str) -> RunState:
+    def reported(self, name: str) -> RunState:
         """What the status topic says of a connector."""
         own = self._statuses.connector(name)
         if own is None:

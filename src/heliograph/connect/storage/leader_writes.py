@@ -55,7 +55,7 @@ class LeaderWrites:
         self._resign = resign
         self._fenced = fenced
         self._claimed: int | None = None
-        self._trouble: str | None = None
+        self._issue: str | None = None
         self._refusal: str | None = None
         self._retry_at = 0.0
         self._backoff = Backoff(first_s=0.5, most_s=_LONGEST_PAUSE_S)
@@ -104,10 +104,10 @@ class LeaderWrites:
             self._resign()
             raise NOT_WRITTEN.error() from error
         except ClusterError as error:
-            log.log(logging.DEBUG if str(error) == self._trouble else logging.WARNING, "Not written: %s", error)
-            self._trouble = str(error)
+            log.log(logging.DEBUG if str(error) == self._issue else logging.WARNING, "Not written: %s", error)
+            self._issue = str(error)
             raise NOT_WRITTEN.error() from error
-        self._trouble, self._claimed = None, claimed
+        self._issue, self._claimed = None, claimed
 
     def close(self) -> None:
         """Give the right back."""

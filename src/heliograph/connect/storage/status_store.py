@@ -68,7 +68,7 @@ class StatusStore:
     def names(self) -> list[str]:
         """Every connector of which anything is told, sorted; also of those that are gone."""
         with self._lock:
-            with_parts = [name for parts in (self._tasks, self._topics) for name, told in parts.items() if told]
+            with_parts = [name for parts in (self._tasks, self._topics) for name, reported in parts.items() if reported]
             return sorted({*self._connectors, *with_parts})
 
     def refresh(self) -> None:
@@ -95,9 +95,9 @@ class StatusStore:
     def put_all(self, name: str, status: Status | None, tasks: dict[int, Status]) -> None:
         """Tell of a connector and its tasks at once; tasks that are not given are forgotten."""
         gone = [TaskStatusRecord(name, task, None) for task in self.tasks(name) if task not in tasks]
-        told = [TaskStatusRecord(name, task, status) for task, status in tasks.items()]
+        reported = [TaskStatusRecord(name, task, status) for task, status in tasks.items()]
         own = [] if status is None else [ConnectorStatusRecord(name, status)]
-        self._write([*own, *told, *gone])
+        self._write([*own, *reported, *gone])
 
     def put_topic(self, name: str, topic: str, task: int = 0) -> None:
         """Note that a connector uses a topic, unless that is known."""

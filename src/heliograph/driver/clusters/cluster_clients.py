@@ -38,9 +38,9 @@ def records_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec:
     return spec_of(config.records_client(flow), flow.target)
 
 
-def progress_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
+def offsets_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
     """How a task reaches the cluster that keeps progress; None where that is the one of the records."""
-    client = config.progress_client(flow)
+    client = config.offsets_client(flow)
     return None if client is None else spec_of(client, _WORKER)
 
 
@@ -96,16 +96,18 @@ class TargetClients:
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         administered = cluster_spec(config, flow.target, "admin", flow)
         records = records_spec(config, flow)
-        progress = progress_spec(config, flow)
+        source_offsets = offsets_spec(config, flow)
         self.target = make_admin(config, flow.target, flow)
         self.records = self.target
         if set(records.bootstrap) != set(administered.bootstrap):
             self.records = _admin(config, flow, flow.target, lambda: config.records_client(flow))
-        self.progress = self.records
-        if progress is not None:
-            self.progress = _admin(config, flow, _WORKER, lambda: config.progress_client(flow), "The worker's cluster")
+        self.source_offsets = self.records
+        if source_offsets is not None:
+            self.source_offsets = _admin(
+                config, flow, _WORKER, lambda: config.offsets_client(flow), "The worker's cluster"
+            )
         self.holders = tuple(dict.fromkeys((self.target, self.records)))
-        self.clients = tuple(dict.fromkeys((self.target, self.records, self.progress)))
+        self.clients = tuple(dict.fromkeys((self.target, self.records, self.source_offsets)))
 
     def close(self) -> None:
         """Leave them all."""

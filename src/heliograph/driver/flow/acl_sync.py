@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.driver.flow.topic_sync import TOPIC_KEYS
-from heliograph.driver.steps.issues import ToldOnce, by_reason
+from heliograph.driver.steps.issues import LogOnce, by_reason
 from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.errors import BrokerError
 from heliograph.kafka.admin.acl_admin import SECURITY_DISABLED, add_acls, topic_acls
@@ -40,13 +40,13 @@ class AclSync:
         self._rules = rules
         self._source = source
         self._target = target
-        self._told = ToldOnce(log)
+        self._reported = LogOnce(log)
 
     def sync(self) -> tuple[str, ...]:
         """One round; returns the troubles it met."""
         plan, notes = self.plan()
         for note in notes:
-            self._told.tell(logging.INFO, note)
+            self._reported.report(logging.INFO, note)
         refused = add_acls(self._target, plan.adds)
         for acl in plan.adds:
             if acl not in refused:

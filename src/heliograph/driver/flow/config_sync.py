@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.driver.flow.topic_sync import SeenTopics, see_topics
-from heliograph.driver.steps.issues import ToldOnce, by_reason, enumerated
+from heliograph.driver.steps.issues import LogOnce, by_reason, enumerated
 from heliograph.errors import BrokerError
 from heliograph.kafka.admin.admin import INVALID_CONFIG, alter_topic_configs
 from heliograph.kafka.error_codes import UNSUPPORTED_VERSION, BrokerRefusal
@@ -33,7 +33,7 @@ class GatheredConfigs(NamedTuple):
     """A plan, and what could not be read for it."""
 
     plan: ConfigPlan
-    troubles: tuple[str, ...]
+    issues: tuple[str, ...]
 
 
 class ConfigSync:
@@ -43,20 +43,20 @@ class ConfigSync:
         self._rules = rules
         self._source = source
         self._target = target
-        self._told = ToldOnce(log)
+        self._reported = LogOnce(log)
 
     def sync(self) -> tuple[str, ...]:
         """One round; returns the troubles it met."""
-        plan, troubles = self.plan(see_topics(self._rules, self._source, self._target))
+        plan, issues = self.plan(see_topics(self._rules, self._source, self._target))
         if plan.unknown:
-            self._told.tell(logging.WARNING, unknown_sentence(self._target.alias, plan))
+            self._reported.report(logging.WARNING, unknown_sentence(self._target.alias, plan))
         try:
-            return troubles + self._apply(plan.alters)
+            return issues + self._apply(plan.alters)
         except BrokerError as error:
             if error.code != UNSUPPORTED_VERSION:
                 raise
-            self._told.tell(logging.WARNING, str(error))
-            return troubles
+            self._reported.report(logging.WARNING, str(error))
+            return issues
 
     def plan(self, seen: SeenTopics) -> GatheredConfigs:
         """What differs on topics that are on both sides; changes nothing."""
@@ -66,40 +66,40 @@ class ConfigSync:
         target, target_refused = self._target.described_configs(
             (remote[topic] for topic in both), "ALTER_CONFIGS on the topic, which includes DESCRIBE_CONFIGS"
         )
-        troubles = (
+        issues = (
             *_unreadable(self._source.alias, source_refused),
             *_unreadable(self._target.alias, target_refused),
         )
-        return GatheredConfigs(plan_configs(self._rules, source, target), troubles)
+        return GatheredConfigs(plan_configs(self._rules, source, target), issues)
 
     def _apply(self, alters: Sequence[AlterConfigs]) -> tuple[str, ...]:
         refused = alter_topic_configs(self._target, alters)
-        troubles: list[str] = []
+        issues: list[str] = []
         for alter in alters:
             refusal = refused.get(alter.topic)
             if refusal is None:
                 self._tell_altered(alter)
             elif refusal.code == INVALID_CONFIG:
                 del refused[alter.topic]
-                troubles += self._one_by_one(alter)
+                issues += self._one_by_one(alter)
         return (
             *by_reason(f"The configs of {{names}} cannot be altered on '{self._target.alias}'", refused),
-            *troubles,
+            *issues,
         )
 
     def _one_by_one(self, alter: AlterConfigs) -> list[str]:
         """The broker says that something in the request is invalid, in words we cannot rely on; so, each by itself."""
-        troubles = []
+        issues = []
         for change in alter.changes:
             single = AlterConfigs(alter.topic, (change,))
             refusal = alter_topic_configs(self._target, [single]).get(alter.topic)
             if refusal is None:
                 self._tell_altered(single)
             else:
-                troubles.append(
+                issues.append(
                     f"The config {change.name} of {alter.topic} cannot be altered on '{self._target.alias}': {refusal}"
                 )
-        return troubles
+        return issues
 
     def _tell_altered(self, alter: AlterConfigs) -> None:
         for change in alter.changes:

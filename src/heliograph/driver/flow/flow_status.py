@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.driver.steps.issues import Change, TaskTroubles, brief
+from heliograph.driver.steps.issues import Change, TaskIssues, brief
 from heliograph.model import counted
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class FlowStatus:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.state = "STARTING"
-        self._control_troubles: dict[str, tuple[str, ...]] = {}
-        self._troubles = TaskTroubles()
+        self._control_issues: dict[str, tuple[str, ...]] = {}
+        self._issues = TaskIssues()
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._departed: frozenset[TopicPartition] = frozenset()
@@ -101,39 +101,39 @@ class FlowStatus:
         self._sampled_at = -math.inf
 
     @property
-    def trouble(self) -> str | None:
+    def issue(self) -> str | None:
         """What keeps the flow from going on just now, in words; None where nothing does."""
         with self._lock:
-            words = [word for step in self._control_troubles.values() for word in step]
-            words += self._troubles.words
+            words = [word for step in self._control_issues.values() for word in step]
+            words += self._issues.words
         return brief(words) or None
 
-    def trouble_of(self, task_id: str) -> str | None:
+    def issue_of(self, task_id: str) -> str | None:
         """What has kept a task from going on for a while."""
         with self._lock:
-            return self._troubles.lasting(task_id)
+            return self._issues.lasting(task_id)
 
-    def note_control(self, step: str, troubles: Iterable[str]) -> Change:
+    def note_control(self, step: str, issues: Iterable[str]) -> Change:
         """Keep what troubles a step of the control loop until the step's own next success; what is new about it."""
-        told = tuple(troubles)
+        reported = tuple(issues)
         with self._lock:
-            before = self._control_troubles.pop(step, ())
-            if told:
-                self._control_troubles[step] = told
-        return Change.between(before, told)
+            before = self._control_issues.pop(step, ())
+            if reported:
+                self._control_issues[step] = reported
+        return Change.between(before, reported)
 
     @property
-    def control_troubles(self) -> dict[str, tuple[str, ...]]:
+    def control_issues(self) -> dict[str, tuple[str, ...]]:
         """What troubles the control loop, by the name of the step."""
         with self._lock:
-            return dict(self._control_troubles)
+            return dict(self._control_issues)
 
     def take(self, task_id: str, report: TaskReport) -> bool:
         """Note a task's newest report; whether a trouble that has lasted is over."""
         with self._lock:
             for row in report.partitions:
                 self._reports[row.tp] = row
-            is_over = self._troubles.note(task_id, _words_of(report))
+            is_over = self._issues.note(task_id, _words_of(report))
             now = time.monotonic()
             if now - self._sampled_at >= _SAMPLE_INTERVAL_S:
                 self._sampled_at = now
@@ -143,7 +143,7 @@ class FlowStatus:
     def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
         """Keep what an ended task had counted: its successor counts from zero."""
         with self._lock:
-            self._troubles.forget(task_id)
+            self._issues.forget(task_id)
             for tp in tps:
                 row = self._reports.get(tp)
                 if row is not None:
@@ -264,10 +264,10 @@ class FlowStatus:
 
 def _words_of(report: TaskReport) -> list[str]:
     """What troubles a task. Where a cluster is away, what its partitions said last only hides that."""
-    stuck = [f"{row.tp} waits: {row.trouble}" for row in report.partitions if row.trouble]
-    if stuck and any(words.startswith("cluster '") for words in report.trouble):
+    stuck = [f"{row.tp} waits: {row.issue}" for row in report.partitions if row.issue]
+    if stuck and any(words.startswith("cluster '") for words in report.issue):
         stuck = [f"{counted(len(stuck), 'partition')} wait{'' if len(stuck) > 1 else 's'}"]
-    return [*report.trouble, *stuck]
+    return [*report.issue, *stuck]
 
 
 TASK_STEP = "task "  # and its number
@@ -295,16 +295,16 @@ class ProgressLines:
     def __init__(self, name: str, status: FlowStatus, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._status, self._clock = name, status, clock
         self._looked_at = clock()
-        self._told = (0, 0)
+        self._reported = (0, 0)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """To be called again and again."""
         elapsed_s = self._clock() - self._looked_at
         if elapsed_s < _INTERVAL_S:
             return
-        before, self._told = self._told, self._status.totals
+        before, self._reported = self._reported, self._status.totals
         self._looked_at += elapsed_s
-        records, size = self._told[0] - before[0], self._told[1] - before[1]
+        records, size = self._reported[0] - before[0], self._reported[1] - before[1]
         if records > 0:  # what was copied of topics that have left is no longer counted
             log.info(
                 "Connector %s: %s records (%s/s), %s MB (%s MB/s) copied in %.0f s, lag %s",

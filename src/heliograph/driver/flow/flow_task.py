@@ -73,7 +73,7 @@ class FlowTask:
         running = self.running  # another thread may take it away
         return "" if running is None else running.spec.task_id
 
-    def state(self, failures: Sequence[str], trouble: str | None = None) -> TaskState:
+    def state(self, failures: Sequence[str], issue: str | None = None) -> TaskState:
         """What to tell of it: `failures` of its partitions, or what troubles it while it goes on trying."""
         is_silent = not self.has_reported
         if self.running is None:
@@ -86,7 +86,7 @@ class FlowTask:
         if failures:
             more = [f"and {len(failures) - _MOST_FAILURES} more"] if len(failures) > _MOST_FAILURES else []
             return TaskState(self.number, "FAILED", "\n".join([*failures[:_MOST_FAILURES], *more]), self.tps)
-        return TaskState(self.number, "RUNNING", trouble, self.tps)
+        return TaskState(self.number, "RUNNING", issue, self.tps)
 
     @property
     def is_due(self) -> bool:
@@ -100,8 +100,8 @@ class FlowTask:
 
     def waits_for_slot_is_news(self) -> bool:
         """Whether it has waited for long since its last start, said once."""
-        was_told, self.is_waiting_told = self.is_waiting_told, self._waits_for_slot
-        return self.is_waiting_told and not was_told
+        was_reported, self.is_waiting_told = self.is_waiting_told, self._waits_for_slot
+        return self.is_waiting_told and not was_reported
 
     def take_over(self, tps: frozenset[TopicPartition]) -> bool:
         """Another share of the partitions; True where it must begin again: a running one cannot be given back what was

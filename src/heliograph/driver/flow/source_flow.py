@@ -39,7 +39,7 @@ from heliograph.driver.steps.issues import Change
 from heliograph.driver.steps.restart_policy import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.driver.steps.step_runner import SourceSteps
 from heliograph.errors import AuthenticationError, ClusterError, ConfigError, EngineError, FencedError, HeliographError
-from heliograph.executor.contract.source_offsets import Progress, read_progress
+from heliograph.executor.contract.source_offsets import SourceOffsets, read_source_offsets
 from heliograph.kafka.admin.producer_fencing import fence_producers
 from heliograph.kafka.request_options import LATEST
 from heliograph.mirror.topics.internal_topics import transactional_prefix
@@ -141,8 +141,8 @@ class SourceFlow:
     @property
     def task_states(self) -> tuple[TaskState, ...]:
         """The tasks there are, as of now; may be asked from any thread."""
-        failures, trouble = self.status.failures_of, self.status.trouble_of
-        return tuple(task.state(failures(task.tps), trouble(task.task_id)) for task in list(self._tasks))
+        failures, issue = self.status.failures_of, self.status.issue_of
+        return tuple(task.state(failures(task.tps), issue(task.task_id)) for task in list(self._tasks))
 
     @property
     def written(self) -> dict[str, int]:
@@ -225,14 +225,14 @@ class SourceFlow:
             client.wait_until_reachable(self._settings[keys.CONNECT_TIMEOUT_MS] / 1000)
 
     def _begin(self) -> None:
-        self._offsets_topic = create_offsets_topic(self._written.progress, self._settings)
+        self._offsets_topic = create_offsets_topic(self._written.source_offsets, self._settings)
         # Copying goes on without syncs; the tasks say what they cannot write.
         if self._settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
             self._steps.attempt(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
         if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self._replicated = self._sync_topics()
-        self._steps.tell(SourceStep.TOPICS, self._replicated.troubles)
+        self._steps.report(SourceStep.TOPICS, self._replicated.issues)
         if self._once:
             isolation_level = fetch_limits(self._consumer, self._settings).isolation_level
             self._stop_offsets = self._source.list_offsets([*self._replicated.partitions], LATEST, isolation_level)
@@ -291,7 +291,7 @@ class SourceFlow:
         if self._record_topics is None:
             return replicated
         written = self._record_topics.sync()
-        return replace(written, troubles=(*replicated.troubles, *written.troubles))
+        return replace(written, issues=(*replicated.issues, *written.issues))
 
     def _refresh(self) -> tuple[str, ...]:
         self._replicated = self._sync_topics()
@@ -299,7 +299,7 @@ class SourceFlow:
         assigned = frozenset[TopicPartition]().union(*(task.tps for task in self._tasks))
         if assigned != frozenset(self._replicated.partitions):  # also where the last assignment did not come to its end
             self._assign()
-        return self._replicated.troubles
+        return self._replicated.issues
 
     # --- tasks --------------------------------------------------------------------------------------------------------
 
@@ -320,20 +320,20 @@ class SourceFlow:
         shares = assign(self._replicated.partitions, count, [task.tps | task.departed for task in self._tasks])
         self._tasks += [FlowTask.new(number, self._limits) for number in range(len(self._tasks), count)]
         changed = [task for task in self._tasks if task.tps != shares[task.number]]
-        progress = self._progress() if changed else Progress({}, frozenset())
+        source_offsets = self._source_offsets() if changed else SourceOffsets({}, frozenset())
         for task in changed:
             if task.take_over(shares[task.number]):
                 self._stop_for_restart(task)
             elif task.running is not None:
-                self._engine.assign(task.running, self._partition_specs(task, progress))
+                self._engine.assign(task.running, self._partition_specs(task, source_offsets))
             elif task.restart_at is None and not task.is_given_up:
-                self._start(task, progress)
+                self._start(task, source_offsets)
 
-    def _start(self, task: FlowTask, progress: Progress) -> None:
+    def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
         task.begin()
         self.status.note_control(f"{TASK_STEP}{task.number}", ())
         self.status.forget_failures(task.tps)
-        partitions = self._partition_specs(task, progress)
+        partitions = self._partition_specs(task, source_offsets)
         try:  # secrets are resolved here, at each start
             spec = task_spec(self._config, self.flow, task.number, partitions, self._offsets_topic, len(self._tasks))
         except ConfigError as error:
@@ -351,7 +351,7 @@ class SourceFlow:
     def _restart_due_tasks(self) -> tuple[str, ...]:
         due = [task for task in self._tasks if task.is_due]
         try:
-            progress = self._progress()
+            source_offsets = self._source_offsets()
         except AuthenticationError as error:  # it will not pass by itself at once, as a broker's absence may
             for task in due:
                 self._failed(task, str(error))
@@ -361,7 +361,7 @@ class SourceFlow:
                 task.restart_at = time.monotonic() + self._limits.try_again_s
             raise
         for task in due:
-            self._start(task, progress)
+            self._start(task, source_offsets)
         return ()
 
     def _look_after_tasks(self) -> tuple[str, ...]:
@@ -378,7 +378,7 @@ class SourceFlow:
 
     def _on_report(self, spec: TaskSpec, report: TaskReport) -> None:
         if self.status.take(spec.task_id, report):
-            self._events.put(self._steps.hasten_troubled)
+            self._events.put(self._steps.hasten_failing)
         for task in self._tasks:
             running = task.running  # another thread may take it away
             if running is not None and (running.spec.task_id, running.spec.attempt) == (spec.task_id, spec.attempt):
@@ -402,7 +402,7 @@ class SourceFlow:
             self._tell_beginning(task, end.spec, end.report)
         self.status.task_ended(end.spec.task_id, tuple(task.tps))
         if self._once and end.report is not None:  # nobody looks at what still troubles it later
-            self._steps.tell(f"{TASK_STEP}{task.number}", end.report.trouble)
+            self._steps.report(f"{TASK_STEP}{task.number}", end.report.issue)
         if self._stopping.is_set() or (self._once and end.error is None):
             task.is_done = True
             if end.error is not None:
@@ -427,11 +427,13 @@ class SourceFlow:
         log.error("%s: %s", self.flow, words)
         self.status.note_control(f"{TASK_STEP}{task.number}", (words,))
 
-    def _progress(self) -> Progress:
-        return read_progress(self._written.progress, self._offsets_topic.name, self._connector, self.flow.source)
+    def _source_offsets(self) -> SourceOffsets:
+        return read_source_offsets(
+            self._written.source_offsets, self._offsets_topic.name, self._connector, self.flow.source
+        )
 
-    def _partition_specs(self, task: FlowTask, progress: Progress) -> tuple[PartitionSpec, ...]:
-        return partition_specs(task.tps, self._replicated.remote_topics, progress, self._stop_offsets)
+    def _partition_specs(self, task: FlowTask, source_offsets: SourceOffsets) -> tuple[PartitionSpec, ...]:
+        return partition_specs(task.tps, self._replicated.remote_topics, source_offsets, self._stop_offsets)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -469,8 +471,8 @@ def source_state(flow: SourceFlow) -> tuple[State, str | None]:
     if flow.error is not None:
         return "FAILED", str(flow.error)
     state = _STATES.get(flow.status.state, "STOPPED")
-    told = flow.status.control_troubles
-    trace = "\n".join(words for step in SourceStep for words in told.get(step, ())) or None
-    if state == "RUNNING" and SourceStep.TOPICS in told and not flow.task_states:
+    reported = flow.status.control_issues
+    trace = "\n".join(words for step in SourceStep for words in reported.get(step, ())) or None
+    if state == "RUNNING" and SourceStep.TOPICS in reported and not flow.task_states:
         return "FAILED", trace
     return state, trace

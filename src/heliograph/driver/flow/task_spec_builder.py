@@ -12,8 +12,8 @@ from heliograph.config.keys import client_keys
 from heliograph.driver.clusters.cluster_clients import (
     cluster_spec,
     fetch_limits,
+    offsets_spec,
     produce_limits,
-    progress_spec,
     records_spec,
 )
 from heliograph.executor.contract.task_spec import PartitionSpec, SyncsSpec, TaskSpec
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from heliograph.config.effective.mirror_config import MirrorConfig
-    from heliograph.executor.contract.source_offsets import Progress
+    from heliograph.executor.contract.source_offsets import SourceOffsets
     from heliograph.model import CreateTopic, Flow, TopicPartition
 
 
@@ -62,14 +62,14 @@ def task_spec(
         on_truncation=settings[keys.ON_TRUNCATION],
         on_recreated=settings[keys.ON_RECREATED],
         syncs=_syncs_spec(config, flow),
-        progress=progress_spec(config, flow),
+        source_offsets=offsets_spec(config, flow),
     )
 
 
 def partition_specs(
     tps: Iterable[TopicPartition],
     remote_topics: Mapping[str, str],
-    progress: Progress,
+    source_offsets: SourceOffsets,
     stop_offsets: Mapping[TopicPartition, int],
 ) -> tuple[PartitionSpec, ...]:
     """What a task copies: each partition to where, from where on, and up to where if it shall end."""
@@ -77,9 +77,9 @@ def partition_specs(
         PartitionSpec(
             tp,
             remote_topics[tp.topic],
-            progress.offsets.get(tp),
+            source_offsets.offsets.get(tp),
             stop_offsets.get(tp),
-            tp in progress.forgotten,
+            tp in source_offsets.forgotten,
         )
         for tp in sorted(tps)
     )

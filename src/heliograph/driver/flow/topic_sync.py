@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from heliograph.config import keys
 from heliograph.config.input_limits import unusable_sentence
 from heliograph.driver.clusters.hidden_names import hidden_topics
-from heliograph.driver.steps.issues import ToldOnce, by_reason
+from heliograph.driver.steps.issues import LogOnce, by_reason
 from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.kafka.admin.admin import INVALID_CONFIG
 from heliograph.kafka.error_codes import INVALID_REPLICATION_FACTOR, BrokerRefusal
@@ -49,7 +49,7 @@ class TopicPlan:
 
     actions: tuple[CreateTopic | AddPartitions, ...] = ()
     notes: tuple[str, ...] = ()
-    troubles: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Replicated:
 
     partitions: tuple[TopicPartition, ...]
     remote_topics: dict[str, str]
-    troubles: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
 
 
 def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
@@ -78,16 +78,16 @@ class TopicSync:
         self._rules = rules
         self._source = source
         self._target = target
-        self._told = ToldOnce(log)
+        self._reported = LogOnce(log)
 
     def sync(self) -> Replicated:
         """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
         seen = see_topics(self._rules, self._source, self._target)
         plan = self.plan(seen)
         for note in (*plan.notes, *self._hidden_heartbeats(seen)):
-            self._told.tell(logging.WARNING, note)
+            self._reported.report(logging.WARNING, note)
         hidden = hidden_topics(self._source, wanted_topics(self._settings, self._rules), seen.counts)
-        made, troubles = self._apply(plan.actions, seen.broker_count)
+        made, issues = self._apply(plan.actions, seen.broker_count)
         remote_counts = seen.remote_counts | made
         remote_topics = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
         partitions = [
@@ -96,7 +96,7 @@ class TopicSync:
             for number in range(min(seen.counts[topic], remote_counts.get(remote_topics[topic], 0)))
         ]
         unusable = unusable_sentence(self._source.alias, "topics", seen.unusable)
-        return Replicated(tuple(partitions), remote_topics, (*unusable, *hidden, *plan.troubles, *troubles))
+        return Replicated(tuple(partitions), remote_topics, (*unusable, *hidden, *plan.issues, *issues))
 
     def _hidden_heartbeats(self, seen: SeenTopics) -> tuple[str, ...]:
         """Told, but no trouble: nobody's records are missing."""

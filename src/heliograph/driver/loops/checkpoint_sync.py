@@ -23,7 +23,7 @@ from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.driver.clusters.hidden_names import hidden_groups
 from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic, ensure_offset_syncs_topic
 from heliograph.driver.loops.noted_offsets import NotedOffsets
-from heliograph.driver.steps.issues import ToldOnce
+from heliograph.driver.steps.issues import LogOnce
 from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.errors import BrokerError, ClusterError, GroupActiveError
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
@@ -85,7 +85,7 @@ class CheckpointSync:
         self._known = WrittenCheckpoints()
         self._read: dict[str, set[TopicPartition]] = {}
         self._check: Callable[[], None] = lambda: None
-        self._once = ToldOnce(log)
+        self._once = LogOnce(log)
 
     @property
     def written(self) -> dict[str, int]:
@@ -131,38 +131,38 @@ class CheckpointSync:
 
         A share group is followed by its name alone: what it has read is asked when its offsets are synced.
         """
-        listed, trouble, others = self._source_groups.told_groups()
+        listed, issue, others = self._source_groups.groups_answered()
         # Nobody lists the groups of a coordinator that is away, so those followed before are asked about by name.
         known = sorted({*filter(is_group_name, listed), *self.groups})
         not_names = [each for each in (*listed, *others) if not is_group_name(each)]
         unusable = unusable_sentence(self.flow.source, "groups", not_names)
         taken = within_matching_time(known, _GROUP_KEYS, self.flow.source)
         named = [group for group in taken if self._names.accepts(group)]
-        told = self._committed(named)
+        reported = self._committed(named)
         shared = [group for group, other in others.items() if other.type is GroupType.SHARE and is_group_name(group)]
         taken = within_matching_time(shared, _GROUP_KEYS, self.flow.source)
         shares = {group for group in taken if self._names.accepts(group)}
         seen = [*named, *shares]
-        hidden = hidden_groups(self._source, wanted_groups(self._settings), seen) if trouble is None else ()
-        unknown = told.refused.keys() & self.groups
-        found = tuple(sorted({group for group, offsets in told.of.items() if offsets} | unknown))
+        hidden = hidden_groups(self._source, wanted_groups(self._settings), seen) if issue is None else ()
+        unknown = reported.refused.keys() & self.groups
+        found = tuple(sorted({group for group, offsets in reported.of.items() if offsets} | unknown))
         new = sorted(set(found) - set(self.groups))
         if new:
             log.info("%s: following %s, new: %s", self.flow, counted(len(found), "consumer group"), ", ".join(new[:10]))
         self.groups = found
         if self._settings[keys.SHARE_GROUPS_ENABLED]:
-            gone = () if trouble is None else self.share_groups
+            gone = () if issue is None else self.share_groups
             self.share_groups = tuple(sorted(shares.union(gone)))
-        return (*unusable, *hidden, *([] if trouble is None else [str(trouble)]), *told.troubles)
+        return (*unusable, *hidden, *([] if issue is None else [str(issue)]), *reported.issues)
 
     def _committed(self, groups: list[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
         """Committed offsets of topics that count, and why those of a group are not known."""
-        told = self._source_groups.told_committed(groups)
+        reported = self._source_groups.committed_answered(groups)
         counting = {
             group: {tp: offset for tp, offset in offsets.items() if self._counts(tp.topic)}
-            for group, offsets in told.of.items()
+            for group, offsets in reported.of.items()
         }
-        return told._replace(of=counting)
+        return reported._replace(of=counting)
 
     def _counts(self, topic: str) -> bool:
         return is_topic_name(topic) and self._rules.names.accepts(topic)
@@ -170,13 +170,15 @@ class CheckpointSync:
     def emit(self) -> Iterable[str]:
         """Translate every group's offsets and write what is new."""
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
-        told = self._committed(list(self.groups))
+        reported = self._committed(list(self.groups))
         self._learn_syncs()
-        unknown = {group: self._read[group] for group in told.refused if group in self._read}
+        unknown = {group: self._read[group] for group in reported.refused if group in self._read}
         self._read = unknown | {
-            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in told.of.items()
+            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in reported.of.items()
         }
-        fresh = [checkpoint for group, offsets in told.of.items() for checkpoint in self._translated(group, offsets)]
+        fresh = [
+            checkpoint for group, offsets in reported.of.items() for checkpoint in self._translated(group, offsets)
+        ]
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
         write_records(self._written.records, self._topic, records, self._check)
         for checkpoint in fresh:
@@ -184,7 +186,7 @@ class CheckpointSync:
         self._check()
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
-        return told.troubles
+        return reported.issues
 
     def _learn_syncs(self) -> None:
         for record in self._tail.read_new():
@@ -209,7 +211,7 @@ class CheckpointSync:
         followed = [group for group in self.groups if self._known.of(group)]
         if not followed and not self.share_groups:
             return ()
-        there = self._target_groups.told_groups()
+        there = self._target_groups.groups_answered()
         return (
             *self._sync_of_type(GroupType.CONSUMER, followed, there, self._move),
             *self._sync_of_type(GroupType.SHARE, self._concerned(self.share_groups, there), there, self._move_shares),
@@ -228,11 +230,11 @@ class CheckpointSync:
     ) -> list[str]:
         """Move the groups of one type; why some were not moved. A name that another type has there is not free."""
         clashes = {group: name_clash(type_, there.types.get(group), self.flow.target) for group in groups}
-        troubles = [f"the {type_} group '{group}' is not moved: {why}" for group, why in clashes.items() if why]
-        states = self._target_groups.told_states([group for group in groups if not clashes[group]], there)
+        issues = [f"the {type_} group '{group}' is not moved: {why}" for group, why in clashes.items() if why]
+        states = self._target_groups.states_answered([group for group in groups if not clashes[group]], there)
         movable = [group for group, state in states.of.items() if is_movable(state)]
         chunks = (movable[at : at + _MOVED_AT_ONCE] for at in range(0, len(movable), _MOVED_AT_ONCE))
-        return [*troubles, *states.troubles, *(words for chunk in chunks for words in move(chunk))]
+        return [*issues, *states.issues, *(words for chunk in chunks for words in move(chunk))]
 
     def _move_shares(self, groups: list[str]) -> list[str]:
         """Move share groups that had no members a moment ago."""
@@ -255,25 +257,25 @@ class CheckpointSync:
         """The refusals; a cluster that cannot have share groups is reported once, as nothing can be tried again."""
         unsupported = [refusal for refusal in answer.refusals if _is_unsupported(refusal)]
         for refusal in unsupported:
-            self._once.tell(logging.WARNING, f"{self.flow}: {refusal}")
+            self._once.report(logging.WARNING, f"{self.flow}: {refusal}")
         return [str(refusal) for refusal in answer.refusals if refusal not in unsupported]
 
     def _move(self, groups: list[str]) -> list[str]:
         """Move groups that had no members a moment ago, by what they have committed now; why some were not moved."""
-        committed = self._target_groups.told_committed(groups)
+        committed = self._target_groups.committed_answered(groups)
         wanted = {group: moves for group, offsets in committed.of.items() if (moves := self._moves(group, offsets))}
-        return [*committed.troubles, *self._set_all(GroupType.CONSUMER, wanted)]
+        return [*committed.issues, *self._set_all(GroupType.CONSUMER, wanted)]
 
     def _set_all(self, type_: GroupType, wanted: dict[str, dict[TopicPartition, CommittedOffset]]) -> list[str]:
         """Set the offsets of groups, as far as the logs on the target reach; why some were not set."""
         tps = {tp for moves in wanted.values() for tp in moves}
         ends = self._target.known_offsets(list(tps), LATEST) if tps else {}
-        troubles: list[str] = []
+        issues: list[str] = []
         for group, moves in wanted.items():
             there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
             self._check()
-            troubles += self._set(group, type_, there)
-        return troubles
+            issues += self._set(group, type_, there)
+        return issues
 
     def _moves(
         self, group: str, committed: dict[TopicPartition, CommittedOffset]

@@ -39,13 +39,13 @@ class Control:
         self._heartbeat_loops = self._loops("heartbeats", self.heartbeats)
 
     def _loops(self, what: str, works: Mapping[Flow, Work]) -> list[ControlLoop]:
-        return [ControlLoop(_loop_name(flow, what), work, self._teller(flow)) for flow, work in works.items()]
+        return [ControlLoop(_loop_name(flow, what), work, self._publisher(flow)) for flow, work in works.items()]
 
-    def troubles(self, flow: Flow, what: str) -> list[str]:
+    def issues(self, flow: Flow, what: str) -> list[str]:
         """What troubles the `checkpoints` or the `heartbeats` of a flow now."""
         begin = f"{_loop_name(flow, what)}: "
-        told = self._statuses[flow].control_troubles if flow in self._statuses else {}
-        return [words for step, troubles in told.items() if step.startswith(begin) for words in troubles]
+        reported = self._statuses[flow].control_issues if flow in self._statuses else {}
+        return [words for step, issues in reported.items() if step.startswith(begin) for words in issues]
 
     def start(self) -> None:
         """Begin all of them, in the background."""
@@ -67,14 +67,14 @@ class Control:
             if flow in flows:
                 loop.run_once()
 
-    def _teller(self, flow: Flow) -> Callable[[str, tuple[str, ...]], None]:
+    def _publisher(self, flow: Flow) -> Callable[[str, tuple[str, ...]], None]:
         # A flow that has only heartbeats is not on the screen; what troubles it is still told once.
         status = self._statuses.setdefault(flow, FlowStatus(flow))
 
-        def tell(step: str, troubles: tuple[str, ...]) -> None:
-            log_change(log, status.note_control(step, troubles), step, troubles, is_last=not self.is_started)
+        def report(step: str, issues: tuple[str, ...]) -> None:
+            log_change(log, status.note_control(step, issues), step, issues, is_last=not self.is_started)
 
-        return tell
+        return report
 
 
 def _loop_name(flow: Flow, what: str) -> str:

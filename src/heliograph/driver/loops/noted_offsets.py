@@ -26,7 +26,7 @@ class NotedOffsets:
     def __init__(self, config: MirrorConfig, flow: Flow, written: TargetClients, kind: ConnectorKind) -> None:
         self._connector = config.source_connector(flow) if config.notes_offsets else None
         self._settings = config.settings(flow)
-        self._holder = written.progress
+        self._holder = written.source_offsets
         self._kind = kind
         self._topic: StoredTopic | None = None
         self._noted: set[bytes] = set()

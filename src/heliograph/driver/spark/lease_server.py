@@ -9,9 +9,9 @@ end prove to the other that it knows the token that only the driver and the task
 
 Where the driver listens for its tasks, and by which name they find it: Spark's own settings, used as Spark does.
 
-A driver in a container, or behind address translation, is reached from outside by a name that is none of its own
-machine's: `spark.driver.host` is what executors are told, `spark.driver.bindAddress` is where to listen. Such a driver
-also needs a port that is known before: `spark.heliograph.lease.port`, beside `spark.driver.port`.
+Executors reach a driver in a container, or behind address translation, by a name that its own machine does not have:
+`spark.driver.host` is the address that executors get, `spark.driver.bindAddress` the address to listen on. Such a
+driver also needs a fixed port: `spark.heliograph.lease.port`, beside `spark.driver.port`.
 """
 
 from __future__ import annotations

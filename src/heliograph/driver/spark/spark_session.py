@@ -45,8 +45,8 @@ _TELLING = ("Python worker exited", "Caused by", "SparkException", "IllegalArgum
 def what_spark_says(error: Exception) -> str:
     """The one line of Spark's many that tells the reason."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if any(sign in line for sign in _TELLING)]
-    return shown_error((told or lines or [type(error).__name__])[0])[:300]
+    reported = [line for line in lines if any(sign in line for sign in _TELLING)]
+    return shown_error((reported or lines or [type(error).__name__])[0])[:300]
 
 
 log = logging.getLogger(__name__)

@@ -61,29 +61,29 @@ class Change(Enum):
 
 
 def log_change(
-    log: logging.Logger, change: Change, whose: str, troubles: Iterable[str], *, step: str = "", is_last: bool = False
+    log: logging.Logger, change: Change, whose: str, issues: Iterable[str], *, step: str = "", is_last: bool = False
 ) -> None:
     """Tell a trouble that is news, or that one is over; `is_last`: what met it is not tried again."""
     if change is Change.OVER:
         log.info("%s: it goes on as before.", f"{whose}: {step}" if step else whose)
     elif change is Change.NEWS:
-        for trouble in troubles:
-            log.warning("%s: %s%s", whose, trouble.rstrip("."), "." if is_last else " (will be tried again)")
+        for issue in issues:
+            log.warning("%s: %s%s", whose, issue.rstrip("."), "." if is_last else " (will be tried again)")
 
 
-class ToldOnce:
+class LogOnce:
     """Logs each sentence the first time only, and remembers the newest thousand."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
 
-    def tell(self, level: int, sentence: str) -> None:
+    def report(self, level: int, sentence: str) -> None:
         """Log the sentence, unless it was."""
-        if sentence not in self._told:
-            if len(self._told) >= _MOST_TOLD:
-                del self._told[next(iter(self._told))]
-            self._told[sentence] = None
+        if sentence not in self._reported:
+            if len(self._reported) >= _MOST_TOLD:
+                del self._reported[next(iter(self._reported))]
+            self._reported[sentence] = None
             self._log.log(level, "%s", sentence)
 
 
@@ -94,18 +94,18 @@ _MOST_WORDS = 3
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _Issue:
     words: str
     since: float
     shown: str | None = None
     shown_at: float = 0.0
 
 
-class TaskTroubles:
+class TaskIssues:
     """The troubles of a flow's tasks, by the task's id."""
 
     def __init__(self) -> None:
-        self._troubles: dict[str, _Trouble] = {}
+        self._issues: dict[str, _Issue] = {}
 
     def note(self, task_id: str, words: Sequence[str]) -> bool:
         """What the task's newest report tells; nothing, where all is well. Whether a lasting trouble is over."""
@@ -116,28 +116,28 @@ class TaskTroubles:
             self.forget(task_id)
             return is_over
         now = time.monotonic()
-        trouble = self._troubles.setdefault(task_id, _Trouble("", now))
-        trouble.words = brief(words)
-        if now - max(trouble.since, trouble.shown_at) < _LASTS_S:
+        issue = self._issues.setdefault(task_id, _Issue("", now))
+        issue.words = brief(words)
+        if now - max(issue.since, issue.shown_at) < _LASTS_S:
             return False
-        if trouble.shown is None:
-            log.warning("%s: %s (it goes on trying)", task_id, trouble.words.rstrip("."))
-        trouble.shown, trouble.shown_at = trouble.words, now
+        if issue.shown is None:
+            log.warning("%s: %s (it goes on trying)", task_id, issue.words.rstrip("."))
+        issue.shown, issue.shown_at = issue.words, now
         return False
 
     def forget(self, task_id: str) -> None:
         """The task has ended."""
-        self._troubles.pop(task_id, None)
+        self._issues.pop(task_id, None)
 
     def lasting(self, task_id: str) -> str | None:
         """What has troubled a task for a while."""
-        trouble = self._troubles.get(task_id)
-        return None if trouble is None else trouble.shown
+        issue = self._issues.get(task_id)
+        return None if issue is None else issue.shown
 
     @property
     def words(self) -> list[str]:
         """All there is just now, lasting or not."""
-        return [trouble.words for trouble in self._troubles.values()]
+        return [issue.words for issue in self._issues.values()]
 
 
 def brief(words: Sequence[str]) -> str:

@@ -125,12 +125,12 @@ class ControlLoop:
         self,
         name: str,
         work: Work,
-        on_troubles: Callable[[str, tuple[str, ...]], None],
+        on_issues: Callable[[str, tuple[str, ...]], None],
         most_s: float = _LONGEST_PAUSE_S,
     ) -> None:
         self.name = name
         self._work = work
-        self._on_troubles = on_troubles
+        self._on_issues = on_issues
         self._schedule = Schedule()
         self._backoffs: defaultdict[str, Backoff] = defaultdict(lambda: Backoff(first_s=0.5, most_s=most_s))
         self._stopping = threading.Event()
@@ -190,16 +190,16 @@ class ControlLoop:
     def _do(self, name: str, step: Step) -> bool:
         """Whether a step did what it should."""
         try:
-            troubles = tuple(step())
+            issues = tuple(step())
         except LoopStoppedError:
             return False
         except HeliographError as error:
-            troubles = (str(error),)
+            issues = (str(error),)
         except Exception as error:  # noqa: BLE001  (the boundary of a step: it must not end the loop in silence)
             log.debug("%s", trace_of(error))
-            troubles = (unexpected(error),)
-        self._on_troubles(f"{self.name}: {name}", troubles)
-        return not troubles
+            issues = (unexpected(error),)
+        self._on_issues(f"{self.name}: {name}", issues)
+        return not issues
 
 
 class SourceSteps:
@@ -213,8 +213,8 @@ class SourceSteps:
 
     def repeat(self, name: str, step: Step, interval_s: float) -> None:
         """Add a step that has been tried just now: it comes after its interval, or sooner where it is in trouble."""
-        is_troubled = name in self._status.control_troubles
-        first_in_s = min(interval_s, self.try_again_s) if is_troubled else interval_s
+        is_failing = name in self._status.control_issues
+        first_in_s = min(interval_s, self.try_again_s) if is_failing else interval_s
         self.schedule.repeat(name, step, interval_s, first_in_s=first_in_s)
 
     def do_due(self) -> None:
@@ -225,19 +225,19 @@ class SourceSteps:
     def attempt(self, name: str, step: Step) -> None:
         """Do a step; what troubles it is told."""
         try:
-            self.tell(name, step())
+            self.report(name, step())
         except ClusterError as error:
-            self.tell(name, (str(error),))
+            self.report(name, (str(error),))
 
-    def tell(self, name: str, troubles: Iterable[str]) -> None:
+    def report(self, name: str, issues: Iterable[str]) -> None:
         """Tell what troubles a step, and let it come again; nothing, where all is well."""
-        told = tuple(troubles)
-        if told:
+        reported = tuple(issues)
+        if reported:
             self.schedule.hasten(name, self.try_again_s)
-        change = self._status.note_control(name, told)
-        log_change(log, change, str(self._status.flow), told, step=name, is_last=self._once)
+        change = self._status.note_control(name, reported)
+        log_change(log, change, str(self._status.flow), reported, step=name, is_last=self._once)
 
-    def hasten_troubled(self) -> None:
+    def hasten_failing(self) -> None:
         """Let the steps that something troubles come now: it may be over."""
-        for name in self._status.control_troubles:
+        for name in self._status.control_issues:
             self.schedule.hasten(name, 0.0)

@@ -161,17 +161,22 @@ class TaskAssignment(NamedTuple):
 def encode_assignment(assignment: TaskAssignment) -> list[Any]:
     """An assignment as plain values."""
     rows = [
-        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.progress), p.stop_offset]
+        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.source_offsets), p.stop_offset]
         for p in assignment.partitions
     ]
     return [assignment.number, rows, assignment.bytes_per_s]
 
 
-def _encode_progress(progress: SourceOffset | None) -> list[Any] | None:
-    if progress is None:
+def _encode_progress(source_offsets: SourceOffset | None) -> list[Any] | None:
+    if source_offsets is None:
         return None
-    topic_id = None if progress.topic_id is None else str(progress.topic_id)
-    return [progress.offset, progress.target_end, topic_id, [list(known) for known in progress.epochs]]
+    topic_id = None if source_offsets.topic_id is None else str(source_offsets.topic_id)
+    return [
+        source_offsets.offset,
+        source_offsets.target_end,
+        topic_id,
+        [list(known) for known in source_offsets.epochs],
+    ]
 
 
 def decode_assignment(values: list[Any]) -> TaskAssignment:
@@ -182,11 +187,11 @@ def decode_assignment(values: list[Any]) -> TaskAssignment:
 
 
 def _decode_partition(
-    tp: TopicPartition, remote_topic: str, progress: list[Any] | None, stop_offset: int | None
+    tp: TopicPartition, remote_topic: str, source_offsets: list[Any] | None, stop_offset: int | None
 ) -> PartitionSpec:
-    if progress is None:
+    if source_offsets is None:
         return PartitionSpec(tp, remote_topic, None, stop_offset)
-    offset, target_end, topic_id, epochs = progress
+    offset, target_end, topic_id, epochs = source_offsets
     known = SourceOffset(
         tp,
         offset,

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from heliograph.model import SourceOffset, TopicPartition
 
 
-class Progress(NamedTuple):
+class SourceOffsets(NamedTuple):
     """What is known of a source connector's partitions."""
 
     offsets: dict[TopicPartition, SourceOffset]
     forgotten: frozenset[TopicPartition]
 
 
-def read_progress(holder: Admin, topic: str, connector: str, source: str) -> Progress:
+def read_source_offsets(holder: Admin, topic: str, connector: str, source: str) -> SourceOffsets:
     """The progress of each partition, and which were forgotten on purpose."""
     newest: dict[bytes | None, tuple[TopicPartition, SourceOffset | None]] = {}
     for record in read_topic(holder, topic):
         decoded = decode(connector, source, record.key, record.value, record.headers)
         if decoded is not None:
             newest[record.key] = decoded
-    offsets = {tp: progress for tp, progress in newest.values() if progress is not None}
-    return Progress(offsets, frozenset(tp for tp, _progress in newest.values() if tp not in offsets))
+    offsets = {tp: source_offsets for tp, source_offsets in newest.values() if source_offsets is not None}
+    return SourceOffsets(offsets, frozenset(tp for tp, _source_offsets in newest.values() if tp not in offsets))
 
 
 def read_offsets(holder: Admin, topic: str, connector: str, source: str) -> dict[TopicPartition, SourceOffset]:
     """The progress of each partition; those forgotten by a null value are left out."""
-    return read_progress(holder, topic, connector, source).offsets
+    return read_source_offsets(holder, topic, connector, source).offsets

@@ -30,7 +30,7 @@ class PartitionReport:
     cut_offsets: int = 0
     skipped_records: int = 0
     already_there: int = 0
-    trouble: str | None = None
+    issue: str | None = None
     failure: str | None = None
     is_done: bool = False
 
@@ -55,7 +55,7 @@ class TaskReport:
 
     partitions: list[PartitionReport] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
-    trouble: list[str] = field(default_factory=list)
+    issue: list[str] = field(default_factory=list)
     throttled_ms: int = 0
     assignment: int = 0
 
@@ -70,7 +70,7 @@ class TaskReport:
         return cls(
             [PartitionReport(**row) for row in data["partitions"]],
             list(data["events"]),
-            list(data["trouble"]),
+            list(data["issue"]),
             int(data["throttled_ms"]),
             int(data["assignment"]),
         )

@@ -33,14 +33,14 @@ class PartitionSpec:
 
     tp: TopicPartition
     remote_topic: str
-    progress: SourceOffset | None = None
+    source_offsets: SourceOffset | None = None
     stop_offset: int | None = None
     is_forgotten: bool = False
 
     @property
     def position(self) -> int | None:
         """The first source offset that is not known to be on the target."""
-        return None if self.progress is None else self.progress.offset + 1
+        return None if self.source_offsets is None else self.source_offsets.offset + 1
 
     @property
     def target(self) -> TopicPartition:
@@ -95,7 +95,7 @@ class TaskSpec:
     on_truncation: str = "continue"
     on_recreated: str = "fail"
     syncs: SyncsSpec | None = None
-    progress: ClusterSpec | None = None
+    source_offsets: ClusterSpec | None = None
 
 
 def secrets_of(value: object) -> Iterator[str]:

@@ -78,19 +78,21 @@ class CopyLoop:
         self._producer = self._make_producer(self._target, self._session)
         self._clusters = [self._source, self._target]
         self._sessions, self._producers = [self._session], [self._producer]
-        if spec.progress is not None:
-            holder = self._cluster(spec.progress)
+        if spec.source_offsets is not None:
+            holder = self._cluster(spec.source_offsets)
             self._clusters.append(holder)
             self._sessions.append(ProducerSession(holder, self._network))
             self._producers.append(self._make_producer(holder, self._sessions[-1]))
         limits = TopicLimits(self._target, self._network)
         self._large_batches = LargeBatches(limits, self._pool, leaves_out=spec.tolerates_too_large)
-        self._commits = OffsetCommits(spec, self._producers[-1], self._sessions[-1], self._progress, self._on_committed)
+        self._commits = OffsetCommits(
+            spec, self._producers[-1], self._sessions[-1], self._source_offsets, self._on_committed
+        )
         self._syncs: SyncWriter | None = None
         if spec.syncs is not None:
             holder = self._cluster(spec.syncs.cluster)
             self._syncs = SyncWriter(holder, self._network, spec.syncs.topic, spec.syncs.lag_max)
-        self._changes = SourceChanges(spec, self._source, self._fail, self._tell)
+        self._changes = SourceChanges(spec, self._source, self._fail, self._note)
         self._target_changes = TargetChanges(spec, self._target, self._producer, self._fail)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
@@ -130,13 +132,13 @@ class CopyLoop:
             if self._lease.stop_reason is not None:
                 return
             self._step(fetch=False)
-        for placed in done_patiently(lambda: placed_partitions(self.spec, self._tell), self._stay_alive) or ():
+        for placed in done_patiently(lambda: placed_partitions(self.spec, self._note), self._stay_alive) or ():
             partition = self._add(placed.spec)
             partition.target_end = placed.target_end
             partition.passed_offset = placed.resumed_behind
             partition.counters.already_there = placed.already_there
 
-    def _tell(self, words: str) -> None:
+    def _note(self, words: str) -> None:
         self._events.append(words)
 
     def _stay_alive(self) -> bool:
@@ -226,7 +228,7 @@ class CopyLoop:
         # More than one answer's share, or over a long way every other round trip would carry nothing of a partition.
         two_answers = self._limits.partition_max_bytes * self._fetcher.growth * 2
         return (
-            target.trouble is None
+            target.issue is None
             and target.queued_bytes < max(two_answers, self.spec.buffer_bytes // 8)
             and len(target.queue) < _MOST_QUEUED_BATCHES
         )
@@ -307,7 +309,11 @@ class CopyLoop:
         position = self._changes.position(partition, fetched, earliest, latest)
         if position is None:
             return None
-        if partition.spec.progress is None and partition.passed_offset is None and partition.target_end is not None:
+        if (
+            partition.spec.source_offsets is None
+            and partition.passed_offset is None
+            and partition.target_end is not None
+        ):
             # Committed before the first record: a restart then knows where our records begin on the target.
             partition.passed_offset = position - 1
         self._end_if_done(partition, position)
@@ -353,7 +359,7 @@ class CopyLoop:
             self._schedule.note_news()
             self._by_target[tp].note_acked(piece, base_offset, int(time.time() * 1000))
             if self.spec.transactional_id is None:
-                self._tell_runs(self._by_target[tp])
+                self._report_runs(self._by_target[tp])
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:
         """The target will not take a batch."""
@@ -390,19 +396,19 @@ class CopyLoop:
 
     # --- commit, report, end ------------------------------------------------------------------------------------------
 
-    def _progress(self) -> dict[TopicPartition, SourceOffset]:
+    def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         everyone = self.partitions | self._departed
-        return {tp: progress for tp, p in everyone.items() if (progress := p.progress) is not None}
+        return {tp: source_offsets for tp, p in everyone.items() if (source_offsets := p.source_offsets) is not None}
 
     def _on_committed(self) -> None:
         self._schedule.ended(time.monotonic())
         for partition in self._by_target.values():
-            self._tell_runs(partition)
+            self._report_runs(partition)
         if self._syncs is not None:
             self._syncs.flush()
 
-    def _tell_runs(self, partition: CopyPartition) -> None:
-        if self._syncs is not None and partition.tell_runs():
+    def _report_runs(self, partition: CopyPartition) -> None:
+        if self._syncs is not None and partition.report_runs():
             self._syncs.wake(partition.spec.tp)
 
     def _report(self) -> TaskReport:
@@ -412,8 +418,8 @@ class CopyLoop:
         ]
         events, self._events = self._events, []
         told_by = (*self._clusters, *self._sessions, self._commits, self._syncs)
-        trouble = [part.trouble for part in told_by if part is not None and part.trouble]
-        return TaskReport(rows, events, trouble, self._fetcher.throttled_ms + self._producer.throttled_ms)
+        issue = [part.issue for part in told_by if part is not None and part.issue]
+        return TaskReport(rows, events, issue, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
     def _drain(self) -> None:
         """Wait for what is under way, forget what was not sent, commit; what takes too long is copied again later."""
@@ -426,11 +432,11 @@ class CopyLoop:
         while time.monotonic() < deadline or not is_stopped:
             self._lease.check()
             was_done, is_done = is_done, all(p.is_idle for p in self._producers) and (is_stopped or self._is_over())
-            is_settled = all(p.target.is_idle or p.target.trouble for p in self.partitions.values())
+            is_settled = all(p.target.is_idle or p.target.issue for p in self.partitions.values())
             # With many partitions dear to ask: not while records are on their way, nor again once none can follow.
             was_committed = is_committed and was_done and is_done
             is_committed = was_committed or (is_settled and self._commits.has_all(self.partitions))
-            if is_done and is_committed and self._is_told():
+            if is_done and is_committed and self._is_reported():
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
@@ -441,9 +447,9 @@ class CopyLoop:
             self._step(fetch=not is_stopped)
         self._events += self._commits.farewell(self.partitions)
 
-    def _is_told(self) -> bool:
+    def _is_reported(self) -> bool:
         """Whether the offset syncs are written, or cannot be."""
-        return self._syncs is None or self._syncs.is_idle or self._syncs.trouble is not None
+        return self._syncs is None or self._syncs.is_idle or self._syncs.issue is not None
 
 
 def run_copy(spec: TaskSpec, lease: TaskLease) -> dict[str, Any]:

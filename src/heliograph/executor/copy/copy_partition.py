@@ -48,16 +48,16 @@ class CopyPartition:
         self.spec = spec
         self.syncs = syncs
         self._untold: array[int] = array("q")
-        run = spec.progress.run if spec.progress is not None else None
+        run = spec.source_offsets.run if spec.source_offsets is not None else None
         if syncs is not None and run is not None:
             syncs.resume(run)
         self.target = target
         self.acked_offset: int | None = None
         self.passed_offset: int | None = None
-        self.target_end: int | None = spec.progress.target_end if spec.progress is not None else None
-        self.topic_id: UUID | None = spec.progress.topic_id if spec.progress is not None else None
+        self.target_end: int | None = spec.source_offsets.target_end if spec.source_offsets is not None else None
+        self.topic_id: UUID | None = spec.source_offsets.topic_id if spec.source_offsets is not None else None
         self.stop_offset = spec.stop_offset
-        self.epochs = EpochHistory(spec.progress.epochs if spec.progress is not None else ())
+        self.epochs = EpochHistory(spec.source_offsets.epochs if spec.source_offsets is not None else ())
         self.is_cut = False
         self.damaged_answers = 0
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition)
@@ -75,7 +75,7 @@ class CopyPartition:
         return self.acked_offset
 
     @property
-    def progress(self) -> SourceOffset | None:
+    def source_offsets(self) -> SourceOffset | None:
         """What to commit."""
         offset = self.safe_offset
         if offset is None:
@@ -90,7 +90,7 @@ class CopyPartition:
             return 0
         return run.count
 
-    def tell_runs(self) -> bool:
+    def report_runs(self) -> bool:
         """What was acknowledged is there to stay, with exactly-once once its transaction has ended; if anything."""
         if self.syncs is None or not self._untold:
             return False
@@ -114,7 +114,7 @@ class CopyPartition:
         if fetched is not None:
             counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
         # Also where nothing more is fetched: what is queued may still wait for the target.
-        counters.trouble = (fetched.trouble if fetched is not None else None) or self.target.trouble
+        counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
         counters.acked_offset = self.safe_offset
         counters.committed_offset = committed_offset
         return counters

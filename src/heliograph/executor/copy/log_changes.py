@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 class SourceChanges:
-    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; whatever it decides is told."""
+    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; whatever it decides is reported."""
 
     def __init__(
         self,
         spec: TaskSpec,
         source: Cluster,
         fail: Callable[[CopyPartition, str], None],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self._spec = spec
         self._source = source
         self._fail = fail
-        self._tell = tell
+        self._report = report
         self._told_unchecked: set[TopicPartition] = set()
 
     def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
@@ -67,7 +67,7 @@ class SourceChanges:
             return False
         partition.counters.lost_offsets += lost
         partition.epochs.clear()  # of the record before the new position nothing is known
-        self._tell(
+        self._report(
             f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
             " the lag."
         )
@@ -90,7 +90,7 @@ class SourceChanges:
             return False
         partition.counters.cut_offsets += count
         partition.go_back(cut)
-        self._tell(
+        self._report(
             f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {cut} with what the source has now, behind"
             " what the target has."
         )
@@ -100,7 +100,7 @@ class SourceChanges:
         """Tell, once for each partition, that a cut could not be noticed."""
         if partition.spec.tp not in self._told_unchecked:
             self._told_unchecked.add(partition.spec.tp)
-            self._tell(
+            self._report(
                 f"{self._spec.flow} {partition.spec.tp}: another leader leads, and it cannot be checked whether its log"
                 f" has all that was copied: {why}. This is told once."
             )
@@ -119,7 +119,7 @@ class SourceChanges:
             return False
         partition.acked_offset = partition.passed_offset = None
         partition.epochs.clear()
-        self._tell(
+        self._report(
             f"{self._spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
             " it from its start, behind what the target has."
         )

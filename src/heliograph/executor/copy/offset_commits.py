@@ -45,9 +45,9 @@ class _State(Enum):
     ENDING = auto()
 
 
-def _place(progress: SourceOffset) -> tuple[object, ...]:
+def _place(source_offsets: SourceOffset) -> tuple[object, ...]:
     """What must be written again where it changes: in another log the same offset is another record's."""
-    return progress.offset, progress.topic_id, progress.epochs
+    return source_offsets.offset, source_offsets.topic_id, source_offsets.epochs
 
 
 class OffsetCommits:
@@ -58,17 +58,17 @@ class OffsetCommits:
         spec: TaskSpec,
         producer: BatchProducer,
         session: ProducerSession,
-        progress: Callable[[], Mapping[TopicPartition, SourceOffset]],
+        source_offsets: Callable[[], Mapping[TopicPartition, SourceOffset]],
         on_committed: Callable[[], None],
     ) -> None:
         self.committed: dict[TopicPartition, int] = {}
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._keys: dict[TopicPartition, tuple[bytes, int]] = {}
         self._spec = spec
-        self._holder = (spec.progress or spec.target).alias
+        self._holder = (spec.source_offsets or spec.target).alias
         self._producer = producer
         self._session = session
-        self._progress = progress
+        self._source_offsets = source_offsets
         self._on_committed = on_committed
         self._state = _State.IDLE
         self._awaited = 0
@@ -80,13 +80,13 @@ class OffsetCommits:
         return self._state is _State.IDLE
 
     @property
-    def trouble(self) -> str | None:
+    def issue(self) -> str | None:
         """Why progress cannot be written just now; the first reason, where there are several."""
         if self._state is _State.FLUSHING:
-            held = [p for p in self._producer.partitions.values() if p.trouble and p.sent]
-            return f"the transaction waits for {held[0].tp}: {held[0].trouble}" if held else None
+            held = [p for p in self._producer.partitions.values() if p.issue and p.sent]
+            return f"the transaction waits for {held[0].tp}: {held[0].issue}" if held else None
         waiting = [p for tp, p in self._producer.partitions.items() if tp.topic == self._spec.offsets_topic]
-        reasons = [f"{p.tp} on '{self._holder}': {p.trouble}" for p in waiting if p.trouble]
+        reasons = [f"{p.tp} on '{self._holder}': {p.issue}" for p in waiting if p.issue]
         return f"progress waits: {reasons[0]}" if reasons else None
 
     def begin(self, timestamp_ms: int) -> bool:
@@ -107,7 +107,7 @@ class OffsetCommits:
             self._producer.release()
 
     def _moved(self) -> dict[TopicPartition, SourceOffset]:
-        return {tp: p for tp, p in self._progress().items() if self._written.get(tp) != _place(p)}
+        return {tp: p for tp, p in self._source_offsets().items() if self._written.get(tp) != _place(p)}
 
     def has_all(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether all there is to commit of some partitions is committed."""
@@ -118,19 +118,23 @@ class OffsetCommits:
         missing = sorted(self._moved().keys() & set(tps))
         if not missing:
             return []
-        why = f" ({self.trouble})" if self.trouble else ""
+        why = f" ({self.issue})" if self.issue else ""
         of = counted(len(missing), "partition")
-        told = f"{self._spec.flow}: the task ends before it could write the progress of {of}"
-        return [f"{told}, {missing[0]} first{why}; the next start goes on from the progress that was written before."]
+        reported = f"{self._spec.flow}: the task ends before it could write the progress of {of}"
+        return [
+            f"{reported}, {missing[0]} first{why}; the next start goes on from the progress that was written before."
+        ]
 
     def _write(self, timestamp_ms: int) -> bool:
         """Queue the records of what has moved; False where nothing has."""
         self._committing = self._moved()
         self._state = _State.WRITING if self._committing else _State.IDLE
         by_partition: dict[int, list[OwnRecord]] = defaultdict(list)
-        for tp, progress in self._committing.items():
+        for tp, source_offsets in self._committing.items():
             key, number = self._key_of(tp)
-            by_partition[number].append(OwnRecord(key, encode_value(progress.offset), encode_headers(progress)))
+            by_partition[number].append(
+                OwnRecord(key, encode_value(source_offsets.offset), encode_headers(source_offsets))
+            )
         for number, records in by_partition.items():
             partition = self._producer.add(TopicPartition(self._spec.offsets_topic, number))
             for batch in build_batches(records, timestamp_ms):
@@ -158,8 +162,8 @@ class OffsetCommits:
             self._session.end(self._done)
 
     def _done(self) -> None:
-        self.committed |= {tp: progress.offset for tp, progress in self._committing.items()}
-        self._written |= {tp: _place(progress) for tp, progress in self._committing.items()}
+        self.committed |= {tp: source_offsets.offset for tp, source_offsets in self._committing.items()}
+        self._written |= {tp: _place(source_offsets) for tp, source_offsets in self._committing.items()}
         self._state = _State.IDLE
         self._producer.release()
         self._on_committed()

@@ -53,18 +53,21 @@ class Placed:
     already_there: int = 0
 
 
-def placed_partitions(spec: TaskSpec, tell: Callable[[str], None]) -> list[Placed]:
+def placed_partitions(spec: TaskSpec, report: Callable[[str], None]) -> list[Placed]:
     """The task's partitions, each with the place to go on. Blocks."""
     if not spec.partitions:
         return []
     target = _admin(spec.target, spec)
     try:
         if spec.transactional_id is not None:
-            progress = read_offsets(target, spec.offsets_topic, spec.connector, spec.flow.source)
-            return [Placed(replace(partition, progress=progress.get(partition.tp))) for partition in spec.partitions]
+            source_offsets = read_offsets(target, spec.offsets_topic, spec.connector, spec.flow.source)
+            return [
+                Placed(replace(partition, source_offsets=source_offsets.get(partition.tp)))
+                for partition in spec.partitions
+            ]
         source = _admin(spec.source, spec)
         try:
-            return _Comparison(spec, source, target, tell).placed()
+            return _Comparison(spec, source, target, report).placed()
         finally:
             source.close()
     finally:
@@ -81,11 +84,11 @@ def _admin(cluster: ClusterSpec, spec: TaskSpec) -> Admin:
 class _Comparison:
     """Looks at the ends of the target's logs, and at their tails where they are longer than we committed."""
 
-    def __init__(self, spec: TaskSpec, source: Admin, target: Admin, tell: Callable[[str], None]) -> None:
+    def __init__(self, spec: TaskSpec, source: Admin, target: Admin, report: Callable[[str], None]) -> None:
         self._spec = spec
         self._source = source
         self._target = target
-        self._tell_driver = tell
+        self._tell_driver = report
         self._deadline = time.monotonic() + _LONGEST_COMPARISON_S
 
     def placed(self) -> list[Placed]:
@@ -93,11 +96,11 @@ class _Comparison:
         comparable = [
             p
             for p in self._spec.partitions
-            if (not p.is_forgotten if p.progress is None else p.progress.target_end is not None)
+            if (not p.is_forgotten if p.source_offsets is None else p.source_offsets.target_end is not None)
         ]
         # A partition without a leader is not compared; it must not keep the others from beginning.
         ends = self._target.known_offsets([p.target for p in comparable], LATEST)
-        fresh = [p.target for p in comparable if p.progress is None and ends.get(p.target, 0) > 0]
+        fresh = [p.target for p in comparable if p.source_offsets is None and ends.get(p.target, 0) > 0]
         starts = self._target.known_offsets(fresh, EARLIEST)
         return [self._place(partition, starts, ends) for partition in self._spec.partitions]
 
@@ -108,23 +111,27 @@ class _Comparison:
         if end is None:
             return Placed(partition)
         as_committed = Placed(partition, target_end=end)
-        known_end = starts.get(partition.target, end) if partition.progress is None else partition.progress.target_end
+        known_end = (
+            starts.get(partition.target, end)
+            if partition.source_offsets is None
+            else partition.source_offsets.target_end
+        )
         assert known_end is not None
         if end < known_end:
-            self._tell(
+            self._report(
                 partition,
                 f"the target's log ends at offset {end}, but {known_end} was acknowledged: it has lost records",
             )
-        is_begun = partition.progress is not None or self._spec.offset_reset == "earliest"
+        is_begun = partition.source_offsets is not None or self._spec.offset_reset == "earliest"
         if not is_begun or not known_end < end <= known_end + _MOST_COMPARED_RECORDS:
             return as_committed
         try:
             return self._compare(partition, known_end, end) or as_committed
         except ClusterError as error:
-            self._tell(partition, f"{error} The last records before the restart may be copied again")
+            self._report(partition, f"{error} The last records before the restart may be copied again")
             return as_committed
 
-    def _tell(self, partition: PartitionSpec, words: str) -> None:
+    def _report(self, partition: PartitionSpec, words: str) -> None:
         self._tell_driver(f"{self._spec.flow} {partition.tp}: {words}.")
 
     def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed | None:
@@ -149,7 +156,7 @@ class _Comparison:
             position = chunk.next_offset
         if last_there is None:
             return None
-        resumed = replace(partition, progress=self._progress_at(partition, last_there, end, already_there))
+        resumed = replace(partition, source_offsets=self._progress_at(partition, last_there, end, already_there))
         return Placed(resumed, last_there, end, already_there)
 
     def _target_tail(self, tp: TopicPartition, position: int, end: int) -> Table:
@@ -176,7 +183,7 @@ class _Comparison:
 
         The leaders' epochs of what was found are not known, and need not be: it was compared with the log of now.
         """
-        before = partition.progress
+        before = partition.source_offsets
         if before is None or before.target_end is None:
             return SourceOffset(partition.tp, offset, end)
         # Only if nothing but our records was written since, and none was left out, does the run go on.

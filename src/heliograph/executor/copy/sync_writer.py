@@ -47,7 +47,7 @@ class SyncWriter:
     """Tells where the records of a task's partitions went."""
 
     def __init__(self, cluster: Cluster, network: Network, topic: str, lag_max: int) -> None:
-        self.trouble: str | None = None
+        self.issue: str | None = None
         self._cluster = cluster
         self._network = network
         self._tp = TopicPartition(topic, 0)
@@ -125,7 +125,7 @@ class SyncWriter:
             why = f"{where} is not there or has no leader"
             if self._tp.topic in self._cluster.hidden:
                 why = f"{where} is not shown to us; the principal needs WRITE on the topic"
-            self.trouble = f"offset syncs wait: {self._cluster.trouble or why}"
+            self.issue = f"offset syncs wait: {self._cluster.issue or why}"
 
     def _take_records(self) -> list[tuple[TopicPartition, OwnRecord]]:
         """Records to write, each with the partition whose telling it ends or only helps."""
@@ -199,7 +199,7 @@ class SyncWriter:
                 self.wake(tp)
         self._under_way.clear()
         self._backoff.reset()
-        self.trouble = None
+        self.issue = None
 
     def _keep(self, why: str) -> None:
         for tp in self._under_way:
@@ -207,7 +207,7 @@ class SyncWriter:
         self._under_way.clear()
         self._paused_until = 0.0  # nobody was told
         self._next_at = time.monotonic() + self._backoff.next_pause_s()
-        self.trouble = f"offset syncs cannot be written to {self._tp.topic} on '{self._cluster.alias}': {why}"
+        self.issue = f"offset syncs cannot be written to {self._tp.topic} on '{self._cluster.alias}': {why}"
 
     def _give_back(self, tp: TopicPartition) -> None:
         self._partitions[tp].give_back()

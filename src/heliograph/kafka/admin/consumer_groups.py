@@ -65,7 +65,7 @@ class ListedGroups(NamedTuple):
     """
 
     groups: dict[str, str]
-    trouble: ClusterError | None = None
+    issue: ClusterError | None = None
     others: dict[str, ListedGroup] = {}  # noqa: RUF012  (nobody changes it)
 
     @property
@@ -92,12 +92,12 @@ class GroupAdmin:
         Groups without members that only have committed offsets are among them; Connect's, share and streams groups
         are not.
         """
-        listed = self.told_groups()
-        if listed.trouble is not None:
-            raise listed.trouble
+        listed = self.groups_answered()
+        if listed.issue is not None:
+            raise listed.issue
         return listed.groups
 
-    def told_groups(self) -> ListedGroups:
+    def groups_answered(self) -> ListedGroups:
         """The same, of those brokers that list their groups in time; one that did not the last time is asked once."""
         found: dict[str, ListedGroup] = {}
         asked: set[Address] = set()
@@ -150,23 +150,23 @@ class GroupAdmin:
 
     def states(self, groups: Collection[str]) -> dict[str, str]:
         """The state of each group, as Kafka spells it ("Stable", "Empty", ...); "Dead" for one that does not exist."""
-        return self.told_states(groups).of_all()
+        return self.states_answered(groups).of_all()
 
-    def told_states(self, groups: Collection[str], all_groups: ListedGroups | None = None) -> GroupAnswers[str]:
+    def states_answered(self, groups: Collection[str], all_groups: ListedGroups | None = None) -> GroupAnswers[str]:
         """The same, of those groups we may look at. All groups of the cluster are listed for it, so ask but once.
 
         Share and streams groups have states too.
         """
         if not groups:
             return GroupAnswers({})
-        consumers, trouble, of_other_types = all_groups or self.told_groups()
+        consumers, issue, of_other_types = all_groups or self.groups_answered()
         listed = consumers | {group: other.state for group, other in of_other_types.items()}
         known = {group: listed[group] for group in groups if listed.get(group)}
         # A group of KIP-848 that a silent broker would have listed would be described as dead by another.
-        unsure = {group: str(trouble) for group in groups if group not in listed} if trouble is not None else {}
+        unsure = {group: str(issue) for group in groups if group not in listed} if issue is not None else {}
         others = [group for group in groups if group not in known and group not in unsure]
         described = self._coordinators.ask_each(others, self._describe_at, needs=self._needs)
-        why = (trouble,) if trouble is not None and unsure else ()
+        why = (issue,) if issue is not None and unsure else ()
         return GroupAnswers(known | described.of, (*why, *described.refusals), {**unsure, **described.refused})
 
     def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, GroupAnswer]:
@@ -189,9 +189,9 @@ class GroupAdmin:
 
         Partitions without a committed offset are left out, and so are, by the broker, topics we may not describe.
         """
-        return self.told_committed(groups).of_all()
+        return self.committed_answered(groups).of_all()
 
-    def told_committed(self, groups: Collection[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
+    def committed_answered(self, groups: Collection[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
         """The same, of those groups we may look at."""
         return self._coordinators.ask_each(groups, self._committed_at, needs=self._needs)
 
@@ -201,7 +201,7 @@ class GroupAdmin:
         """Where each group continues, by the request for its type; a group without a type is a consumer group."""
         shares = [group for group in groups if types.get(group) is GroupType.SHARE]
         others = [group for group in groups if types.get(group) is not GroupType.SHARE]
-        return self.told_committed(others).joined(self._shares.start_offsets(shares))
+        return self.committed_answered(others).joined(self._shares.start_offsets(shares))
 
     def set_offsets(
         self, group: str, type_: GroupType, offsets: Mapping[TopicPartition, CommittedOffset]

@@ -60,7 +60,7 @@ class GroupAnswers(NamedTuple, Generic[T]):
     unsupported: frozenset[str] = frozenset()
 
     @property
-    def troubles(self) -> tuple[str, ...]:
+    def issues(self) -> tuple[str, ...]:
         """The refusals as sentences."""
         return tuple(str(refusal) for refusal in self.refusals)
 

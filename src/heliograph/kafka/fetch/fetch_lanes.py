@@ -251,7 +251,7 @@ class FetchPartition:
     log_start: int = 0
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
-    trouble: str | None = None
+    issue: str | None = None
 
     @property
     def is_placed(self) -> bool:

@@ -90,7 +90,7 @@ class Fetcher:
         self._listener = listener
         self._lanes = FetchLanes(lanes, memory_bytes)
         self._homeless: dict[TopicPartition, None] = {}
-        self._troubled: set[TopicPartition] = set()
+        self._failing: set[TopicPartition] = set()
         self._seen_version = -1
         self._ends = LogEnds(cluster, network, self)
         self._continuity = Continuity(cluster, network, self, listener)
@@ -114,7 +114,7 @@ class Fetcher:
         if partition is not None and partition.lane is not None:
             partition.lane.remove(tp)
         self._homeless.pop(tp, None)
-        self._troubled.discard(tp)
+        self._failing.discard(tp)
         self._ends.forget(tp)
         if partition is not None:
             self._continuity.believe(partition)
@@ -123,7 +123,7 @@ class Fetcher:
     @property
     def has_retries(self) -> bool:
         """Whether a partition waits for its next try or for a first answer."""
-        if self._troubled or self._homeless or self._ends.wanted or self._continuity.has_doubts:
+        if self._failing or self._homeless or self._ends.wanted or self._continuity.has_doubts:
             return True
         now = time.monotonic()
         return any(lane.not_before > now for lane in self._lanes)
@@ -361,8 +361,8 @@ class Fetcher:
             self.retry([partition.tp], describe(code))
 
     def _forgive(self, partition: FetchPartition) -> None:
-        partition.trouble = None
-        self._troubled.discard(partition.tp)
+        partition.issue = None
+        self._failing.discard(partition.tp)
 
     def retry(self, tps: Iterable[TopicPartition], why: str) -> None:
         """Try these partitions again after a pause, with new metadata."""
@@ -371,8 +371,8 @@ class Fetcher:
             partition = self.partitions.get(tp)
             if partition is not None:
                 partition.retry_at = now + partition.backoff.next_pause_s()
-                partition.trouble = why
-                self._troubled.add(tp)
+                partition.issue = why
+                self._failing.add(tp)
         self._cluster.want_metadata()
 
     # --- what the log's ends say --------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ class Cluster:
         self.hidden: set[str] = set()  # topics that we may not see
         self.missing_since: dict[str, float] = {}  # topics that are not there
         self.version = 0
-        self.trouble: str | None = None
+        self.issue: str | None = None
         self.refusal: AuthenticationError | None = None
         self._bootstrap = bootstrap
         self._security = security
@@ -184,14 +184,14 @@ class Cluster:
         def opened(connection: Connection) -> None:
             link.connection, link.is_connecting = connection, False
             link.backoff.reset()
-            self.trouble = self.refusal = None
+            self.issue = self.refusal = None
 
         def lost(why: HeliographError | str) -> None:
             is_unused = link.connection is not None and not link.connection.is_awaited and isinstance(why, str)
             link.connection, link.is_connecting = None, False
             link.retry_at = time.monotonic() + link.backoff.next_pause_s()
             if not is_unused:
-                self.trouble = f"cluster '{self.alias}': {why}"
+                self.issue = f"cluster '{self.alias}': {why}"
             if isinstance(why, AuthenticationError):
                 self.refusal = AuthenticationError(f"The cluster '{self.alias}' cannot be used: {why}")
             self.want_metadata()
@@ -205,8 +205,8 @@ class Cluster:
 
     def maintain(self, now: float) -> None:
         """Ask for metadata where it is wanted or old."""
-        if self.trouble is not None and not self._misses_a_link(now):
-            self.trouble = None
+        if self.issue is not None and not self._misses_a_link(now):
+            self.issue = None
         is_old = now - self._metadata_at > _MAX_AGE_S
         if self._metadata_in_flight or now < self._next_metadata_at or not (self._metadata_wanted or is_old):
             return

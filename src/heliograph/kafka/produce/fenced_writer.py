@@ -138,7 +138,7 @@ class _Transactions:
                 cluster, name = self._cluster.alias, self._session.transactional_id
                 raise ClusterError(
                     f"The cluster '{cluster}' has not decided our transaction as {name} within {timeout_s:.0f} s:"
-                    f" {self._trouble()}."
+                    f" {self._issue()}."
                 )
             self._network.maintain(now)
             self._cluster.maintain(now)
@@ -146,9 +146,9 @@ class _Transactions:
             self._producer.pump(now)
             self._network.poll(_TICK_S)
 
-    def _trouble(self) -> str:
-        troubles = [partition.trouble for partition in self._producer.partitions.values()]
-        known = (*troubles, self._session.trouble, self._cluster.trouble)
+    def _issue(self) -> str:
+        issues = [partition.issue for partition in self._producer.partitions.values()]
+        known = (*issues, self._session.issue, self._cluster.issue)
         return next((words for words in known if words), "no broker has answered")
 
     def close(self) -> None:

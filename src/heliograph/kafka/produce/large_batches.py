@@ -64,8 +64,8 @@ class TopicLimits:
         def answered(answer: Any, _buffer: Buffer) -> None:
             self._asked.discard(topic)
             values = [c.value for result in answer.results for c in result.configs if c.name == _KEY]
-            told = values[0] if values else None
-            self._limits[topic] = int(told) if told and told.isdecimal() else UNKNOWN
+            reported = values[0] if values else None
+            self._limits[topic] = int(reported) if reported and reported.isdecimal() else UNKNOWN
 
         def lost(_why: str) -> None:
             self._asked.discard(topic)

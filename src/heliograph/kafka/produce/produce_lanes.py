@@ -147,7 +147,7 @@ class TargetLeaders:
         for partition in partitions:
             if not partition.in_flight:
                 self._cut_off[partition.tp] = partition
-                partition.trouble = self._why_closed(lane)
+                partition.issue = self._why_closed(lane)
                 free(partition)
 
     def leave(self, partition: TargetPartition) -> None:
@@ -160,16 +160,16 @@ class TargetLeaders:
         if self._leaving:
             self._leave_idle()
         for tp, partition in list(self._cut_off.items()):
-            partition.trouble = self._why_cut_off(partition)
-            if partition.trouble is None:
+            partition.issue = self._why_cut_off(partition)
+            if partition.issue is None:
                 del self._cut_off[tp]
         for tp, partition in list(self._waiting.items()):
             if tp in self._cluster.leaders and tp.topic not in self._cluster.missing_since:
                 del self._waiting[tp]
-                partition.trouble = None
+                partition.issue = None
             else:
                 self._cluster.want_metadata()
-                partition.trouble = self._why_missing(tp.topic)
+                partition.issue = self._why_missing(tp.topic)
                 self._park(partition)
 
     def _why_cut_off(self, partition: TargetPartition) -> str | None:

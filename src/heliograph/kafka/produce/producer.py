@@ -271,7 +271,7 @@ class BatchProducer:
             self._forget(partition, outgoing)
             self._listener.on_acked(partition.tp, outgoing, outgoing.base_offset)
         partition.backoff.failures = 0
-        partition.trouble = None
+        partition.issue = None
 
     def _forget(self, partition: TargetPartition, outgoing: Outgoing) -> None:
         partition.queued_bytes -= len(outgoing.view)
@@ -288,9 +288,9 @@ class BatchProducer:
             return
         partition.awaited -= 1
         outgoing.is_doubtful = outgoing.is_doubtful or may_be_appended(code)
-        if partition.trouble is None:
+        if partition.issue is None:
             partition.moments = 0
-        partition.trouble = why
+        partition.issue = why
         if verdict is Verdict.FAIL_TASK:
             self._session.doom(f"the target refused our producer for {partition.tp}: {why}")
         if verdict is Verdict.FAIL_PARTITION:
@@ -373,7 +373,7 @@ class BatchProducer:
         if isinstance(instead, str):
             self._give_up(partition, refused, instead)
             return
-        partition.trouble = None  # where nothing is left, no success could end it
+        partition.issue = None  # where nothing is left, no success could end it
         partition.sequence = refused.sequence
         self._forget(partition, partition.queue.popleft())
         for outgoing in partition.queue:

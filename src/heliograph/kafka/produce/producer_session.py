@@ -82,7 +82,7 @@ class ProducerSession:
         self.transactional_id = transactional_id
         self.identity: Identity | None = None
         self.uses_second_protocol = False
-        self.trouble: str | None = None
+        self.issue: str | None = None
         self._cluster = cluster
         self._network = network
         mark_ms = random.randint(1, _MOST_MARK_MS)  # noqa: S311  (to be told apart, not a secret)
@@ -172,7 +172,7 @@ class ProducerSession:
         self._network.flush(connection)
 
     def _again(self, why: str) -> None:
-        self.trouble = why
+        self.issue = why
         self._retry_at = time.monotonic() + self._backoff.next_pause_s()
 
     def _in_a_moment(self, why: str) -> None:
@@ -181,7 +181,7 @@ class ProducerSession:
         if self._moments > _MOST_MOMENTS:
             self._again(why)
         else:
-            self.trouble = why
+            self.issue = why
             self._retry_at = time.monotonic() + _MOMENT_S
 
     def _refused(self, code: int, doing: str) -> None:
@@ -208,7 +208,7 @@ class ProducerSession:
     def _succeeded(self) -> None:
         self._backoff.reset()
         self._moments = 0
-        self.trouble = None
+        self.issue = None
 
     def _find_coordinator(self) -> None:
         connection = self._cluster.any_connection()

@@ -87,7 +87,7 @@ class TargetPartition:
     too_large: Outgoing | None = None
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
-    trouble: str | None = None
+    issue: str | None = None
 
     @property
     def is_idle(self) -> bool:

@@ -78,8 +78,8 @@ def least(acls: Iterable[Acl]) -> tuple[Acl, ...]:
         before = merged[place].reasons if place in merged else ()
         merged[place] = acl._replace(reasons=tuple(dict.fromkeys((*before, *acl.reasons))))
     kept = [acl for acl in merged.values() if not any(o.includes(acl) for o in merged.values() if o is not acl)]
-    told = [acl._replace(reasons=_reasons_for(acl, merged.values())) for acl in kept]
-    return tuple(sorted(told, key=lambda acl: (_KINDS.index(acl.resource.kind), acl.resource.names, acl.operation)))
+    reported = [acl._replace(reasons=_reasons_for(acl, merged.values())) for acl in kept]
+    return tuple(sorted(reported, key=lambda acl: (_KINDS.index(acl.resource.kind), acl.resource.names, acl.operation)))
 
 
 def _reasons_for(acl: Acl, others: Iterable[Acl]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class ClientRole(Enum):
     TARGET_ADMIN = "target admin"
     TARGET_PRODUCER = "target producer"  # of offset syncs kept on the target
     RECORDS = "records"  # the producer of what is copied
-    PROGRESS = "progress"  # a Connect worker's own
+    OFFSETS = "progress"  # a Connect worker's own
 
 
 class Need(NamedTuple):
@@ -65,8 +65,8 @@ class FlowAclContext:
     connector: str
     heartbeats: tuple[str, ...] = ()
     driver_records: ClientRole = ClientRole.TARGET_ADMIN
-    driver_progress: ClientRole = ClientRole.TARGET_ADMIN
-    task_progress: ClientRole = ClientRole.RECORDS
+    driver_offsets: ClientRole = ClientRole.TARGET_ADMIN
+    task_offsets: ClientRole = ClientRole.RECORDS
     is_split: bool = False
     notes_offsets: bool = False
 
@@ -175,12 +175,14 @@ def _writing_needs(mirror: FlowAclContext) -> Iterator[Need]:
 
 
 def _progress_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    progress = offsets_topic(mirror.settings).name
-    yield _topic(mirror.driver_progress, "CREATE", progress, "the topic of progress is created where it is missing")
-    yield _topic(mirror.driver_progress, "READ", progress, "a start goes on where the last one ended")
-    yield _topic(mirror.task_progress, "WRITE", progress, "what has been copied is noted")
+    source_offsets = offsets_topic(mirror.settings).name
+    yield _topic(
+        mirror.driver_offsets, "CREATE", source_offsets, "the topic of progress is created where it is missing"
+    )
+    yield _topic(mirror.driver_offsets, "READ", source_offsets, "a start goes on where the last one ended")
+    yield _topic(mirror.task_offsets, "WRITE", source_offsets, "what has been copied is noted")
     if mirror.settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
-        yield _topic(ClientRole.RECORDS, "READ", progress, "a task goes on where its transactions ended")
+        yield _topic(ClientRole.RECORDS, "READ", source_offsets, "a task goes on where its transactions ended")
 
 
 def checkpoint_needs(mirror: FlowAclContext) -> Iterator[Need]:
@@ -225,9 +227,9 @@ def heartbeat_needs(mirror: FlowAclContext) -> Iterator[Need]:
 def _noting_needs(mirror: FlowAclContext) -> Iterator[Need]:
     """Connect notes for every connector what it has written."""
     if mirror.notes_offsets:
-        progress = offsets_topic(mirror.settings).name
+        source_offsets = offsets_topic(mirror.settings).name
         for operation in ("CREATE", "WRITE"):
-            yield _topic(mirror.driver_progress, operation, progress, "the connector's offsets are noted")
+            yield _topic(mirror.driver_offsets, operation, source_offsets, "the connector's offsets are noted")
 
 
 def worker_acls(settings: Settings) -> Iterator[Acl]:

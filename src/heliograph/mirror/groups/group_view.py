@@ -83,7 +83,7 @@ class GroupView:
     groups: tuple[str, ...]
     known: OffsetMap
     checkpoints: Mapping[str, Mapping[TopicPartition, Checkpoint]]
-    progress: Mapping[TopicPartition, SourceOffset]
+    source_offsets: Mapping[TopicPartition, SourceOffset]
     source: ClusterGroups | None
     target: ClusterGroups
 
@@ -111,12 +111,12 @@ class GroupView:
     def not_replicated(self, tp: TopicPartition) -> int | None:
         """How many offsets of a source partition the flow has not copied yet; None where that is not known."""
         log = None if self.source is None else self.source.logs.get(tp)
-        progress = self.progress.get(tp)
+        source_offsets = self.source_offsets.get(tp)
         # Copied, but by someone whose progress we do not find: a connector keeps its own under its own name.
-        is_elsewhere = progress is None and self.known.translate(tp, 0) is not None
+        is_elsewhere = source_offsets is None and self.known.translate(tp, 0) is not None
         if log is None or is_elsewhere:
             return None
-        copied = log.start if progress is None else max(log.start, progress.offset + 1)
+        copied = log.start if source_offsets is None else max(log.start, source_offsets.offset + 1)
         return max(0, log.end - copied)
 
     @property
@@ -311,7 +311,7 @@ def _why_not_copied(view: GroupView, row: GroupRow, place: GroupPosition | None)
         return f"the target has no {row.remote_tp} yet"
     if place is None:
         return "nothing tells yet where its offset is on the target (no offset sync reaches back to it)"
-    copied = view.progress.get(row.tp)
+    copied = view.source_offsets.get(row.tp)
     if row.source_offset is not None and copied is not None and row.source_offset > copied.offset + 1:
         return f"replication is {counted(row.source_offset - copied.offset - 1, 'offset')} behind the group"
     return None

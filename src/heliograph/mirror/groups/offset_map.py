@@ -276,8 +276,8 @@ class OffsetMap:
 
     def _look_back(self, sync: OffsetSync, latest: Pair) -> None:
         """A sync may be of another log, or go back at the source: by Java's rule its history is forgotten then."""
-        told = [sync[1:3], *(run[:2] for run in (sync.runs or ())[:1])]
-        if any((self.translate(sync.tp, upstream) or -1) > downstream for upstream, downstream in told):
+        reported = [sync[1:3], *(run[:2] for run in (sync.runs or ())[:1])]
+        if any((self.translate(sync.tp, upstream) or -1) > downstream for upstream, downstream in reported):
             self._forget_runs(sync.tp)
             self._begin_anew(sync.tp)
         elif sync.upstream < latest.upstream:

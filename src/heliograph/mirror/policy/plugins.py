@@ -63,7 +63,7 @@ def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> t
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # the user's module may fail in any way
         raise ConfigError(
-            f"{key.name}: the module '{shown_module}' cannot be imported ({_told(error, written, shown)});"
+            f"{key.name}: the module '{shown_module}' cannot be imported ({_reported(error, written, shown)});"
             " is it installed, or is its folder in PYTHONPATH?"
         ) from error
     made = getattr(module, class_name, None)
@@ -85,11 +85,11 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
         if callable(getattr(plugin, "configure", None)):
             plugin.configure(dict(settings.values))
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{key.name}: '{shown}' cannot be made: {_told(error, written, shown)}.") from error
+        raise ConfigError(f"{key.name}: '{shown}' cannot be made: {_reported(error, written, shown)}.") from error
     return plugin
 
 
-def _told(error: BaseException, written: str, shown: str) -> str:
+def _reported(error: BaseException, written: str, shown: str) -> str:
     """The error's kind and words; only its kind where its words may repeat what a placeholder stands for."""
     words = "" if written != shown else hide_known(str(error), lambda: shown)
     return f"{type(error).__name__}: {words}".rstrip(".: ")

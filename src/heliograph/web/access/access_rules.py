@@ -14,7 +14,7 @@ Patterns are Java's, as those of topics, and match a whole name. A caller has wh
 named in none is let in nowhere. What may be changed may be seen. `secrets` are the files and variables of the worker's
 machine that a config may name. `worker` is for loggers: `see` or `change`.
 
-Invariant: a rule never looks at whether a connector exists, so no answer can tell that to who may not see it.
+Invariant: a rule never looks at whether a connector exists, so no answer can report that to who may not see it.
 
 
 What a connector's config takes from the worker's machine: files, variables, identities and classes.

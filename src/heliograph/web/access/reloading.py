@@ -30,7 +30,7 @@ class Renewed(Generic[T]):
         self._more = more
         self._lock = threading.Lock()
         self._seen = self._stamps()
-        self._told: object = None
+        self._reported: object = None
         self._value = make()
 
     def get(self) -> T:
@@ -41,9 +41,9 @@ class Renewed(Generic[T]):
                 try:
                     self._value = self._make()
                 except (HeliographError, OSError) as error:
-                    if self._told != stamps:
+                    if self._reported != stamps:
                         _log.warning("REST goes on with what it has read before: %s", error)
-                    self._told = stamps
+                    self._reported = stamps
                 else:
                     self._seen = stamps
                     _log.info("REST uses the new content of %s", " and ".join(self._paths) or "its placeholders")

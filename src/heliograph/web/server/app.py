@@ -283,8 +283,8 @@ class _Desk:
         if request.query_params.get(FORWARD) == "false":
             raise REBALANCE.error()
         arrival = Arrival(endpoint.method, once(_target(request)), request.headers)
-        told = self.door.pass_on(caller, arrival, body, self._worker.herder)
-        sent = Forwarded(arrival.method, arrival.target, request.headers, body, told)
+        reported = self.door.pass_on(caller, arrival, body, self._worker.herder)
+        sent = Forwarded(arrival.method, arrival.target, request.headers, body, reported)
         return forward(leader_url, sent, endpoint.timeout_s, self.door.forwarding_tls)
 
 

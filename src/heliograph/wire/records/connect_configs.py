@@ -184,8 +184,8 @@ def _target_state(name: str, content: dict[str, Any] | None) -> ConfigRecord | N
     if content is None:
         return TargetStateRecord(name, None)
     known: tuple[TargetState, ...] = ("STARTED", "PAUSED", "STOPPED")
-    told = (content.get("state.v2"), content.get("state"))
-    state = next((state for text in told for state in known if state == text), None)
+    reported = (content.get("state.v2"), content.get("state"))
+    state = next((state for text in reported for state in known if state == text), None)
     return None if state is None else TargetStateRecord(name, state)
 
 

@@ -60,17 +60,17 @@ def encode_value(offset: int) -> bytes:
     return dump_json({"offset": offset})
 
 
-def encode_headers(progress: SourceOffset) -> list[tuple[str, bytes]]:
+def encode_headers(source_offsets: SourceOffset) -> list[tuple[str, bytes]]:
     """`heliograph: {"target_end":1300,"topic_id":"...","run":1300,"epochs":[[5,0]]}`, as far as known."""
     notes: dict[str, Any] = {}
-    if progress.target_end is not None:
-        notes["target_end"] = progress.target_end
-    if progress.topic_id is not None:
-        notes["topic_id"] = str(progress.topic_id)
-    if progress.run_count:
-        notes["run"] = progress.run_count
-    if progress.epochs:
-        notes["epochs"] = [list(known) for known in progress.epochs]
+    if source_offsets.target_end is not None:
+        notes["target_end"] = source_offsets.target_end
+    if source_offsets.topic_id is not None:
+        notes["topic_id"] = str(source_offsets.topic_id)
+    if source_offsets.run_count:
+        notes["run"] = source_offsets.run_count
+    if source_offsets.epochs:
+        notes["epochs"] = [list(known) for known in source_offsets.epochs]
     return [(_HEADER, dump_json(notes))] if notes else []
 
 
