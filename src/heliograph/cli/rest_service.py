@@ -1,48 +1,36 @@
-"""REST for reading beside `heliograph run`: where the file has `listeners` or `rest.port`, or with `--rest`.
-
-Whether REST could be served as a file wants it: its login, its rules, its stores, without listening anywhere.
-"""
+"""Serves the read-only REST API of `heliograph run`, if the file has `listeners` or `rest.port`, or with `--rest`."""
 
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
 from heliograph.cli.inputs import MachineLookup
 from heliograph.config.effective.rest_config import (
-    RestAccess,
     file_listeners,
-    https_settings,
-    jaas_file_of,
     parse_listener,
     rest_access,
 )
-from heliograph.config.keys import worker_keys
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.clusters.cluster_clients import make_admin
-from heliograph.errors import ConfigError, HeliographError, KeyStoreError
+from heliograph.errors import HeliographError
 from heliograph.kafka.admin.admin import cluster_id
 from heliograph.mirror.policy.class_checks import java_class_error
-from heliograph.operations.named_files import check_files
-from heliograph.web.access.authenticator import Authenticator, read_rules
-from heliograph.web.access.callers import Users
-from heliograph.web.access.listener_tls import listener_context
+from heliograph.web.access.authenticator import Authenticator
 from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
-    from heliograph.config.effective.rest_config import ClientAuth, RestListener
-    from heliograph.config.resolve.placeholders import Resolver
-    from heliograph.config.resolve.settings import Settings
+    from heliograph.config.effective.rest_config import RestListener
     from heliograph.connect.contract.herder import Herder
     from heliograph.driver.flow.source_flow import SourceFlow
     from heliograph.driver.loops.file_loops import Control
@@ -138,44 +126,3 @@ def file_rest(
         yield
     finally:
         server.stop()
-
-
-def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[str]:
-    """Each a sentence that begins with its key."""
-    access = RestAccess()
-    problems: dict[str, None] = {}
-    try:
-        access = rest_access(raw, resolver, listeners, MachineLookup())
-    except ConfigError as error:
-        problems |= dict.fromkeys(error.problems)
-    try:
-        for key, step in _steps(raw, resolver, listeners, access):
-            try:
-                step()
-            except ConfigError as error:
-                problems |= dict.fromkeys(f"{key}: {problem}" if key else problem for problem in error.problems)
-    except ConfigError as error:
-        problems |= dict.fromkeys(error.problems)
-    return list(problems)
-
-
-def _steps(
-    raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener], access: RestAccess
-) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What the server does at its start, each with the key that its sentences lack."""
-    jaas_key, jaas_file = jaas_file_of(raw, resolver, MachineLookup())
-    if jaas_file:
-        yield jaas_key, lambda: Users(jaas_file)
-    rules = worker_keys.REST_RULES_FILE.name
-    if raw.get(rules):
-        yield rules, lambda: read_rules(resolver.resolve(rules, raw[rules]))
-    if any(listener.is_https for listener in listeners):
-        tls = https_settings(raw, resolver)
-        yield "", lambda: check_files(tls)
-        yield "", lambda: _check_listener(tls, access.client_auth)
-
-
-def _check_listener(tls: Settings, client_auth: ClientAuth) -> None:
-    # What is wrong with the stores themselves has been told.
-    with suppress(KeyStoreError):
-        listener_context(lambda: tls, client_auth)
