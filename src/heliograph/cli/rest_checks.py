@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[str]:
-    """Each a sentence that begins with its key."""
+    """Return the problems, each with its key first."""
     access = RestAccess()
     problems: dict[str, None] = {}
     try:
@@ -47,7 +47,7 @@ def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequenc
 def _steps(
     raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener], access: RestAccess
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What the server does at its start, each with the key that its sentences lack."""
+    """Yield the steps of the server's start, each with the key that its messages lack."""
     jaas_key, jaas_file = jaas_file_of(raw, resolver, MachineLookup())
     if jaas_file:
         yield jaas_key, lambda: Users(jaas_file)
@@ -61,6 +61,6 @@ def _steps(
 
 
 def _check_listener(tls: Settings, client_auth: ClientAuth) -> None:
-    # What is wrong with the stores themselves has been told.
+    # `check_files` reports what is wrong with the stores themselves.
     with suppress(KeyStoreError):
         listener_context(lambda: tls, client_auth)

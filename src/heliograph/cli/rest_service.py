@@ -57,17 +57,17 @@ rest_option = click.option(
 
 
 class WantedRest(NamedTuple):
-    """Where REST is to be served, and to whom; what `--rest` asks for must be."""
+    """The listeners and the authentication of REST. A failure of `--rest` is an error, one of the file's is not."""
 
     listeners: tuple[RestListener, ...]
-    door: Authenticator
+    authenticator: Authenticator
     is_option: bool
 
 
 def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
-    """What the option says, else the file; None where neither says anything.
+    """Return the listeners of the option, else of the file; None if neither has any.
 
-    What the file says may be meant for Java's workers among themselves; where we cannot serve it, the flows still run.
+    The file's listeners may be meant for Java's workers; if they cannot be served, the flows still run.
     """
     given = click.get_current_context().meta.get(_GIVEN)
     if given is not None:
@@ -76,7 +76,7 @@ def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
         listeners = file_listeners(config.raw, config.resolver)
         return _wanted(config, listeners, is_option=False) if listeners else None
     except HeliographError as error:
-        _tell_unserved(error)
+        _log_unserved(error)
         return None
 
 
@@ -85,7 +85,7 @@ def _wanted(config: MirrorMakerConfig, listeners: tuple[RestListener, ...], *, i
     return WantedRest(listeners, Authenticator(access, config.raw, config.resolver, listeners), is_option)
 
 
-def _tell_unserved(error: HeliographError) -> None:
+def _log_unserved(error: HeliographError) -> None:
     log.warning("REST is not served: %s", error)
 
 
@@ -93,7 +93,7 @@ def _tell_unserved(error: HeliographError) -> None:
 def file_rest(
     wanted: WantedRest | None, config: MirrorMakerConfig, flows: Sequence[SourceFlow], control: Control
 ) -> Iterator[None]:
-    """Serve as long as the flows run; nothing where nobody wants it."""
+    """Serve REST while the flows run, if it is wanted."""
     if wanted is None:
         yield
         return
@@ -109,16 +109,16 @@ def file_rest(
     levels = LogLevels()
     herder = FileHerder(config, flows, control, levels, first_targets_id)
     plugins = ConnectorPlugins({}, config.resolver, java_class_error)
-    # What changes something is refused before it reaches the herder.
-    app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.door, read_only=True)
-    server = RestServer(app, wanted.listeners, wanted.door.listener_tls)
+    # Requests that change something are refused before they reach the herder.
+    app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.authenticator, read_only=True)
+    server = RestServer(app, wanted.listeners, wanted.authenticator.listener_tls)
     try:
         server.start()
     except HeliographError as error:
-        # The port may be another's who runs the same file: Java's MM2, or a `run` for other clusters.
+        # Another process may run the same file and hold the port: Java's MM2, or a `run` for other clusters.
         if wanted.is_option:
             raise
-        _tell_unserved(error)
+        _log_unserved(error)
     else:
         herder.worker_id = server.url.partition("//")[2]
         log.info("Connect's REST API is at %s, for reading", server.url)
