@@ -14,9 +14,8 @@ import psutil
 
 from bench.copiers import JAVA_TUNED, OURS
 from bench.latency import Latency
+from bench.plot import RESULTS
 from bench.workloads import WORKLOADS
-
-RESULTS = Path(__file__).resolve().parent / "results"
 
 
 @dataclass
@@ -195,7 +194,8 @@ def print_targets(table: Table, scale: float) -> None:
         print(target.verdict(table))
 
 
-def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> None:
+def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> Path:
+    """Write the figures of a run; return the file."""
     RESULTS.mkdir(exist_ok=True)
     machine = {
         "cores": os.cpu_count(),
@@ -208,3 +208,4 @@ def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> None:
     rows = [asdict(row) for row in figures]
     file.write_text(json.dumps({"at": stamp, "machine": machine, "scale": scale, "figures": rows}, indent=2) + "\n")
     print(f"\nWritten to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
+    return file

@@ -30,6 +30,7 @@ from bench.doors import Certificates, Door, broker_config, make_certificates
 from bench.latency import Latency, measure_latency
 from bench.load import background, make_topics, write
 from bench.measure import ProcessTree, SourceOffsets, admin_of, broker_cpu_s, count_committed, cpu_s
+from bench.plot import write_picture
 from bench.proxy import HOST, free_port, running_proxy
 from bench.report import Figures, Table, print_ratios, print_targets, save
 from bench.workloads import WORKLOADS, Workload, selected
@@ -213,7 +214,9 @@ def main() -> None:
     print_ratios(table)
     print_targets(table, scale)
     print(f"\nTook {(time.monotonic() - began) / 60:.1f} minutes.")
-    save(figures, is_in_memory=bench.is_in_memory, scale=scale)
+    file = save(figures, is_in_memory=bench.is_in_memory, scale=scale)
+    if scale >= 1 and not arguments.workload and not arguments.copier:
+        write_picture(file)
 
 
 def _arguments() -> argparse.Namespace:
