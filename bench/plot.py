@@ -66,7 +66,7 @@ def throughput_svg(result: Mapping[str, Any]) -> str:
     rows = _rows(result)
     longest = max(bar.mb_per_s for bars in rows.values() for bar in bars)
     scale = (_WIDTH - _LEFT - _RIGHT) / longest
-    body = []
+    body: list[str] = []
     top = _TOP
     for workload, bars in rows.items():
         body += _row_lines(workload, bars, top, scale)
