@@ -82,7 +82,8 @@ reference: $(STAMP)
 site: $(SITE_STAMP)
 	@$(SITE_VENV)/bin/python docs/site_pages.py build/pages
 	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --strict
-	@echo "Open build/site/index.html"
+	@! grep -rlE '<(script|img|link)[^>]*(src|href)="https?:' build/site --include='*.html' || { echo "error: these pages load from other hosts" >&2; exit 1; }
+	@echo "Open build/site/index.html; for its search: python3 -m http.server --directory build/site"
 
 clean: ## Remove the virtual environments and caches of this folder
 	rm -rf $(VENV) $(SITE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .kernel_cache dist build
