@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bench.measure import SourceOffsets, admin_of
+from bench.measure import EndOffsets, admin_of
 from bench.single_batches import write_single_batches
 from bench.workloads import Workload
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
@@ -52,7 +52,7 @@ def write(cluster: EmbeddedCluster, workload: Workload) -> int:
 
 def _check(cluster: EmbeddedCluster, workload: Workload) -> None:
     admin = admin_of(cluster)
-    written = SourceOffsets(admin, workload.topics, workload.partitions).end_offsets()
+    written = EndOffsets(admin, workload.topics, workload.partitions).total()
     admin.close()
     if written != workload.records:
         raise RuntimeError(f"{workload.name}: {written} of {workload.records} records were written.")
@@ -108,7 +108,7 @@ def _produce(producer: Any, topic: str, value: bytes, partition: int, timestamp_
 
 
 class Load:
-    """What a steady load has done so far; shared with the process that makes it."""
+    """Progress of a steady load, shared with the process that produces it."""
 
     def __init__(self) -> None:
         self._done = _SPAWN.Array("d", [0.0, 0.0])

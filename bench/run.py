@@ -29,7 +29,7 @@ from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OURS, Copier
 from bench.latency import Latency, measure_latency
 from bench.listeners import BrokerListener, Certificates, broker_config, make_certificates
 from bench.load import background, make_topics, write
-from bench.measure import ProcessTree, SourceOffsets, admin_of, broker_cpu_s, count_committed, cpu_s
+from bench.measure import EndOffsets, ProcessTree, admin_of, broker_cpu_s, count_committed, cpu_s
 from bench.plot import write_picture
 from bench.proxy import HOST, free_port, running_proxy
 from bench.report import Figures, Table, print_ratios, print_targets, save
@@ -94,18 +94,18 @@ class Bench:
     def _copy(self, workload: Workload, copier: Copier, mark_ms: int, tree: ProcessTree, began: float) -> Figures:
         remotes = tuple(copier.remote(topic) for topic in workload.topics)
         admin = admin_of(self.target)
-        source_offsets = SourceOffsets(admin, remotes, workload.partitions)
+        ends = EndOffsets(admin, remotes, workload.partitions)
         ballast = Ballast(self.folder, workload.data_bytes if self.is_in_memory else 0)
         try:
-            first_at, first_count = source_offsets.wait_for(1, _START_TIMEOUT_S)
+            first_at, first_count = ends.wait_for(1, _START_TIMEOUT_S)
             cpu, brokers = tree.cpu_s(), broker_cpu_s(self.source, self.target)
-            last_at, _count = source_offsets.wait_for(
+            last_at, _count = ends.wait_for(
                 workload.records, _COPY_TIMEOUT_S, lambda count: ballast.keep_ahead_of(count * workload.record_bytes)
             )
             if workload.is_exactly_once:
-                last_at = source_offsets.wait_for_mark(mark_ms, _COPY_TIMEOUT_S)
+                last_at = ends.wait_for_mark(mark_ms, _COPY_TIMEOUT_S)
             cpu, brokers = tree.cpu_s() - cpu, broker_cpu_s(self.source, self.target) - brokers
-            end = source_offsets.end_offsets()
+            end = ends.total()
         finally:
             ballast.drop()
             admin.close()
