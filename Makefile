@@ -72,7 +72,8 @@ fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench docs
 	@$(BIN)/ruff check -q --fix --select I src tests bench docs
 
-docs: reference site ## Write the generated reference pages, then build the site into build/site
+docs: reference ## Write the generated reference pages, then build the site into build/site
+	@$(MAKE) --no-print-directory site
 
 reference: $(STAMP)
 	@$(BIN)/python docs/reference_pages.py
