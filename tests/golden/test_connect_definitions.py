@@ -240,7 +240,7 @@ def classes(**changes: str) -> dict[str, str | None]:
     config = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
     worker = ENV_PROVIDER | {"heliograph.plugin.packages": "heliograph, no_such_module"}
     reported = ConnectorPlugins(worker, Resolver(NoLookup(), worker), class_error).validated(CLASSES["source"], config)
-    return {each.definition["name"]: "; ".join(each.errors) for each in reported if each.errors}
+    return {each.definition["name"]: "; ".join(map(str, each.errors)) for each in reported if each.errors}
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from heliograph.config.resolve.diagnostics import did_you_mean
 
 from heliograph.config.formats.strimzi_reader import _MARKS
 from heliograph.config.input_limits import is_group_name, is_topic_name
 from heliograph.config.keys.table import split_list
-from heliograph.config.resolve.diagnostics import did_you_mean
 from heliograph.config.resolve.jaas import parse_jaas
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.redaction import has_literal_secret, is_secret, redact_text, redact_value, shown_name

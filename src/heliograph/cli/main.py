@@ -14,7 +14,8 @@ import click
 
 from heliograph import __version__
 from heliograph.cli.signals import leave_on_signals
-from heliograph.config.resolve.diagnostics import did_you_mean
+from heliograph.config.resolve.suggestions import did_you_mean
+from heliograph.diagnostics import problem
 from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
@@ -85,11 +86,9 @@ def main() -> None:
     try:
         cli()
     except HeliographError as error:
-        problems = error.problems if isinstance(error, ConfigError) else (str(error),)
-        for problem in problems:
-            click.echo(f"error: {problem}", err=True)
-        for warning in error.warnings if isinstance(error, ConfigError) else ():
-            click.echo(f"warning: {warning}", err=True)
+        found = error.diagnostics if isinstance(error, ConfigError) else (problem(str(error)),)
+        for each in found:
+            click.echo(f"{each.severity.name.lower()}: {each}", err=True)
         sys.exit(_exit_code(error))
     except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
         from heliograph.config.resolve.redaction import trace_of  # noqa: PLC0415  (as the commands: not before it is needed)

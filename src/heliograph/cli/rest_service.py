@@ -24,6 +24,7 @@ from heliograph.config.keys import worker_keys
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.driver.clusters.cluster_clients import make_admin
 from heliograph.errors import ConfigError, HeliographError, KeyStoreError
 from heliograph.kafka.admin.admin import cluster_id
@@ -140,10 +141,10 @@ def file_rest(
         server.stop()
 
 
-def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[str]:
-    """Each a sentence that begins with its key."""
+def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[Diagnostic]:
+    """Return what keeps REST from being served."""
     access = RestAccess()
-    problems: dict[str, None] = {}
+    problems: dict[Diagnostic, None] = {}
     try:
         access = rest_access(raw, resolver, listeners, MachineLookup())
     except ConfigError as error:
@@ -153,7 +154,7 @@ def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequenc
             try:
                 step()
             except ConfigError as error:
-                problems |= dict.fromkeys(f"{key}: {problem}" if key else problem for problem in error.problems)
+                problems |= dict.fromkeys(problem(str(each), key) if key else each for each in error.problems)
     except ConfigError as error:
         problems |= dict.fromkeys(error.problems)
     return list(problems)

@@ -48,6 +48,7 @@ from heliograph.config.keys.table import CLASS, Scope, split_list
 from heliograph.config.resolve.connector_limits import _OURS, ConnectorLimits
 from heliograph.config.resolve.overlays import ROLES, Layer, is_every_clients, is_own_client_key, resolved_view
 from heliograph.config.resolve.settings import Settings
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError, NotAllowedError
 from heliograph.model import ConnectorKind, Flow
 
@@ -130,7 +131,7 @@ class ConnectorConfig:
         class_name = self.raw.get("connector.class")
         kind = kind_of(class_name)
         if kind is None:
-            raise ConfigError(f"connector.class: '{class_name}' is not a connector of MirrorMaker 2.")
+            raise ConfigError(f"'{class_name}' is not a connector of MirrorMaker 2.", "connector.class")
         return kind
 
     @cached_property
@@ -138,7 +139,7 @@ class ConnectorConfig:
         """The pair of clusters, by their aliases."""
         view = self._view(self.raw, [_own("", lambda key: key in {keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name})])
         if not view[keys.SOURCE_ALIAS]:
-            raise ConfigError("source.cluster.alias: the connector does not name its source; add the source's alias.")
+            raise ConfigError("the connector does not name its source; add the source's alias.", "source.cluster.alias")
         return Flow(view[keys.SOURCE_ALIAS], view[keys.TARGET_ALIAS])
 
     @property
@@ -219,18 +220,18 @@ class ConnectorConfig:
         own = worker_client(self.worker, self.resolver)
         return None if _connection(own) == _connection(self.records_client(flow)) else own
 
-    def refused_overrides(self) -> Iterator[tuple[str, str]]:
-        """Each client key that the worker's policy keeps the connector from setting, with Connect's sentence."""
+    def refused_overrides(self) -> Iterator[Diagnostic]:
+        """Yield Connect's message for each client key that the worker's policy does not let the connector set."""
         allowed = override_policy(self.worker)
         for role in ROLES:
             prefix = f"{role}.override."
             for key in (name.removeprefix(prefix) for name in self.raw if name.startswith(prefix)):
                 if not allowed(key):
-                    words = f"The '{policy_name(self.worker)}' policy does not allow '{key}' to be overridden"
-                    yield prefix + key, f"{words} in the connector configuration."
+                    refusal = f"The '{policy_name(self.worker)}' policy does not allow '{key}' to be overridden"
+                    yield problem(f"{refusal} in the connector configuration.", prefix + key)
 
-    def refused_classes(self) -> Iterator[tuple[str, str]]:
-        """Each key with a Python class of a package that the worker does not let connectors load, with a sentence."""
+    def refused_classes(self) -> Iterator[Diagnostic]:
+        """Yield a problem for each Python class of a package that the worker does not let connectors load."""
         limits = self.limits
         for key in _PLUGIN_KEYS if limits is not None else ():
             try:
@@ -238,7 +239,7 @@ class ConnectorConfig:
                 if limits is not None and ":" in view[key]:
                     limits.check_class(key.name, view[key], view.shown(key))
             except NotAllowedError as error:
-                yield key.name, str(error).partition(": ")[2]
+                yield from error.problems
             except ConfigError:  # a placeholder that stands for nothing is reported with its key
                 continue
 
@@ -260,7 +261,7 @@ def policy_name(worker: Mapping[str, str]) -> str:
     name = text.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
     if name not in {"All", "None", "Principal"}:
         raise ConfigError(
-            f"connector.client.config.override.policy: '{text}' is not a policy; there are All, None and Principal."
+            f"'{text}' is not a policy; there are All, None and Principal.", "connector.client.config.override.policy"
         )
     return name
 
@@ -355,8 +356,8 @@ class WorkerConfig:
 
     raw: Mapping[str, str] = field(repr=False)
     resolver: Resolver
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
     rest: RestAccess = field(default_factory=RestAccess)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.resolve.placeholders import Resolver
     from heliograph.config.resolve.settings import Settings
+    from heliograph.diagnostics import Diagnostic
 
 
 SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"  # of a flow in a dedicated-mode file
@@ -84,9 +85,9 @@ class MirrorMakerConfig:
     raw: Mapping[str, str] = field(repr=False)
     clusters: tuple[str, ...]
     flows: tuple[Flow, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...]
     resolver: Resolver
-    notes: tuple[str, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
     paths: Mapping[str, str] = field(default_factory=dict)

@@ -69,7 +69,7 @@ def rest_listeners(settings: Settings) -> tuple[RestListener, ...]:
         name = settings.written_as(keys.LISTENERS)
         found = tuple(_listener(name, text) for text in settings[keys.LISTENERS])
         if not found:
-            raise ConfigError(f"{name}: it is empty; name at least one address such as http://:{DEFAULT_PORT}.")
+            raise ConfigError(f"it is empty; name at least one address such as http://:{DEFAULT_PORT}.", name)
         return found
     port = settings[keys.REST_PORT]
     host = _unquoted(settings[keys.REST_HOST_NAME]) or LOOPBACK
@@ -91,7 +91,7 @@ def parse_listener(name: str, text: str) -> RestListener:
         return _listener(name, text.strip())
     host, _colon, port = text.strip().rpartition(":")
     if not port.isdecimal():
-        raise ConfigError(f"{name} {text}: write it as PORT or HOST:PORT, such as {DEFAULT_PORT}.")
+        raise ConfigError(f"write it as PORT or HOST:PORT, such as {DEFAULT_PORT}.", f"{name} {text}")
     return RestListener(host.strip("[]") or LOOPBACK, _checked_port(name, int(port)))
 
 
@@ -116,27 +116,28 @@ def _told_to_others(settings: Settings, bound: Sequence[RestListener]) -> RestLi
         if listener.url.startswith(f"{wanted}://"):
             return listener
     name = settings.written_as(keys.REST_ADVERTISED_LISTENER)
-    raise ConfigError(f"{name}: there is no {wanted} listener; name one in `listeners`, or remove the key.")
+    raise ConfigError(f"there is no {wanted} listener; name one in `listeners`, or remove the key.", name)
 
 
 def _listener(name: str, text: str) -> RestListener:
-    problem = (
-        f"{name}: '{text}' is not an address; write it as http://HOST:PORT or https://HOST:PORT, such as"
-        f" http://:{DEFAULT_PORT}."
+    not_an_address = ConfigError(
+        f"'{text}' is not an address; write it as http://HOST:PORT or https://HOST:PORT, such as"
+        f" http://:{DEFAULT_PORT}.",
+        name,
     )
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(problem) from None
+        raise not_an_address from None
     if parts.scheme.lower() not in ("http", "https") or port is None or parts.path.strip("/") or parts.query:
-        raise ConfigError(problem)
+        raise not_an_address
     return RestListener(host or LOOPBACK, port, parts.scheme.lower() == "https")
 
 
 def _checked_port(name: str, port: int) -> int:
     if not 0 <= port <= _LARGEST_PORT:
-        raise ConfigError(f"{name}: {port} is not a port; it must be between 0 and {_LARGEST_PORT}.")
+        raise ConfigError(f"{port} is not a port; it must be between 0 and {_LARGEST_PORT}.", name)
     return port
 
 
@@ -201,9 +202,10 @@ def rest_access(
     )
     if access.rules_file and not access.knows_callers:
         raise ConfigError(
-            f"{settings.written_as(keys.REST_RULES_FILE)}: rules need callers with names; add"
+            f"rules need callers with names; add"
             f" {keys.REST_EXTENSION_CLASSES.name}={_BASIC_AUTH_CLASS}, or https listeners with"
-            f" {keys.SSL_CLIENT_AUTH.name}=required."
+            f" {keys.SSL_CLIENT_AUTH.name}=required.",
+            settings.written_as(keys.REST_RULES_FILE),
         )
     return access
 
@@ -237,8 +239,9 @@ def _allowed_hosts(settings: Settings) -> frozenset[str]:
     for host in found:
         if _HOST.fullmatch(host) is None:
             raise ConfigError(
-                f"{settings.written_as(keys.REST_ALLOWED_HOSTS)}: '{host}' is not a host; write names or addresses"
-                " without protocol and port, such as connect.example.org."
+                f"'{host}' is not a host; write names or addresses"
+                " without protocol and port, such as connect.example.org.",
+                settings.written_as(keys.REST_ALLOWED_HOSTS),
             )
     return frozenset(found)
 
@@ -265,8 +268,9 @@ def _has_login(settings: Settings) -> bool:
     for class_name in classes:
         if class_name not in (_BASIC_AUTH_CLASS, _BASIC_AUTH):
             raise ConfigError(
-                f"{name}: {class_name} is a Java class and cannot be loaded; only {_BASIC_AUTH_CLASS} is there."
-                " If it kept strangers out, use that one; else remove it."
+                f"{class_name} is a Java class and cannot be loaded; only {_BASIC_AUTH_CLASS} is there."
+                " If it kept strangers out, use that one; else remove it.",
+                name,
             )
     return bool(classes)
 
@@ -275,8 +279,9 @@ def _jaas_file(settings: Settings, lookup: Lookup) -> str:
     found = settings[keys.REST_JAAS_CONFIG_FILE] or _jaas_file_of_opts(lookup)
     if not found:
         raise ConfigError(
-            f"{settings.written_as(keys.REST_EXTENSION_CLASSES)}: the login needs a JAAS file with a section"
+            f"the login needs a JAAS file with a section"
             f" KafkaConnect; name it in {keys.REST_JAAS_CONFIG_FILE.name}, or by -Djava.security.auth.login.config in"
-            f" the variable {_OPTS_VARIABLE}."
+            f" the variable {_OPTS_VARIABLE}.",
+            settings.written_as(keys.REST_EXTENSION_CLASSES),
         )
     return found

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from heliograph.config.formats.connector_parts import EMIT_CHECKPOINTS, EMIT_HEARTBEATS, FlowKeys
-from heliograph.config.formats.reading import Diagnostic, Reading
+from heliograph.config.formats.reading import Reading
 from heliograph.config.formats.strimzi_auth import StrimziAuthentication
 from heliograph.config.formats.strimzi_fields import (
     API_VERSIONS,
@@ -38,6 +38,7 @@ from heliograph.config.formats.strimzi_fields import (
 from heliograph.config.keys import RESTART_ATTEMPTS_MAX
 from heliograph.config.keys.table import Scope
 from heliograph.config.syntax.yaml_tree import Tree, parse_leniently
+from heliograph.diagnostics import problem
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
@@ -176,8 +177,8 @@ def is_resource(text: str, name: str = "") -> bool:
 
 def read_resource(text: str, secrets: Secrets) -> Reading:
     """Every resource of the text, as one dedicated-mode file."""
-    trees, slips = parse_leniently(text)
-    reading = Reading(problems=[Diagnostic(*slip) for slip in slips], is_resource=True)
+    trees, problems = parse_leniently(text)
+    reading = Reading(diagnostics=problems, is_resource=True)
     resources: list[Tree] = []
     for document in _documents(trees):
         kind = document.get("kind")
@@ -186,7 +187,7 @@ def read_resource(text: str, secrets: Secrets) -> Reading:
         elif (spec := _spec(reading, document)) is not None:
             resources.append(spec)
     if not resources and not reading.problems:
-        reading.problems.append(Diagnostic(0, f"there is no {KIND} in the file."))
+        reading.diagnostics.append(problem(f"there is no {KIND} in the file."))
     reader = _ResourceReader(reading, secrets)
     for spec in resources:
         reader.read(spec)

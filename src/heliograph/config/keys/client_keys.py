@@ -39,6 +39,8 @@ from heliograph.config.keys.table import (
     rejected,
 )
 
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
 # --- every Kafka client ---------------------------------------------------------------------------
 BOOTSTRAP_SERVERS = define(
     "bootstrap.servers",
@@ -55,8 +57,9 @@ SECURITY_PROTOCOL = define(
     CLIENT,
     "Whether brokers are reached in the clear, with TLS, with SASL, or both.",
     Check(
-        lambda value: value.upper() in {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"},
-        "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        lambda value: value.upper() in _PROTOCOLS,
+        f"one of {', '.join(_PROTOCOLS)}",
+        _PROTOCOLS,
     ),
     importance=MEDIUM,
 )

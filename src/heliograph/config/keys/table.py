@@ -120,10 +120,11 @@ CLASS = ValueType("CLASS", lambda text: text.strip(), "a class name")
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[T]):
-    """A rule for a value and the words that tell it."""
+    """A rule for a value, the phrase for it, and the choices if it is one of several."""
 
     holds: Callable[[T], bool]
-    words: str
+    phrase: str
+    choices: tuple[str, ...] = ()
 
 
 def at_least(lowest: int) -> Check[int]:
@@ -133,7 +134,7 @@ def at_least(lowest: int) -> Check[int]:
 
 def one_of(*choices: str) -> Check[str]:
     """One of the given words."""
-    return Check(lambda value: value in choices, "one of " + ", ".join(choices))
+    return Check(lambda value: value in choices, "one of " + ", ".join(choices), choices)
 
 
 REPLICATION_FACTOR_CHECK: Check[int] = Check(lambda value: value >= 1 or value == -1, "at least 1, or -1")
@@ -169,11 +170,11 @@ class Key(Generic[T]):
         try:
             value = self.type.parse(text)
         except ValueError:
-            raise ConfigError(f"{name}: {shown} is not {self.type.noun}.") from None
+            raise ConfigError(f"{shown} is not {self.type.noun}.", name) from None
         if self.check is not None and not self.check.holds(value):
-            raise ConfigError(f"{name}: {shown} must be {self.check.words}.")
+            raise ConfigError(f"{shown} must be {self.check.phrase}.", name)
         if self.support.kind == "rejected" and value != self.default and value not in self.support.accepted:
-            raise ConfigError(f"{name}: {self.support.reason}")
+            raise ConfigError(f"{self.support.reason}", name)
         return value
 
 

@@ -33,16 +33,18 @@ class ConnectorLimits:
         """Raise unless the worker lists the URL, letter by letter as Java compares it."""
         if url not in self.urls:
             raise NotAllowedError(
-                f"{name}: the worker allows connectors no such URL; its operator lists URLs in"
-                f" {worker_keys.OAUTH_ALLOWED_URLS.name} of the worker's file."
+                f"the worker allows connectors no such URL; its operator lists URLs in"
+                f" {worker_keys.OAUTH_ALLOWED_URLS.name} of the worker's file.",
+                name,
             )
 
     def check_file(self, name: str, path: str) -> None:
         """Raise unless the worker lists the file."""
         if path not in self.files:
             raise NotAllowedError(
-                f"{name}: the worker allows connectors no such file; its operator lists files in"
-                f" {worker_keys.OAUTH_ALLOWED_FILES.name} of the worker's file."
+                f"the worker allows connectors no such file; its operator lists files in"
+                f" {worker_keys.OAUTH_ALLOWED_FILES.name} of the worker's file.",
+                name,
             )
 
     def check_class(self, name: str, class_name: str, shown: str) -> None:
@@ -50,8 +52,9 @@ class ConnectorLimits:
         module = class_name.partition(":")[0]
         if not any(module == package or module.startswith(f"{package}.") for package in self.packages):
             raise NotAllowedError(
-                f"{name}: the worker allows connectors no package for '{shown}'; its operator lists packages in"
-                f" {worker_keys.PLUGIN_PACKAGES.name} of the worker's file."
+                f"the worker allows connectors no package for '{shown}'; its operator lists packages in"
+                f" {worker_keys.PLUGIN_PACKAGES.name} of the worker's file.",
+                name,
             )
         self.check_taken(name, f"class:{class_name}", f"class:{shown}")
 
@@ -61,6 +64,7 @@ class ConnectorLimits:
             return
         if ".." in source.split("/") or not any(compile_java(text).fullmatch(source) for text in self.secrets):
             raise NotAllowedError(
-                f"{name}: the `secrets` in {worker_keys.REST_RULES_FILE.name} do not let the writer of this connector"
-                f" name {shown}."
+                f"the `secrets` in {worker_keys.REST_RULES_FILE.name} do not let the writer of this connector"
+                f" name {shown}.",
+                name,
             )

@@ -53,7 +53,7 @@ def one_module(text: str, key: str = "sasl.jaas.config") -> LoginModule:
     """The entry of a client, which has exactly one."""
     found = parse_jaas(text, key)
     if len(found) != 1:
-        raise ConfigError(f"{key}: it has {len(found)} login modules; a client has one.")
+        raise ConfigError(f"it has {len(found)} login modules; a client has one.", key)
     return found[0]
 
 
@@ -70,7 +70,7 @@ class _Parser:
             found.append(self._module())
             self._skip()
         if not found:
-            raise ConfigError(f'{self._key}: it is empty; write it as Module required username="..." password="...";')
+            raise ConfigError('it is empty; write it as Module required username="..." password="...";', self._key)
         return tuple(found)
 
     def _module(self) -> LoginModule:
@@ -162,7 +162,7 @@ class _Parser:
         return _ESCAPES.get(letter, letter)
 
     def _error(self, words: str) -> ConfigError:
-        return ConfigError(f"{self._key}: at character {self._at + 1}, {words}.")
+        return ConfigError(f"at character {self._at + 1}, {words}.", self._key)
 
 
 _TOKEN = re.compile(
@@ -178,7 +178,7 @@ def login_modules(text: str, section: str, file: str) -> tuple[LoginModule, ...]
     """The modules of a section; raises ConfigError where it is not there or cannot be read."""
     found = _sections(text).get(section, "")
     if not found.strip():
-        raise ConfigError(f"{file}: there is no section {section} in this JAAS file: {section} {{ ... }};")
+        raise ConfigError(f"there is no section {section} in this JAAS file: {section} {{ ... }};", file)
     return parse_jaas(found, f"{file}, section {section}")
 
 

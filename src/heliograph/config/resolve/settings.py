@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 
     from heliograph.config.keys.table import Key, T
     from heliograph.config.resolve.connector_limits import ConnectorLimits
+    from heliograph.diagnostics import Diagnostic
 
 
 class Unresolved(str):
-    """A value with placeholders that could not be looked up, as they were written; `why` is the sentence about it."""
+    """A value with placeholders that could not be looked up, as they were written; `why` is the reason."""
 
     __slots__ = ("why",)
-    why: str
+    why: Diagnostic
 
     @classmethod
-    def of(cls, text: str, why: str) -> Unresolved:
-        """The value and the sentence."""
+    def of(cls, text: str, why: Diagnostic) -> Unresolved:
+        """Return the value with the reason."""
         made = cls(text)
         made.why = why
         return made
@@ -56,7 +57,7 @@ class Settings:
     def __getitem__(self, key: Key[T]) -> T:
         text = self.values.get(key.name)
         if isinstance(text, Unresolved):
-            raise ConfigError(text.why)
+            raise ConfigError([text.why])
         return key.default if text is None else key.parse(text, self.written_as(key), self.raw.get(key.name))
 
     def __contains__(self, key: Key[T]) -> bool:

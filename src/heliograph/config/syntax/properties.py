@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.diagnostics import Diagnostic, Place
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,17 +37,17 @@ class Entry:
 
 
 class Parsed(NamedTuple):
-    """The entries of a text, and for each line that is not as Java has it the line and a sentence."""
+    """The entries of a text, and a problem for each line that Java could not read."""
 
     entries: list[Entry]
-    problems: list[tuple[int, str]]
+    problems: list[Diagnostic]
 
 
 def parse_properties(text: str) -> list[Entry]:
     """Every entry of the text, in order; a ConfigError with every line that cannot be read."""
     entries, problems = parse_leniently(text)
     if problems:
-        raise ConfigError([sentence for _line, sentence in problems])
+        raise ConfigError(problems)
     return entries
 
 
@@ -57,7 +58,7 @@ def parse_leniently(text: str) -> Parsed:
         try:
             parsed.entries.append(_parse_entry(logical, line))
         except ConfigError as error:
-            parsed.problems.append((line, str(error)))
+            parsed.problems.extend(error.problems)
             parsed.entries.append(_parse_entry(logical.replace("\\", "\\\\"), line))
     return parsed
 
@@ -121,7 +122,7 @@ def _unescape(text: str, line: int) -> str:
         elif text[at + 1 : at + 2] == "u":
             digits = text[at + 2 : at + 6]
             if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-                raise ConfigError(f"line {line}: \\u must be followed by four hexadecimal digits.")
+                raise ConfigError("\\u must be followed by four hexadecimal digits.", place=Place(line))
             out.append(chr(int(digits, 16)))
             at += 6
         else:

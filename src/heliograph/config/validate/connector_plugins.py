@@ -37,6 +37,7 @@ from heliograph.config.keys.table import (
 )
 from heliograph.config.resolve.redaction import redact_value
 from heliograph.config.secrets.known_secrets import HIDDEN
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
@@ -225,7 +226,7 @@ class Validated(NamedTuple):
 
     definition: dict[str, Any]
     value: str | None
-    errors: tuple[str, ...] = ()
+    errors: tuple[Diagnostic, ...] = ()
     is_visible: bool = True
 
     def as_json(self) -> dict[str, Any]:
@@ -235,7 +236,7 @@ class Validated(NamedTuple):
             "name": name,
             "value": self.value,
             "recommended_values": [],
-            "errors": list(self.errors),
+            "errors": [str(error) for error in self.errors],
             "visible": self.is_visible,
         }
         return {"definition": self.definition, "value": value}
@@ -287,7 +288,7 @@ class ConnectorPlugins:
 
     def errors(self, plugin: str, config: Mapping[str, str | None]) -> list[str]:
         """Every sentence that keeps a config from being taken, in the order of the keys."""
-        return [error for each in self.validated(plugin, config) for error in each.errors]
+        return [str(error) for each in self.validated(plugin, config) for error in each.errors]
 
     def validated(self, plugin: str, config: Mapping[str, str | None]) -> list[Validated]:
         """Every key of a connector, and those beyond that are set."""
@@ -300,7 +301,7 @@ class ConnectorPlugins:
 def _kind(plugin: str) -> ConnectorKind:
     kind = kind_of(plugin)
     if kind is None:
-        raise ConfigError(f"connector.class: '{plugin}' is not a connector of MirrorMaker 2.")
+        raise ConfigError(f"'{plugin}' is not a connector of MirrorMaker 2.", "connector.class")
     return kind
 
 
@@ -330,14 +331,15 @@ class _Validation:
         found = {row.name: self._validated(row) for row in defined_keys(self._kind)}
         found |= {row.name: self._validated(row) for row in self._known_beyond(found)}
         found |= self._named_plugins(found)
-        for name, why in (*self._refused(found), *self._told_contradictions(found)):
+        for about in (*self._refused(found), *self._all_contradictions(found)):
+            name = about.key
             given = redact_value(name, self._given[name]) if name in self._given else None
             before = found.get(name, Validated(own_definition(name), given))
-            found[name] = before._replace(errors=(*before.errors, why))
+            found[name] = before._replace(errors=(*before.errors, problem(about.message)))
         for name, value in self._config.items():
             if value is None:
                 found[name] = Validated(
-                    found[name].definition if name in found else own_definition(name), None, (NULL_VALUE,)
+                    found[name].definition if name in found else own_definition(name), None, (problem(NULL_VALUE),)
                 )
         return list(found.values())
 
@@ -353,10 +355,10 @@ class _Validation:
             for entry in named_plugins(word, "" if "${" in value else value):
                 name = entry["name"]
                 text = self._given.get(name)
-                errors: tuple[str, ...] = ()
+                errors: tuple[Diagnostic, ...] = ()
                 if self._class_error is not None and entry["required"]:
                     invalid = f"Invalid value {text} for configuration {name}: Class {text} could not be found."
-                    errors = (_missing(name) if text is None else invalid,)
+                    errors = (problem(_missing(name) if text is None else invalid),)
                 listed[name] = Validated(entry, None if errors or text is None else redact_value(name, text), errors)
         return listed
 
@@ -366,18 +368,18 @@ class _Validation:
             if row is not None and name not in found and row.scope & SCOPES[self._kind]:
                 yield row
 
-    def _refused(self, found: Mapping[str, Validated]) -> Iterator[tuple[str, str]]:
+    def _refused(self, found: Mapping[str, Validated]) -> Iterator[Diagnostic]:
         connector = self._connector(self._given)
         yield from connector.refused_overrides()
         # A key of another kind of connector is not among those found.
         faulty = {name for name, each in found.items() if each.errors}
-        yield from ((name, why) for name, why in connector.refused_classes() if name not in faulty)
+        yield from (each for each in connector.refused_classes() if each.key not in faulty)
 
     def _validated(self, row: Key[Any]) -> Validated:
         entry = definition(row)
         text = self._given.get(row.name)
         if text is None:
-            lacks = (_missing(row.name),) if row.name in REQUIRED else ()
+            lacks = (problem(_missing(row.name)),) if row.name in REQUIRED else ()
             return Validated(entry, entry["default_value"], lacks, not row.name.endswith(_OF_A_CONVERTER))
         try:
             resolved = self._resolver.resolve(row.name, text)
@@ -386,48 +388,50 @@ class _Validation:
         value, errors = self._class_errors(row, text) or _parsed(row, resolved)
         if errors and resolved != text:  # what a config provider holds is not ours to show
             unfit = f"Invalid value {text} for configuration {row.name}: What the placeholder stands for does not fit"
-            return Validated(entry, text, (unfit,))
+            return Validated(entry, text, (problem(unfit),))
         if value is None:
             return Validated(entry, None, errors)
         if resolved != text and row.type is not PASSWORD:
             return Validated(entry, text, errors)
         return Validated(entry, value if row.type is STRING else shown(row, value), errors)
 
-    def _class_errors(self, row: Key[Any], text: str) -> tuple[None, tuple[str, ...]] | None:
-        """Judged in the worker's settings alone: a connector does not decide which modules may be imported."""
+    def _class_errors(self, row: Key[Any], text: str) -> tuple[None, tuple[Diagnostic, ...]] | None:
+        """Check a class in the worker's settings alone: a connector does not decide which modules may be imported."""
         if self._class_error is None or row.type is not CLASS or row.scope & Scope.CLIENT:
             return None
         why = self._class_error(row, self._connector({row.name: text}).settings(_ANY_FLOW))
-        return None if why is None else (None, (f"Invalid value {text} for configuration {row.name}: {why}",))
+        if why is None:
+            return None
+        return None, (problem(f"Invalid value {text} for configuration {row.name}: {why}"),)
 
-    def _told_contradictions(self, found: Mapping[str, Validated]) -> Iterator[tuple[str, str]]:
-        """Settings that cannot even be put together (a name that is empty) are reported by their key as well."""
+    def _all_contradictions(self, found: Mapping[str, Validated]) -> Iterator[Diagnostic]:
+        """Yield contradictions, and problems of settings that cannot even be put together, such as an empty name."""
         sound = {name: text for name, text in self._given.items() if name not in found or not found[name].errors}
         while True:
             try:
                 yield from tuple(self._contradictions(self._connector({keys.SOURCE_ALIAS.name: "source"} | sound)))
             except ConfigError as error:
-                problems = [each.partition(": ") for each in error.problems]
-                yield from ((name, why) for name, _, why in problems)
-                if not sound.keys() & {name for name, _, _ in problems}:
+                yield from error.problems
+                wrong = {each.key for each in error.problems}
+                if not sound.keys() & wrong:
                     return
-                sound = {name: text for name, text in sound.items() if name not in {each[0] for each in problems}}
+                sound = {name: text for name, text in sound.items() if name not in wrong}
             else:
                 return
 
-    def _contradictions(self, connector: ConnectorConfig) -> Iterator[tuple[str, str]]:
+    def _contradictions(self, connector: ConnectorConfig) -> Iterator[Diagnostic]:
         settings = connector.settings(connector.flow)
         if self._kind == "checkpoint" and settings[keys.ENABLED]:
             if not settings[keys.EMIT_CHECKPOINTS_ENABLED]:
-                yield keys.EMIT_CHECKPOINTS_ENABLED.name, _NO_CHECKPOINTS
+                yield problem(_NO_CHECKPOINTS, keys.EMIT_CHECKPOINTS_ENABLED.name)
             if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
-                yield keys.EMIT_OFFSET_SYNCS_ENABLED.name, _CHECKPOINTS_WITHOUT_SYNCS
+                yield problem(_CHECKPOINTS_WITHOUT_SYNCS, keys.EMIT_OFFSET_SYNCS_ENABLED.name)
         are_syncs_set_up = any(name.startswith(_OFFSET_SYNCS_PREFIXES) for name in self._given)
         if self._kind == "source" and not settings[keys.EMIT_OFFSET_SYNCS_ENABLED] and are_syncs_set_up:
-            yield keys.EMIT_OFFSET_SYNCS_ENABLED.name, _NO_OFFSET_SYNCS
+            yield problem(_NO_OFFSET_SYNCS, keys.EMIT_OFFSET_SYNCS_ENABLED.name)
         if settings[keys.EXACTLY_ONCE_SUPPORT] == "required":
             for why in self._not_exactly_once(connector):
-                yield keys.EXACTLY_ONCE_SUPPORT.name, why
+                yield problem(why, keys.EXACTLY_ONCE_SUPPORT.name)
 
     def _not_exactly_once(self, connector: ConnectorConfig) -> Iterator[str]:
         """Connect's herder judges any connector; MirrorSourceConnector then replaces that by its own sentence."""
@@ -446,8 +450,8 @@ def _missing(name: str) -> str:
     return f'Missing required configuration "{name}" which has no default value.'
 
 
-def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[str, ...]]:
-    """The value and what is wrong with it, as Kafka's ConfigDef says it."""
+def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[Diagnostic, ...]]:
+    """Return the value and its problems, in the words of Kafka's ConfigDef."""
     invalid = f"Invalid value {HIDDEN if row.type is PASSWORD else text} for configuration {row.name}"
     try:
         value = row.type.parse(text)
@@ -458,16 +462,17 @@ def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[str, ...]]:
             else f"Not a number of type {row.type.name}"
         )
         null = f"Invalid value null for configuration {row.name}: Value must be non-null"
-        return None, (f"{invalid}: {why}", *((null,) if row.name in _CHECKS and row.type in _NUMBERS else ()))
+        also = (problem(null),) if row.name in _CHECKS and row.type in _NUMBERS else ()
+        return None, (problem(f"{invalid}: {why}"), *also)
     if row.name == "name" and (why_not := _bad_name(text)):
-        return value, (f"{invalid}: {why_not}",)
+        return value, (problem(f"{invalid}: {why_not}"),)
     check = _CHECKS.get(row.name, row.check)
     if check is not None and not check.holds(value):
-        return value, (f"{invalid}: {_in_javas_words(check)}",)
+        return value, (problem(f"{invalid}: {_in_javas_words(check)}"),)
     try:
         row.parse(text)
     except ConfigError as error:
-        return value, (f"{invalid}: {str(error).partition(': ')[2]}",)
+        return value, tuple(problem(f"{invalid}: {each.message}") for each in error.problems)
     return value, ()
 
 
@@ -481,5 +486,6 @@ def _bad_name(name: str) -> str | None:
 
 
 def _in_javas_words(check: Check[Any]) -> str:
-    choices = check.words.removeprefix("one of ")
-    return f"String must be one of: {choices}" if choices != check.words else f"Value must be {check.words}"
+    if check.choices:
+        return f"String must be one of: {', '.join(check.choices)}"
+    return f"Value must be {check.phrase}"
