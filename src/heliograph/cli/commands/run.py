@@ -151,7 +151,7 @@ def _watch(
             return
     screen.show([flow.status for flow in flows])
     if stopping.is_set():
-        log.info("Stopping: flushing and committing progress ...")
+        log.info("Stopping: flushing and committing source offsets ...")
 
 
 def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
-from heliograph.driver.clusters.cluster_clients import TargetClients, fetch_limits, make_admin
+from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
+from heliograph.driver.clusters.cluster_specs import fetch_limits
 from heliograph.driver.clusters.internal_topic_creation import create_offsets_topic, ensure_offset_syncs_topic
 from heliograph.driver.flow.acl_sync import AclSync
 from heliograph.driver.flow.config_sync import ConfigSync
