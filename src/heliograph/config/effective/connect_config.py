@@ -309,27 +309,6 @@ def _is_connectors(key: str) -> bool:
     return key not in keys.TABLE or bool(keys.TABLE[key].scope & Scope.CONNECTOR)
 
 
-_LIVE = frozenset(
-    row.name
-    for row in (
-        keys.TOPICS,
-        keys.TOPICS_EXCLUDE,
-        keys.CONFIG_PROPERTIES_EXCLUDE,
-        keys.USE_DEFAULTS_FROM,
-        keys.REFRESH_TOPICS_ENABLED,
-        keys.REFRESH_TOPICS_INTERVAL_SECONDS,
-        keys.SYNC_TOPIC_CONFIGS_ENABLED,
-        keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS,
-        keys.SYNC_TOPIC_ACLS_ENABLED,
-        keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS,
-        keys.REPLICATION_FACTOR,
-        keys.HEARTBEATS_REPLICATION,
-        keys.RESTART_BACKOFF_MAX_MS,
-        keys.RESTART_ATTEMPTS_MAX,
-    )
-)
-
-
 def is_live_change(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     """Whether a source connector can go from one config to the other without touching its tasks."""
     changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
@@ -338,11 +317,11 @@ def is_live_change(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
 
 def _is_live(key: str) -> bool:
     row = keys.TABLE.get(key)
-    if row is None:
+    if row is None:  # a client, a filter or a policy may read it
         return False
-    name = row.replaced_by or row.name
+    row = keys.TABLE[row.replaced_by or row.name]
     is_others = bool(row.scope & Scope.CONNECTOR) and not row.scope & Scope.SOURCE
-    return name in _LIVE or is_others
+    return row.is_live or is_others
 
 
 _CONVERTERS = tuple(

@@ -1,12 +1,8 @@
-"""Rows of the table: client keys that Heliograph acts on, for any client, the consumer and the producer.
+"""Rows of Kafka's clients: connection and security, consumer, producer, admin.
 
-Kafka's own scope for the first part is CLIENT_CONFIG_DEF: MM2 reads those keys also at the top of the file and behind
-an alias. Everything else belongs behind `A.consumer.`, `B.producer.` or `A.admin.`.
-
-
-Rows of the table: consumer, producer and admin keys that are known but not acted on, each group with the reason.
-
-A file may set them for Java MM2's sake; a user who set one is told once why nothing follows from it here.
+The first section is Kafka's CLIENT_CONFIG_DEF: MM2 reads those keys at the top of the file and after an alias, too. All
+others are written after `A.consumer.`, `B.producer.` or `A.admin.`. Rows without effect follow the rows of their
+subject, each group with the reason.
 """
 
 from __future__ import annotations

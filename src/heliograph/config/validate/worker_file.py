@@ -43,25 +43,6 @@ _REQUIRED = {
 _CONTAINERS_OWN = ("CONNECT_LOG4J_", "CONNECT_CUB_", "CONNECT_OPTS", "CONNECT_HEAP_OPTS")
 _STORES = ("offset.storage.", "config.storage.", "status.storage.")
 _OPEN_PREFIXES = ("config.providers.", "listeners.https.", "topic.creation.")
-# Removed in Kafka 3.0 and still in many files.
-_OLD_REST = frozenset({"rest.port", "rest.host.name"})
-# Ignored in a dedicated-mode file, which is no worker; a worker acts on them.
-_ACTED_ON = frozenset(
-    {
-        "connector.client.config.override.policy",
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "rebalance.timeout.ms",
-        "topic.tracking.enable",
-        "topic.tracking.allow.reset",
-        "listeners",
-        "rest.advertised.host.name",
-        "rest.advertised.port",
-        "rest.advertised.listener",
-        "rest.port",
-        "rest.host.name",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +216,7 @@ def _meant_of_store(name: str) -> str | None:
 
 
 def _is_known(name: str) -> bool:
-    if name in _OLD_REST or name.startswith((*_CONVERTERS, *_STORES, *_OPEN_PREFIXES)):
+    if name.startswith((*_CONVERTERS, *_STORES, *_OPEN_PREFIXES)):
         return True
     if name.startswith(tuple(f"{role}." for role in ROLES)):
         return True
@@ -258,9 +239,4 @@ def _no_effect(name: str, value: str) -> str | None:
         of_another = "; the worker's topics are made with the settings they need"
         return of_another if _meant_of_store(name) is None else None
     row = keys.TABLE.get(name)
-    is_ignored = row is not None and row.support.kind == "ignored" and _is_ignored(name)
-    return f" here: {row.support.reason}" if row is not None and is_ignored else None
-
-
-def _is_ignored(name: str) -> bool:
-    return name not in _ACTED_ON and not name.startswith(_STORES)
+    return None if row is None or not row.support.is_ignored_by_workers else f" here: {row.support.reason}"

@@ -20,7 +20,7 @@ from heliograph.errors import ConfigError, try_each
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.kafka.security.keystores import Stores
 from heliograph.kafka.security.oauth import DEFAULT_TIMEOUT_MS, OAuthClient, RefreshRule
-from heliograph.kafka.security.sasl import MECHANISMS, missing_library
+from heliograph.kafka.security.sasl_mechanisms import MECHANISMS, missing_library
 from heliograph.kafka.security.tls import VERSIONS, openssl_suites, unknown_suites
 
 if TYPE_CHECKING:
