@@ -37,6 +37,8 @@ def test_a_resource_has_no_prefixes_to_speak_of() -> None:
         f"line 4: A->B.topcs: this key has no effect {WithPrefix('A->B.')}.",
     )
     assert texts(KeyPlaces(LINES, PATHS).located([found]))[0].endswith("config.topcs: this key has no effect here.")
+    of_client = warning(Text.of("no effect ", WithPrefix("A->B.consumer."), "."), "A->B.topcs")
+    assert texts(KeyPlaces(LINES, PATHS).located([of_client]))[0].endswith(f"no effect {WithPrefix('consumer.')}.")
 
 
 def test_a_value_that_looks_like_a_key_stays_as_it_is() -> None:

@@ -45,13 +45,16 @@ class KeyPlaces:
 
     def _shown_part(self, part: Part) -> str:
         if isinstance(part, WithPrefix):
-            return "here" if part.prefix in self._prefixes else str(part)
+            rest = self._without_prefix(part.prefix)
+            return str(WithPrefix(rest)) if rest else "here"
         if not isinstance(part, Mention):
             return part
         if part.name in self._paths:
             return self._paths[part.name]
-        prefix = next((each for each in self._prefixes if part.name.startswith(each)), "") if part.is_advice else ""
-        return part.name.removeprefix(prefix)
+        return self._without_prefix(part.name) if part.is_advice else part.name
+
+    def _without_prefix(self, name: str) -> str:
+        return name.removeprefix(next((each for each in self._prefixes if name.startswith(each)), ""))
 
     @cached_property
     def _prefixes(self) -> list[str]:
