@@ -11,7 +11,8 @@ import pytest
 from heliograph.config.effective.connect_config import CLASSES
 from heliograph.config.keys import TABLE
 from heliograph.config.resolve.placeholders import Resolver
-from heliograph.config.validate.connector_plugins import GROUPS, ConnectorPlugins, definition
+from heliograph.config.validate.connector_definitions import GROUPS, definition
+from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.mirror.policy.class_checks import class_error
 from heliograph.model import ConnectorKind
 

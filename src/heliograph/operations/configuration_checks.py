@@ -1,19 +1,11 @@
-"""What a configuration turns out to mean for the parts that use it, tried before anything is started.
+"""Checks of a configuration beyond its text: patterns, classes, addresses, logins and files are tried.
 
-Reading a file finds wrong values and contradictions; regexes, classes, addresses and logins are only understood by the
-layers above. `run` and `validate` ask the same question here; only `validate` also asks whether the files are there
-that a configuration names, since a flow whose file comes later begins later.
+The examinations in `config/validate` find wrong values and contradictions. Here each part that uses the settings is
+built as it would be at the start, without a cluster. `run` and `validate` check the same; only `validate` also checks
+that the files exist, since a flow whose file comes later starts later. For a connector the answer of its worker comes
+first. If the worker is not known, its config providers and its exactly-once support are not held against the connector.
 
-Invariant: each part is tried by itself, and of a name that is settled no more is said: one report has everything.
-
-
-What a connector's configuration turns out to mean, tried without a cluster and before a worker gets it.
-
-First what a worker says when it is asked to create the connector (`config/connect_validation.py`), then what it would
-only find when the connector starts: clients, patterns, classes, files. Where the worker is not known, nothing is held
-against the connector that depends on it: which config providers there are, and whether it may want exactly-once.
-
-Invariant: each part is tried by itself, and of a name that is settled no more is said: one report has everything.
+Invariant: each part is tried by itself, and a name that is settled gets no further diagnostic.
 """
 
 from __future__ import annotations
@@ -51,6 +43,18 @@ if TYPE_CHECKING:
     from heliograph.config.resolve.placeholders import Lookup
     from heliograph.config.resolve.settings import Settings
     from heliograph.model import ConnectorKind, Flow
+
+
+_ANY_WORKER = {keys.EXACTLY_ONCE_SOURCE_SUPPORT.name: "enabled"}
+_CLASS = "connector.class"
+_ALIAS = keys.SOURCE_ALIAS.name
+_OVERRIDES = "producer.override."
+_SHORT = {name.rpartition(".")[2]: kind for kind, name in CLASSES.items()}
+_FILTERS = {
+    "source": (make_policy, topic_filter, config_property_filter),
+    "checkpoint": (make_policy, topic_filter, group_filter),
+    "heartbeat": (make_policy,),
+}
 
 
 class CheckedPart(NamedTuple):
@@ -130,18 +134,6 @@ def _clients(config: MirrorMakerConfig) -> Iterator[tuple[str, Settings]]:
                 yield alias, config.client(alias, role, flow)
     for pair in config.heartbeat_flows:
         yield pair.target, config.client(pair.target, "producer", pair)
-
-
-_ANY_WORKER = {keys.EXACTLY_ONCE_SOURCE_SUPPORT.name: "enabled"}
-_CLASS = "connector.class"
-_ALIAS = keys.SOURCE_ALIAS.name
-_OVERRIDES = "producer.override."
-_SHORT = {name.rpartition(".")[2]: kind for kind, name in CLASSES.items()}
-_FILTERS = {
-    "source": (make_policy, topic_filter, config_property_filter),
-    "checkpoint": (make_policy, topic_filter, group_filter),
-    "heartbeat": (make_policy,),
-}
 
 
 @dataclass(frozen=True, slots=True)

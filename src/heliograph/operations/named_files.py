@@ -1,7 +1,7 @@
-"""Whether the files are there that a client's settings name: stores, a Kerberos key tab, a token.
+"""Checks the files that a client's settings name: stores, a Kerberos key tab, a token.
 
-They are opened as a connection would open them, so that a wrong password is told too. What a path is made of by a
-placeholder is not shown; nor is anything that a file holds.
+They are opened as a connection would open them, so a wrong password is found, too. A path that comes from a placeholder
+is not shown, nor is any content.
 """
 
 from __future__ import annotations

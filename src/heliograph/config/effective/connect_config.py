@@ -1,38 +1,17 @@
-"""One connector of a Connect worker, understood: its map of strings over the worker's settings.
+"""A Connect worker and its connectors as typed objects.
 
-Which place wins (later over earlier), as in Connect and MM2's connectors:
+Which place of a connector's setting wins (later over earlier), as in Connect and MM2's connectors:
 
 - settings: the worker's keys, then the connector's own;
 - a client of the source or the target: `source.cluster.`, `consumer.`, `source.consumer.` of the connector;
 - the producer of records: the worker's `bootstrap.servers` and `producer.`, then the connector's `producer.override.`;
-- progress: the worker's own connection. With exactly-once it goes with the records, since one transaction holds both.
+- source offsets: the worker's own connection. With exactly-once they go with the records: one transaction holds both.
 
-So where the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
+So if the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
 keep their placeholders until they are needed.
 
-
-Which changes of a source connector's config its running tasks need not notice.
-
-MM2 restarts every task for any change. A flow here takes over what only its control loop reads: which topics there are,
-how often it looks, what it compares. What a task was started with (clients, naming, exactly-once, sizes) needs other
-tasks. Keys that no source connector reads are no reason to restart one either; where a key is not in the table, a
-client, a filter or a policy may read it, and the tasks begin again.
-
-A Connect worker's configuration, as `connect-distributed.properties` or as the `CONNECT_*` variables of a container.
-
-Read as Connect reads it: the top of the file is the worker's own connection, `producer.` and its like are what its
-connectors' clients begin with. Converters are accepted and change nothing, since batches are copied as they are. All
-problems are told at once. A *warning* is for what the user has to mend; a *note* for what has no effect here.
-
-What a connector may reach from its worker: token endpoints, Python packages and, where rules hold, files and logins.
-
-Everyone who reaches REST writes connectors; only its operator writes the worker's file. So the worker's file lists the
-URLs and files of OAuth, under the names of Kafka's JVM properties (KIP-1139), and the packages of which a class may be
-loaded. A connector that was accepted under rules also keeps their patterns of `secrets`. All of it is judged when a
-client or a class is made, on values whose placeholders are resolved: what a file holds may change after the config was
-accepted.
-
-Invariant: the sentences show what was written, never what a placeholder stands for.
+MM2 restarts every task for any change of a config. Here a flow takes over a change of keys that only its driver reads
+(`is_live` in the table), and of keys that no source connector reads.
 """
 
 from __future__ import annotations
@@ -61,6 +40,25 @@ if TYPE_CHECKING:
 LIMIT_KEYS = frozenset(
     row.name for row in (worker_keys.OAUTH_ALLOWED_URLS, worker_keys.OAUTH_ALLOWED_FILES, worker_keys.PLUGIN_PACKAGES)
 )
+_PACKAGE = "org.apache.kafka.connect.mirror."
+_KINDS: dict[str, ConnectorKind] = {"Source": "source", "Checkpoint": "checkpoint", "Heartbeat": "heartbeat"}
+CLASSES: dict[ConnectorKind, str] = {kind: f"{_PACKAGE}Mirror{word}Connector" for word, kind in _KINDS.items()}
+_BY_NAME: dict[str, ConnectorKind] = {
+    name: kind for word, kind in _KINDS.items() for name in (CLASSES[kind], f"Mirror{word}Connector", f"Mirror{word}")
+}
+# Connect's defaults where a dedicated-mode file has others.
+_DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
+_PLUGIN_KEYS = (
+    keys.POLICY_CLASS,
+    keys.TOPIC_FILTER_CLASS,
+    keys.GROUP_FILTER_CLASS,
+    keys.CONFIG_PROPERTY_FILTER_CLASS,
+)
+_PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
+_CONVERTERS = tuple(
+    f"{internal}{part}.converter" for internal in ("", "internal.") for part in ("key", "value", "header")
+)
+_OWN = Scope.WORKER | Scope.CLIENT | Scope.FILE
 
 
 def worker_limits(
@@ -79,23 +77,6 @@ def _named_packages(worker: Mapping[str, str]) -> Iterator[str]:
         module, colon, _class = value.strip().partition(":")
         if row is not None and row.type is CLASS and colon and "${" not in module:
             yield module.partition(".")[0]
-
-
-_PACKAGE = "org.apache.kafka.connect.mirror."
-_KINDS: dict[str, ConnectorKind] = {"Source": "source", "Checkpoint": "checkpoint", "Heartbeat": "heartbeat"}
-CLASSES: dict[ConnectorKind, str] = {kind: f"{_PACKAGE}Mirror{word}Connector" for word, kind in _KINDS.items()}
-_BY_NAME: dict[str, ConnectorKind] = {
-    name: kind for word, kind in _KINDS.items() for name in (CLASSES[kind], f"Mirror{word}Connector", f"Mirror{word}")
-}
-# Connect's defaults where a dedicated-mode file has others.
-_DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
-_PLUGIN_KEYS = (
-    keys.POLICY_CLASS,
-    keys.TOPIC_FILTER_CLASS,
-    keys.GROUP_FILTER_CLASS,
-    keys.CONFIG_PROPERTY_FILTER_CLASS,
-)
-_PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
 
 
 def kind_of(class_name: str | None) -> ConnectorKind | None:
@@ -324,11 +305,6 @@ def _is_live(key: str) -> bool:
     return row.is_live or is_others
 
 
-_CONVERTERS = tuple(
-    f"{internal}{part}.converter" for internal in ("", "internal.") for part in ("key", "value", "header")
-)
-
-
 @dataclass(frozen=True)
 class WorkerConfig:
     """A worker, understood. `raw` keeps its placeholders; `lines` says where each key stands."""
@@ -360,9 +336,6 @@ class WorkerConfig:
     ) -> ConnectorConfig:
         """One connector in this worker; `secrets` are the patterns of the rules it was accepted under."""
         return ConnectorConfig(name, config, self.raw, self.resolver, secrets)
-
-
-_OWN = Scope.WORKER | Scope.CLIENT | Scope.FILE
 
 
 def _is_settings(key: str) -> bool:

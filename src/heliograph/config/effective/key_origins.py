@@ -1,9 +1,6 @@
-"""Why a key has its value: for each flow or client, the value, the line it stands on and the rule by which it won.
+"""Origins of a key's value, for `heliograph explain`: per flow or client the value, its line, and the rule it won by.
 
-Values are shown without secrets, and a placeholder as it is written: what it holds is not for a screen.
-
-
-Renders the table of keys as a page: `python -m heliograph.config.reference FILE`. A test keeps the page fresh.
+Values are shown without secrets, and placeholders as they are written.
 """
 
 from __future__ import annotations

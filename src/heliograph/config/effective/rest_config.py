@@ -1,18 +1,13 @@
-"""Where the REST server listens and under which address other workers reach it, from the keys of a worker's file.
+"""The REST server's configuration: where it listens, how other workers reach it, and what it asks of callers.
 
-`listeners` counts; where it is not set, `rest.host.name` and `rest.port`, which Kafka 3.0 removed and many files still
-have. Connect listens on every network unless a host is named; we listen on this machine only, because whoever reaches
-the API may start, stop and redirect replication unless a login is asked for (docs/guides/security-rest.md).
+`listeners` counts; without it `rest.host.name` and `rest.port`, which Kafka 3.0 removed and many files still have.
+Connect listens on every network unless a host is named; Heliograph listens on this machine only, because everyone who
+reaches the API may start, stop and redirect replication unless a login is required (docs/guides/security-rest.md).
 
-
-Who may call REST, from the keys of a file: TLS for `https` listeners, the login, the file of rules.
-
-Two ways of Connect's own are kept. `listeners.https.ssl.*` counts as a whole: where one key of that prefix is set, the
-`ssl.*` of the file are not looked at. And the login is an extension, `BasicAuthSecurityRestExtension`, whose users are
-in a file that the section `KafkaConnect` of a JAAS file names. There is no JVM to give that JAAS file to, so a key or
-the variable `KAFKA_OPTS` names it.
-
-An extension that is not there is refused: it may be the one that was to keep strangers out.
+Two rules are Connect's own. `listeners.https.ssl.*` counts as a whole: if one key has that prefix, the `ssl.*` of the
+file are not read. And the login is an extension, `BasicAuthSecurityRestExtension`, whose users are in a file that the
+section `KafkaConnect` of a JAAS file names. There is no JVM to give that JAAS file to, so a key or the variable
+`KAFKA_OPTS` names it. An extension that is not there is refused: it may be the one that was to keep strangers out.
 """
 
 from __future__ import annotations
@@ -37,6 +32,23 @@ DEFAULT_PORT = 8083
 _LARGEST_PORT = 65_535
 _THIS_MACHINE = frozenset({LOOPBACK, "localhost", "::1"})
 _EVERY_NETWORK = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared with, not bound to)
+ClientAuth = Literal["none", "requested", "required"]
+_NO_AUTH: ClientAuth = "none"
+HTTPS_PREFIX = "listeners.https."
+_OWN_KEYS = (
+    keys.SSL_CLIENT_AUTH,
+    keys.REST_EXTENSION_CLASSES,
+    keys.REST_JAAS_CONFIG_FILE,
+    keys.REST_RULES_FILE,
+    keys.REST_ADVERTISED_HOST_NAME,
+    keys.REST_ALLOWED_HOSTS,
+    keys.ACCESS_CONTROL_ALLOW_ORIGIN,
+)
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+_BASIC_AUTH = "BasicAuthSecurityRestExtension"
+_BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
+_OPTS_VARIABLE = "KAFKA_OPTS"
+_JAAS_PROPERTY = "java.security.auth.login.config"
 
 
 class RestListener(NamedTuple):
@@ -144,25 +156,6 @@ def _checked_port(name: str, port: int) -> int:
 def _unquoted(host: str) -> str:
     """A host without the quotes that container files often carry into the value."""
     return host.strip("\"'")
-
-
-ClientAuth = Literal["none", "requested", "required"]
-_NO_AUTH: ClientAuth = "none"
-HTTPS_PREFIX = "listeners.https."
-_OWN_KEYS = (
-    keys.SSL_CLIENT_AUTH,
-    keys.REST_EXTENSION_CLASSES,
-    keys.REST_JAAS_CONFIG_FILE,
-    keys.REST_RULES_FILE,
-    keys.REST_ADVERTISED_HOST_NAME,
-    keys.REST_ALLOWED_HOSTS,
-    keys.ACCESS_CONTROL_ALLOW_ORIGIN,
-)
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
-_BASIC_AUTH = "BasicAuthSecurityRestExtension"
-_BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
-_OPTS_VARIABLE = "KAFKA_OPTS"
-_JAAS_PROPERTY = "java.security.auth.login.config"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,4 @@
-"""The forms a user's configuration can have, as entries of a dedicated-mode file: properties, or a resource in YAML.
-
-Any form of a configuration into another: properties, connectors' JSON, KafkaMirrorMaker2.
-
-A `Reading` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the
-other form cannot say. Invariant: reading back what was written gives every flow the settings it had.
-"""
+"""Reads any form of a configuration, and converts it into another one."""
 
 from __future__ import annotations
 
@@ -32,6 +26,15 @@ if TYPE_CHECKING:
     from heliograph.model import Flow
 
 
+_PROVIDER = re.compile(r"\$\{(env|file|dir):")
+_PROVIDER_CLASSES = {
+    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "dir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+}
+FORMS = ("properties", "connectors", "strimzi")
+
+
 @dataclass(frozen=True)
 class ConfigText:
     """A file's text, its name, and the folder of the secrets it may refer to.
@@ -53,15 +56,6 @@ def read_entries(source: ConfigText, lookup: Lookup) -> tuple[Reading, Lookup]:
     secrets = Secrets(source.secrets, must_exist=source.needs_secrets, is_needed=source.needs_secrets)
     reading = read_resource(source.text, secrets)
     return reading, secrets.lookup(lookup)
-
-
-_PROVIDER = re.compile(r"\$\{(env|file|dir):")
-_PROVIDER_CLASSES = {
-    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
-    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
-    "dir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
-}
-FORMS = ("properties", "connectors", "strimzi")
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""The fields of a KafkaMirrorMaker2 resource: which are read, and which only the operator can act on, with the reason.
+"""The fields of a KafkaMirrorMaker2 resource: those that are read, and those that only the operator can act on.
 
 Both layouts are here: `clusters`, `connectCluster`, `sourceCluster`, `targetCluster` of the beta versions, and
-`target`, `source` of Strimzi's v1. A field in neither table is unknown, and told with its path.
+`target`, `source` of Strimzi's v1. A field in neither table is unknown, and gets a warning with its path.
 """
 
 from __future__ import annotations

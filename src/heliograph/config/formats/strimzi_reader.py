@@ -1,13 +1,10 @@
 """Reads `KafkaMirrorMaker2` resources (Strimzi, IBM Event Streams) as the dedicated-mode file that does the same.
 
 `A->B.x` comes from a mirror's connectors, `A.x` from a cluster; the target's config is its worker's, as in Connect.
-What a resource does not ask for is switched off: no connector of a kind, no checkpoints or heartbeats. All resources of
+What a resource does not request is switched off: no connector of a kind, no checkpoints or heartbeats. All resources of
 a file are read together, as if they were one; `Secret` documents among them are used.
 
-Not done here: deciding whether a key or value makes sense. That is `dedicated`'s, for all forms of a configuration.
-
-
-One mirror of a KafkaMirrorMaker2 resource: the keys of a flow, from its patterns and its three connectors.
+Keys and values are not checked here: `validate/dedicated_file` does that for all forms of a configuration.
 """
 
 from __future__ import annotations
@@ -50,6 +47,15 @@ if TYPE_CHECKING:
 _SCOPES = dict(zip(CONNECTORS, (Scope.SOURCE, Scope.CHECKPOINT, Scope.HEARTBEAT), strict=True))
 _OWNERS = {scope: f"{name}.config" for name, scope in _SCOPES.items()}
 _EMITS = {"checkpointConnector": EMIT_CHECKPOINTS, "heartbeatConnector": EMIT_HEARTBEATS}
+# What the operator names where a resource does not: progress is found again there.
+_OPERATORS_NAMES = {"group.id": "mirrormaker2-cluster", "offset.storage.topic": "mirrormaker2-cluster-offsets"}
+_TARGET_FIELDS = {
+    "groupId": "group.id",
+    "configStorageTopic": "config.storage.topic",
+    "offsetStorageTopic": "offset.storage.topic",
+    "statusStorageTopic": "status.storage.topic",
+}
+_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---[ \t\r]*+$|^[ \t]*+-[ \t]++[A-Za-z]++:", re.MULTILINE)
 
 
 class StrimziMirror:
@@ -157,17 +163,6 @@ class StrimziMirror:
 
     def _add(self, key: str, field: Tree) -> None:
         self._keys.add(key, self._secrets.rewritten(field.text), field)
-
-
-# What the operator names where a resource does not: progress is found again there.
-_OPERATORS_NAMES = {"group.id": "mirrormaker2-cluster", "offset.storage.topic": "mirrormaker2-cluster-offsets"}
-_TARGET_FIELDS = {
-    "groupId": "group.id",
-    "configStorageTopic": "config.storage.topic",
-    "offsetStorageTopic": "offset.storage.topic",
-    "statusStorageTopic": "status.storage.topic",
-}
-_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---[ \t\r]*+$|^[ \t]*+-[ \t]++[A-Za-z]++:", re.MULTILINE)
 
 
 def is_resource(text: str, name: str = "") -> bool:

@@ -1,12 +1,12 @@
-"""What a connector may reach from its worker: token endpoints, Python packages and, where rules hold, files and logins.
+"""Limits of a connector: the URLs, files and Python packages that its worker lets it name.
 
 Everyone who reaches REST writes connectors; only its operator writes the worker's file. So the worker's file lists the
-URLs and files of OAuth, under the names of Kafka's JVM properties (KIP-1139), and the packages of which a class may be
-loaded. A connector that was accepted under rules also keeps their patterns of `secrets`. All of it is judged when a
-client or a class is made, on values whose placeholders are resolved: what a file holds may change after the config was
+URLs and files of OAuth, under the names of Kafka's JVM properties (KIP-1139), and the packages whose classes may be
+loaded. A connector that was accepted under access rules also keeps their patterns of `secrets`. All limits are checked
+when a client or a class is made, on values whose placeholders are resolved: a file may change after the config was
 accepted.
 
-Invariant: the sentences show what was written, never what a placeholder stands for.
+Invariant: messages show what was written, never what a placeholder stands for.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
-"""`sasl.jaas.config` as people write it: `Module required name="value" other=value;`, one or several.
+"""JAAS: the text of `sasl.jaas.config`, and the file of Connect's REST login.
 
-Java's own reader is the measure for what is quoted: `\\n`, `\\t` and octal escapes, both kinds of quotes, comments. For
-what is not, it stops at the first letter it does not expect; here a bare value goes up to the next blank or semicolon,
-so that `password=${KAFKA_TARGET_APIKEY};` works for any key without those.
+`Module required name="value" other=value;`, one or several. Quoted values follow Java's reader: `\\n`, `\\t` and octal
+escapes, both kinds of quotes, comments. Java stops at the first unexpected letter of a bare value; here it extends to
+the next blank or semicolon, so that `password=${KAFKA_TARGET_APIKEY};` works for any key without those. A JAAS file has
+sections of such entries: `KafkaConnect { Module required file="..."; };`.
 
 Invariant: no message repeats any of the text. A forgotten quote turns the rest of a password into what looks like a
-name, so places are told by counting letters.
-
-
-A JAAS file, of which Connect's REST login needs one section: `KafkaConnect { Module required file="..."; };`.
-
-Here sections are found; what is in one is read as `sasl.jaas.config` is (`jaas.py`).
+name, so an error gives its position as a number of characters.
 """
 
 from __future__ import annotations
@@ -31,6 +27,13 @@ _QUOTES = "\"'"
 _BLANKS = " \t\r\n\f"
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _OCTAL = "01234567"
+_TOKEN = re.compile(
+    r"""
+    (?P<comment> //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) ) | \s+
+    | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' ) | (?P<sign> [{};] ) | (?P<word> [^\s"'{};]+ | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class LoginModule(NamedTuple):
@@ -163,15 +166,6 @@ class _Parser:
 
     def _error(self, words: str) -> ConfigError:
         return ConfigError(f"at character {self._at + 1}, {words}.", self._key)
-
-
-_TOKEN = re.compile(
-    r"""
-    (?P<comment> //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) ) | \s+
-    | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' ) | (?P<sign> [{};] ) | (?P<word> [^\s"'{};]+ | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 
 
 def login_modules(text: str, section: str, file: str) -> tuple[LoginModule, ...]:

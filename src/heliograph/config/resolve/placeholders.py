@@ -1,15 +1,15 @@
-"""`${...}` in values: the environment and Kafka's config providers (env, file, dir).
+"""Placeholders `${...}` in values: environment variables and Kafka's config providers (env, file, dir).
 
-Two forms meet in users' files. `${NAME}` is what container images substitute before MM2 sees the file (document 002);
+Users' files have two forms. `${NAME}` is what container images substitute before MM2 sees the file (document 002);
 `${provider:key}` and `${provider:path:key}` are Kafka's own (KIP-297, KIP-421). Both are resolved late, by
-`Resolver.resolve`, so that a secret never has to be stored. The outside world comes in through `Lookup`.
+`Resolver.resolve`, so that a secret never has to be stored. `Lookup` is the access to the machine.
 
 The author of a file may name any variable and file: who can write the one can read the other. A connector comes from
-whoever reaches the REST API, so it gets `declared_only`: what the worker's file declares, within its `allowed.paths`
-and `allowlist.pattern`.
+any caller of REST, so it gets `declared_only`: what the worker's file declares, within its `allowed.paths` and
+`allowlist.pattern`.
 
-What a connector's placeholder stands for is kept in `known_secrets`; of a file only what is called a secret, since its
-author chooses what its log shows.
+Values of a connector's placeholders are kept in `known_secrets`; those of a file only if the key or entry is named like
+a secret, since its author chooses what its log shows.
 
 Invariants: a value without `${` is returned as it is; an unknown variable or provider is an error, never the text
 itself; no message holds what a placeholder stands for.

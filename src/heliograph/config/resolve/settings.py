@@ -1,8 +1,4 @@
-"""The shape of a row in the table of keys, and the value types a row can have.
-
-A `Key[T]` carries its Python type, so `settings[KEY]` is typed without a second declaration. Parsing follows Kafka's
-ConfigDef: values are trimmed, booleans are `true`/`false` in any case, lists are split at commas.
-"""
+"""A typed view of a string map: `settings[KEY]` parses the value of a key and checks it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Java `.properties` text to entries, by the rules of `java.util.Properties.load`.
+"""Java `.properties` text to entries, by the rules of `java.util.Properties.load`, and back to ASCII text.
 
-Why our own: MM2 users bring files with line continuations, `:` and blank separators, `!` comments and `\\uXXXX`
-escapes, and error messages must name the line. Invariants: entries keep their order; the last of two equal keys wins
-in `as_map`; `line` is where the logical line begins.
-
-
-Entries to `.properties` text that `java.util.Properties.load` reads back as the same, in ASCII.
+A parser of our own, because MM2 users bring files with line continuations, `:` and blank separators, `!` comments and
+`\\uXXXX` escapes, and messages must name the line. Invariants: entries keep their order; the last of two equal keys
+wins in `as_map`; `line` is where the logical line begins; written text is read back by Java as the same entries.
 """
 
 from __future__ import annotations
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 _BLANKS = " \t\f"
 _SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _NATURAL_LINE = re.compile(r"\r\n|\n|\r")
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +129,6 @@ def _unescape(text: str, line: int) -> str:
             at += 2
     # Java's text is UTF-16: two escapes may be one character.
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 def properties_text(entries: Iterable[tuple[str, str]], comments: Iterable[str] = ()) -> str:

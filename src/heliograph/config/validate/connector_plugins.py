@@ -1,27 +1,19 @@
-"""What is wrong with a connector's configuration, key by key, in the structure and the words of Connect's REST API.
+"""Validation of a connector's configuration, key by key, in the structure and the words of Connect's REST API.
 
-Java's sentences are kept where Java would refuse; what only Heliograph cannot do is told in its own. A key that the
-definitions do not list appears only where it is set and known: ours, those a filter reads, and refused overrides.
-Keys of named transforms and predicates are listed as Connect lists them for a class that it does not find.
+Java's sentences are kept for what Java refuses; what only Heliograph cannot do has a message of its own. A key that the
+definitions do not list appears only if it is set and known: ours, those a filter reads, and refused overrides. Keys of
+named transforms and predicates are listed as Connect lists them for a class that it does not find.
 
 Invariant: an error of one key hides no other. Contradictions are looked for among the keys without errors.
-
-
-The keys of MM2's three connectors as Connect's REST API tells them, made from the table of keys.
-
-Which keys a connector has is their scope in the table; the few that the table knows beyond Java's own definitions are
-left out here, so that tools which compare see what they expect. A default is the one that holds, where Heliograph's
-differs from MM2's. How Connect lays out its framework's keys on a page is not in the table: it stands below.
 """
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.config import keys
 from heliograph.config.effective.connect_config import CLASSES, ConnectorConfig, kind_of
-from heliograph.config.keys import TABLE, client_keys
+from heliograph.config.keys import client_keys
 from heliograph.config.keys.table import (
     BOOLEAN,
     CLASS,
@@ -33,10 +25,19 @@ from heliograph.config.keys.table import (
     STRING,
     Scope,
     at_least,
-    split_list,
 )
 from heliograph.config.resolve.redaction import redact_value
 from heliograph.config.secrets.known_secrets import HIDDEN
+from heliograph.config.validate.connector_definitions import (
+    GROUPS,
+    REQUIRED,
+    SCOPES,
+    defined_keys,
+    definition,
+    named_plugins,
+    own_definition,
+    shown,
+)
 from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
@@ -49,157 +50,12 @@ if TYPE_CHECKING:
     from heliograph.config.resolve.settings import Settings
     from heliograph.model import ConnectorKind
 
-
-GROUPS = (
-    "Common",
-    "Transforms",
-    "Predicates",
-    "Error Handling",
-    "Topic Creation",
-    "Exactly Once Support",
-    "offsets.topic",
-)
-REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
-SCOPES: dict[ConnectorKind, Scope] = {
-    "source": Scope.SOURCE,
-    "checkpoint": Scope.CHECKPOINT,
-    "heartbeat": Scope.HEARTBEAT,
-}
-
-
-class _Place(NamedTuple):
-    group: str | None
-    order: int
-    width: str
-    display_name: str
-
-
-_FRAMEWORK = {
-    "name": _Place("Common", 1, "MEDIUM", "Connector name"),
-    "connector.class": _Place("Common", 2, "LONG", "Connector class"),
-    "connector.plugin.version": _Place("Common", 3, "MEDIUM", "Connector version"),
-    "tasks.max": _Place("Common", 4, "SHORT", "Tasks max"),
-    "tasks.max.enforce": _Place("Common", 5, "SHORT", "Enforce tasks max"),
-    "key.converter": _Place("Common", 6, "SHORT", "Key converter class"),
-    "key.converter.plugin.version": _Place("Common", 7, "SHORT", "Key converter version"),
-    "value.converter": _Place("Common", 8, "SHORT", "Value converter class"),
-    "value.converter.plugin.version": _Place("Common", 9, "SHORT", "Value converter version"),
-    "header.converter": _Place("Common", 10, "SHORT", "Header converter class"),
-    "header.converter.plugin.version": _Place("Common", 11, "SHORT", "Header converter version"),
-    "transforms": _Place("Transforms", 12, "LONG", "Transforms"),
-    "predicates": _Place("Predicates", 13, "LONG", "Predicates"),
-    "config.action.reload": _Place("Common", 14, "MEDIUM", "Reload Action"),
-    "errors.retry.timeout": _Place("Error Handling", 1, "MEDIUM", "Retry Timeout for Errors"),
-    "errors.retry.delay.max.ms": _Place("Error Handling", 2, "MEDIUM", "Maximum Delay Between Retries for Errors"),
-    "errors.tolerance": _Place("Error Handling", 3, "SHORT", "Error Tolerance"),
-    "errors.log.enable": _Place("Error Handling", 4, "SHORT", "Log Errors"),
-    "errors.log.include.messages": _Place("Error Handling", 5, "SHORT", "Log Error Details"),
-    "topic.creation.groups": _Place("Topic Creation", 1, "LONG", "Topic Creation Groups"),
-    "exactly.once.support": _Place("Exactly Once Support", 2, "SHORT", "Exactly once support"),
-    "transaction.boundary": _Place("Exactly Once Support", 3, "SHORT", "Transaction Boundary"),
-    "transaction.boundary.interval.ms": _Place("Exactly Once Support", 4, "SHORT", "Transaction boundary interval"),
-    "offsets.storage.topic": _Place("offsets.topic", 1, "LONG", "Offsets topic"),
-}
-_NOUNS = {"transforms": "Transformation", "predicates": "Predicate"}
-_MOST_ALIASES = 100  # each takes 200 times the bytes of its name, and a config with any is refused
-# In the table, yet not among Java's definitions: read by a filter, written by MM2 for its tasks, or removed in 4.0.
-_NOT_DEFINED = frozenset(
-    {
-        "bootstrap.servers",
-        "use.defaults.from",
-        "task.assigned.partitions",
-        "task.assigned.groups",
-        "task.index",
-        "use.incremental.alter.configs",
-        "add.source.alias.to.metrics",
-        "auto.include.jmx.reporter",
-    }
-)
-_NOT_DEFINED_FOR_CHECKPOINTS = frozenset({"topics", "topics.exclude", "emit.offset-syncs.enabled"})
-# A connector has Connect's default, whatever a dedicated-mode file has.
-_CONNECTS_DEFAULT = frozenset({"tasks.max"})
-
-
-def defined_keys(kind: ConnectorKind) -> tuple[Key[Any], ...]:
-    """Every key of a connector: the framework's in Connect's order, then MM2's in the table's."""
-    framework = tuple(TABLE[name] for name in _FRAMEWORK)
-    others = tuple(row for row in TABLE.values() if row.name not in _FRAMEWORK and _is_defined(kind, row))
-    return framework + others
-
-
-def definition(row: Key[Any]) -> dict[str, Any]:
-    """One key, with the members of Connect's ConfigKeyInfo."""
-    place = _FRAMEWORK.get(row.name, _Place(None, -1, "NONE", row.name))
-    default = row.mm2_default if row.name in _CONNECTS_DEFAULT else row.default
-    return {
-        "name": row.name,
-        "type": row.type.name,
-        "required": row.name in REQUIRED,
-        "default_value": None if row.name in REQUIRED else shown(row, default),
-        "importance": row.importance.name,
-        "documentation": row.doc,
-        "group": place.group,
-        "order_in_group": place.order,
-        "width": place.width,
-        "display_name": place.display_name,
-        "dependents": [],
-    }
-
-
-def own_definition(name: str) -> dict[str, Any]:
-    """The definition of a key that no table knows, such as one behind `producer.override.`."""
-    return definition(TABLE.get(name) or TABLE["name"]) | {"name": name, "required": False, "display_name": name}
-
-
-def named_plugins(word: str, aliases: str) -> Iterator[dict[str, Any]]:
-    """The definitions of `transforms.NAME.type` and alike: those that Connect has for a class it does not find.
-
-    Of a very long list only the first ones are described.
-    """
-    noun = _NOUNS[word]
-    for alias in islice(dict.fromkeys(split_list(aliases)), _MOST_ALIASES):
-        for order, (part, of_type) in enumerate((("type", CLASS), ("plugin.version", STRING))):
-            what = part.rpartition(".")[2]
-            yield {
-                "name": f"{word}.{alias}.{part}",
-                "type": of_type.name,
-                "required": part == "type",
-                "default_value": None,
-                "importance": "HIGH",
-                "documentation": f"{'Class' if part == 'type' else 'Version'} of the {noun.lower()} '{alias}'.",
-                "group": f"{word.capitalize()}: {alias}",
-                "order_in_group": order,
-                "width": "LONG",
-                "display_name": f"{noun} {what} for {alias}",
-                "dependents": [],
-            }
-
-
-def shown(row: Key[Any], value: Any) -> str | None:
-    """A value as Connect tells it; secrets are hidden, and an empty text or class is none."""
-    if value is None or (value == "" and row.type in (STRING, CLASS, PASSWORD)):
-        return None
-    if row.type is PASSWORD:
-        return "[hidden]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _is_defined(kind: ConnectorKind, row: Key[Any]) -> bool:
-    if row.name in _NOT_DEFINED or row.name.startswith("heliograph.") or row.replaced_by is not None:
-        return False
-    if kind == "checkpoint" and row.name in _NOT_DEFINED_FOR_CHECKPOINTS:
-        return False
-    return bool(row.scope & (SCOPES[kind] | Scope.CLIENT))
-
-
-if TYPE_CHECKING:
     ClassError = Callable[[Key[str], Settings], str | None]
+
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 _NUMBERS = (INT, LONG, SHORT, DOUBLE)
-_OF_A_CONVERTER = ".converter.plugin.version"  # Connect shows it only where it is set
+_OF_A_CONVERTER = ".converter.plugin.version"  # Connect shows it only if it is set
 _OFFSET_SYNCS_PREFIXES = ("offset-syncs-", "offset-syncs.topic.")
 _NO_OFFSET_SYNCS = "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
 _NO_CHECKPOINTS = "MirrorCheckpointConnector can't run with emit.checkpoints.enabled set to false"
@@ -216,13 +72,13 @@ _NO_PREFLIGHT = (
     " preflight check and allow the connector to be created)."
 )
 _WORKER_NOT_EXACTLY_ONCE = "This worker does not have exactly-once source support enabled."
-# Where a connector is held to more than a dedicated-mode file is.
+# Checks that are stricter for a connector than for a dedicated-mode file.
 _CHECKS: dict[str, Check[Any]] = {keys.TASKS_MAX.name: at_least(1)}
 _ANY_FLOW = Flow("source", "target")
 
 
 class Validated(NamedTuple):
-    """One key: what it is, its value as shown, and what is wrong with it."""
+    """One key: its definition, its value as shown, and its errors."""
 
     definition: dict[str, Any]
     value: str | None
@@ -230,7 +86,7 @@ class Validated(NamedTuple):
     is_visible: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """With the members of Connect's ConfigInfo."""
+        """Return it with the members of Connect's ConfigInfo."""
         name = self.definition["name"]
         value = {
             "name": name,
@@ -243,10 +99,10 @@ class Validated(NamedTuple):
 
 
 class ConnectorPlugins:
-    """The three connectors of MM2 in a worker: their names, their keys, and whether a config is sound.
+    """The three connectors of MM2 in a worker: their names, their keys, and the validation of a config.
 
-    `class_error` decides about the class that a key names; without it no class is looked up. Without `is_limited` the
-    worker's lists of what a connector may reach are not known.
+    `class_error` checks the class that a key names; without it no class is looked up. Without `is_limited` the worker's
+    lists of what a connector may reach are not known.
     """
 
     def __init__(
@@ -263,20 +119,20 @@ class ConnectorPlugins:
         self._is_limited = is_limited
 
     def connector_classes(self) -> list[str]:
-        """Full names of all connector classes."""
+        """Return the full names of all connector classes."""
         return list(CLASSES.values())
 
     def resolve(self, name: str) -> str | None:
-        """The full name of a class that is given by it or by one of Connect's aliases; None if it is not there."""
+        """Return the full name of a class that is given by it or by one of Connect's aliases; None if there is none."""
         kind = kind_of(name)
         return None if kind is None else CLASSES[kind]
 
     def definitions(self, plugin: str) -> list[dict[str, Any]]:
-        """The keys of a connector, each with the members of Connect's ConfigKeyInfo."""
+        """Return the keys of a connector, each with the members of Connect's ConfigKeyInfo."""
         return [definition(row) for row in defined_keys(_kind(plugin))]
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
-        """What becomes of a config, with the members of Connect's ConfigInfos; errors are in it, not raised."""
+        """Validate a config; the result has the members of Connect's ConfigInfos, errors are in it and not raised."""
         validated = self.validated(plugin, config)
         groups = [each.definition["group"] for each in validated]
         return {
@@ -287,11 +143,11 @@ class ConnectorPlugins:
         }
 
     def errors(self, plugin: str, config: Mapping[str, str | None]) -> list[str]:
-        """Every sentence that keeps a config from being taken, in the order of the keys."""
+        """Return every error of a config, in the order of the keys."""
         return [str(error) for each in self.validated(plugin, config) for error in each.errors]
 
     def validated(self, plugin: str, config: Mapping[str, str | None]) -> list[Validated]:
-        """Every key of a connector, and those beyond that are set."""
+        """Return every key of a connector, and those beyond that are set."""
         validation = _Validation(
             _kind(plugin), config, self._worker, self._resolver, self._class_error, is_limited=self._is_limited
         )
@@ -306,7 +162,7 @@ def _kind(plugin: str) -> ConnectorKind:
 
 
 class _Validation:
-    """Looks at one config."""
+    """Validates one config."""
 
     def __init__(
         self,
@@ -348,7 +204,7 @@ class _Validation:
         return ConnectorConfig(name, given, self._worker, self._all_placeholders, is_limited=self._is_limited)
 
     def _named_plugins(self, found: Mapping[str, Validated]) -> dict[str, Validated]:
-        """The keys of each transform and predicate; there is no class to choose, and what is set is not found."""
+        """Return the keys of each transform and predicate; no class is there, so one that is set is not found."""
         listed = {}
         for word in ("transforms", "predicates"):
             value = found[word].value or ""
@@ -434,7 +290,7 @@ class _Validation:
                 yield problem(why, keys.EXACTLY_ONCE_SUPPORT.name)
 
     def _not_exactly_once(self, connector: ConnectorConfig) -> Iterator[str]:
-        """Connect's herder judges any connector; MirrorSourceConnector then replaces that by its own sentence."""
+        """Yield the refusals of Connect's herder; MirrorSourceConnector replaces them by its own."""
         flow = connector.flow
         consumer = connector.client(flow.source, "consumer", flow)
         if self._kind == "source" and consumer[client_keys.ISOLATION_LEVEL] != "read_committed":
@@ -468,7 +324,7 @@ def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[Diagnostic, ...]]:
         return value, (problem(f"{invalid}: {why_not}"),)
     check = _CHECKS.get(row.name, row.check)
     if check is not None and not check.holds(value):
-        return value, (problem(f"{invalid}: {_in_javas_words(check)}"),)
+        return value, (problem(f"{invalid}: {_java_message(check)}"),)
     try:
         row.parse(text)
     except ConfigError as error:
@@ -485,7 +341,7 @@ def _bad_name(name: str) -> str | None:
     return None
 
 
-def _in_javas_words(check: Check[Any]) -> str:
+def _java_message(check: Check[Any]) -> str:
     if check.choices:
         return f"String must be one of: {', '.join(check.choices)}"
     return f"Value must be {check.phrase}"

@@ -24,7 +24,7 @@ from heliograph.config.resolve.overlays import (
     role_scope,
 )
 from heliograph.config.resolve.suggestions import nearest, unknown_key, until_then
-from heliograph.config.validate.connector_plugins import SCOPES
+from heliograph.config.validate.connector_definitions import SCOPES
 from heliograph.diagnostics import Mention, Text, WithPrefix, note, warning
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
