@@ -122,7 +122,7 @@ class MirrorClient:
         settings = Settings(self._properties | own)
         bootstrap = parse_bootstrap(settings[client_keys.BOOTSTRAP_SERVERS], client_keys.BOOTSTRAP_SERVERS.name)
         if not bootstrap:
-            raise ConfigError("bootstrap.servers: the cluster to ask is missing; give its host:port.")
+            raise ConfigError("the cluster to ask is missing; give its host:port.", "bootstrap.servers")
         return Admin("this cluster", bootstrap, make_security(settings, role), _CLIENT_ID, timeout_s=timeout_s)
 
 

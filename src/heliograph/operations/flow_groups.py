@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from heliograph.config import keys
 from heliograph.config.input_limits import is_group_name
-from heliograph.config.resolve.diagnostics import nearest
+from heliograph.config.resolve.suggestions import nearest
 from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.errors import ClusterError
 from heliograph.executor.contract.source_offsets import read_offsets

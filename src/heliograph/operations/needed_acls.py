@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from heliograph.config.effective.connect_config import WorkerConfig
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.config.resolve.settings import Settings
+    from heliograph.diagnostics import Diagnostic
     from heliograph.model import Flow
     from heliograph.operations.principals import KafkaPrincipal
 
@@ -131,14 +132,14 @@ def needed_acls(
 ) -> tuple[Granted, ...]:
     """The ACLs of all flows, or connectors, of one user's; `given` are principals that only the user knows."""
     uses: list[LoginUse] = []
-    problems: dict[str, None] = {}
+    problems: dict[Diagnostic, None] = {}
     for client, alias, role, acl in _needs(configs, worker):
         try:
             uses.append(LoginUse(alias, _servers(client), principal_of(client, alias, role, given), acl))
         except ConfigError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:
-        raise ConfigError(list(problems))
+        raise ConfigError(problems)
     return put_together(uses)
 
 

@@ -103,7 +103,7 @@ def _of_user_name(client: Settings, alias: str) -> KafkaPrincipal:
     if why and ("${" in user or not user):
         return _unknown(client, key, alias, why)
     if not user:
-        raise ConfigError(f"{name}: there is no username, by which the brokers of '{alias}' know us; add it.")
+        raise ConfigError(f"there is no username, by which the brokers of '{alias}' know us; add it.", name)
     if options.get("tokenauth", "").lower() == "true":
         return _unknown(client, key, alias, f"{name}: a delegation token stands for its owner, who is not named.")
     return KafkaPrincipal(f"User:{user}")
@@ -124,7 +124,8 @@ def _of_certificate(client: Settings, alias: str) -> KafkaPrincipal:
     except KeyStoreError as error:
         name, path = client.written_as(key), client.values.get(key.name, "")
         shown = client.raw.get(key.name, path)  # what came out of a placeholder is not shown
-        return _unknown(client, key, alias, str(error).replace(f"{name}={path}: ", f"{name}={shown}: ", 1))
+        store = f"{name}={shown}" if error.store == f"{name}={path}" else error.store
+        return _unknown(client, key, alias, str(KeyStoreError(error.reason, store)))
     doubt = (
         f"{client.written_as(key)}: User:{subject} is the subject of the certificate; where the brokers of '{alias}'"
         f" have ssl.principal.mapping.rules, say what they make of it with --principal {alias}=User:name."
@@ -140,4 +141,4 @@ def _unknown(client: Settings, key: Key[str], alias: str, why: str, others: Sequ
 
 def _unresolved(client: Settings, key: Key[str]) -> str:
     text = client.values.get(key.name, "")
-    return text.why if isinstance(text, Unresolved) else ""
+    return str(text.why) if isinstance(text, Unresolved) else ""

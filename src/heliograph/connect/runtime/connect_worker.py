@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.keys import client_keys, worker_keys
-from heliograph.config.resolve.diagnostics import connection_keys
+from heliograph.config.resolve.key_places import connection_keys
 from heliograph.connect.contract.refusals import NO_LEADER
 from heliograph.connect.group.group_protocol import GroupSettings
 from heliograph.connect.group.leadership import LEASE_SHARE

@@ -78,8 +78,9 @@ def _check_cleanup(admin: Admin, settings: Settings) -> None:
         policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), "compact")
         if policy != "compact":
             raise ConfigError(
-                f"{names[topic]}: the topic '{topic}' has cleanup.policy={policy}, so that what the worker knows would"
-                " be lost with time; set its cleanup.policy to compact, or name another topic."
+                f"the topic '{topic}' has cleanup.policy={policy}, so that what the worker knows would"
+                " be lost with time; set its cleanup.policy to compact, or name another topic.",
+                names[topic],
             )
 
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from heliograph.diagnostics import problem
 from heliograph.errors import ConfigError
 from heliograph.kafka.security.keystores import Stores
 from heliograph.model import Address
@@ -84,9 +85,9 @@ def parse_bootstrap(servers: tuple[str, ...], key: str, shown_as: str | None = N
         host, colon, port = server.rpartition(":")
         host = host.rpartition("//")[2].strip("[]")
         if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            problems.append(f"{key}: '{shown_as or server}' is not host:port.")
+            problems.append(problem(f"'{shown_as or server}' is not host:port.", key))
         else:
             addresses.append(Address(host, int(port)))
     if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
+        raise ConfigError(dict.fromkeys(problems))
     return tuple(addresses)

@@ -33,6 +33,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
 from cryptography.x509.oid import NameOID
 
+from heliograph.diagnostics import Mention, Text
 from heliograph.errors import KeyStoreError
 from heliograph.kafka.security.jks import MAGIC, JksError, read_jks, reveal_key
 
@@ -119,10 +120,10 @@ def own_subject(stores: Stores) -> str:
     else:
         name, (_key, chain) = KEYSTORE_LOCATION, _own_key(stores)
     if not chain:
-        raise KeyStoreError(f"{stores.named(name)}: there is no certificate of our own.")
+        raise KeyStoreError("there is no certificate of our own.", stores.named(name))
     subject = chain[0].subject
     if any(part.oid not in _NAMED_BY_JAVA for part in subject):
-        raise KeyStoreError(f"{stores.named(name)}: the certificate's subject has parts that brokers spell in numbers.")
+        raise KeyStoreError("the certificate's subject has parts that brokers spell in numbers.", stores.named(name))
     return subject.rfc4514_string()
 
 
@@ -191,7 +192,7 @@ def _paired(
     for at, certificate in enumerate(chain):
         if certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) == own:
             return key, [certificate, *chain[:at], *chain[at + 1 :]]
-    raise KeyStoreError(f"{name}: there is no certificate that belongs to the private key.")
+    raise KeyStoreError("there is no certificate that belongs to the private key.", name)
 
 
 def _jks_key(stores: Stores, data: bytes, name: str) -> tuple[PrivateKeyTypes, list[x509.Certificate]]:
@@ -199,11 +200,11 @@ def _jks_key(stores: Stores, data: bytes, name: str) -> tuple[PrivateKeyTypes, l
     try:
         content = read_jks(data, stores.key_store_password or None)
         if not content.keys:
-            raise KeyStoreError(f"{name}: there is no private key in this store.")
+            raise KeyStoreError("there is no private key in this store.", name)
         plain = reveal_key(content.keys[0], stores.key_password or password)
     except JksError as error:
-        password_keys = f"{stores.named(KEYSTORE_PASSWORD)} and {stores.named(KEY_PASSWORD)}"
-        raise KeyStoreError(f"{name}: {error}; check {password_keys}.") from None
+        both = (Mention(stores.named(KEYSTORE_PASSWORD)), " and ", Mention(stores.named(KEY_PASSWORD)))
+        raise KeyStoreError(Text.of(f"{error}; check ", *both, "."), name) from None
     return _loaded_key(plain, name), [_certificate(der, name) for der in content.keys[0].chain]
 
 
@@ -211,7 +212,7 @@ def _pkcs12_key(stores: Stores, data: bytes, name: str) -> tuple[PrivateKeyTypes
     password = _needed_password(stores, stores.key_store_password or stores.key_password, KEYSTORE_PASSWORD, name)
     store = _pkcs12(data, password, name, stores.named(KEYSTORE_PASSWORD))
     if store.key is None or store.cert is None:
-        raise KeyStoreError(f"{name}: there is no private key with a certificate in this store.")
+        raise KeyStoreError("there is no private key with a certificate in this store.", name)
     others = [more.certificate for more in store.additional_certs]
     return store.key, _chain_of(store.cert.certificate, others)
 
@@ -230,23 +231,24 @@ def _chain_of(own: x509.Certificate, others: list[x509.Certificate]) -> list[x50
 def _pem_key(stores: Stores, text: str, name: str) -> PrivateKeyTypes:
     blocks = [block for kind, block in _pem_blocks(text) if kind.endswith("PRIVATE KEY")]
     if not blocks:
-        raise KeyStoreError(f"{name}: there is no private key in it.")
+        raise KeyStoreError("there is no private key in it.", name)
     password = stores.key_password.encode("utf-8") or None
     is_hidden = "ENCRYPTED" in blocks[0]
     if is_hidden and password is None:
-        raise KeyStoreError(f"{name}: the private key is encrypted; set {stores.named(KEY_PASSWORD)}.")
+        message = Text.of("the private key is encrypted; set ", Mention(stores.named(KEY_PASSWORD)), ".")
+        raise KeyStoreError(message, name)
     try:
         return load_pem_private_key(blocks[0].encode("ascii"), password if is_hidden else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        hint = f", or {stores.named(KEY_PASSWORD)} is not its password" if is_hidden else ""
-        raise KeyStoreError(f"{name}: the private key cannot be read{hint}.") from None
+        hint = (", or ", Mention(stores.named(KEY_PASSWORD)), " is not its password") if is_hidden else ()
+        raise KeyStoreError(Text.of("the private key cannot be read", *hint, "."), name) from None
 
 
 def _loaded_key(der: bytes, name: str) -> PrivateKeyTypes:
     try:
         return load_der_private_key(der, None)
     except (ValueError, UnsupportedAlgorithm):
-        raise KeyStoreError(f"{name}: the private key is of a kind that is not known here.") from None
+        raise KeyStoreError("the private key is of a kind that is not known here.", name) from None
 
 
 # --- whom we trust ----------------------------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ def _trusted(stores: Stores) -> list[x509.Certificate]:
     else:
         found = _pem_certificates(_pem_text(data, name), name)
     if not found:
-        raise KeyStoreError(f"{name}: there is no certificate in this store; nobody could be trusted.")
+        raise KeyStoreError("there is no certificate in this store; nobody could be trusted.", name)
     return found
 
 
@@ -274,7 +276,8 @@ def _jks_trusted(stores: Stores, data: bytes, name: str) -> list[x509.Certificat
     try:
         content = read_jks(data, stores.trusted_password or None)
     except JksError as error:
-        raise KeyStoreError(f"{name}: {error}; check {stores.named(TRUSTSTORE_PASSWORD)}.") from None
+        message = Text.of(f"{error}; check ", Mention(stores.named(TRUSTSTORE_PASSWORD)), ".")
+        raise KeyStoreError(message, name) from None
     own = [key.chain[0] for key in content.keys if key.chain]  # Java trusts the certificate of a key beside it
     return [_certificate(der, name) for der in (*content.trusted, *own)]
 
@@ -297,12 +300,12 @@ def _read(path: str, name: str) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(_MAX_STORE_BYTES + 1)
     except OSError as error:
-        raise KeyStoreError(f"{name}: the file cannot be read: {error.strerror}.") from None
+        raise KeyStoreError(f"the file cannot be read: {error.strerror}.", name) from None
     if not data or len(data) > _MAX_STORE_BYTES:
-        raise KeyStoreError(f"{name}: the file is {'too large' if data else 'empty'}.")
+        raise KeyStoreError(f"the file is {'too large' if data else 'empty'}.", name)
     if data.startswith(_JCEKS_MAGIC):
         raise KeyStoreError(
-            f"{name}: it is a JCEKS store, which is not read; make a PKCS12 store of it with keytool -importkeystore."
+            "it is a JCEKS store, which is not read; make a PKCS12 store of it with keytool -importkeystore.", name
         )
     return data
 
@@ -311,15 +314,14 @@ def _pkcs12(data: bytes, password: str, name: str, password_key: str) -> PKCS12K
     try:
         return load_pkcs12(data, password.encode("utf-8") if password else None)
     except (ValueError, UnsupportedAlgorithm):
-        raise KeyStoreError(
-            f"{name}: {password_key} is not the store's password, or the file is damaged or no PKCS12."
-        ) from None
+        message = Text.of(Mention(password_key), " is not the store's password, or the file is damaged or no PKCS12.")
+        raise KeyStoreError(message, name) from None
 
 
 def _pem_text(data: bytes, name: str) -> str:
     text = data.decode("utf-8", "replace")
     if "-----BEGIN " not in text:
-        raise KeyStoreError(f"{name}: the file is neither JKS nor PKCS12 nor PEM.")
+        raise KeyStoreError("the file is neither JKS nor PKCS12 nor PEM.", name)
     return text
 
 
@@ -353,18 +355,18 @@ def _pem_bodies(text: str) -> Iterator[tuple[str, str]]:
 def _pem_certificates(text: str, name: str) -> list[x509.Certificate]:
     blocks = [block for kind, block in _pem_blocks(text) if kind in ("CERTIFICATE", "TRUSTED CERTIFICATE")]
     if not blocks:
-        raise KeyStoreError(f"{name}: there is no certificate in it.")
+        raise KeyStoreError("there is no certificate in it.", name)
     try:
         return [x509.load_pem_x509_certificate(block.encode("ascii")) for block in blocks]
     except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
-        raise KeyStoreError(f"{name}: a certificate in it is damaged.") from None
+        raise KeyStoreError("a certificate in it is damaged.", name) from None
 
 
 def _certificate(der: bytes, name: str) -> x509.Certificate:
     try:
         return x509.load_der_x509_certificate(der)
     except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
-        raise KeyStoreError(f"{name}: a certificate in it is damaged.") from None
+        raise KeyStoreError("a certificate in it is damaged.", name) from None
 
 
 def _as_pem(certificates: list[x509.Certificate]) -> bytes:
@@ -373,5 +375,5 @@ def _as_pem(certificates: list[x509.Certificate]) -> bytes:
 
 def _needed_password(stores: Stores, password: str, key: str, name: str) -> str:
     if not password:
-        raise KeyStoreError(f"{name}: this store needs a password; set {stores.named(key)}.")
+        raise KeyStoreError(Text.of("this store needs a password; set ", Mention(stores.named(key)), "."), name)
     return password

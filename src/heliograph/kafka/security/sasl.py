@@ -20,7 +20,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import importlib.util
 import os
 import random
 import secrets
@@ -41,6 +40,7 @@ from kafka.protocol.sasl import (
 from heliograph.config.secrets.known_secrets import HIDDEN
 from heliograph.errors import AuthenticationError
 from heliograph.kafka.security.oauth import KEEPER
+from heliograph.kafka.security.sasl_mechanisms import LIBRARIES, missing_library
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from heliograph.model import Address
 
 
-LIBRARIES = {"GSSAPI": "gssapi", "AWS_MSK_IAM": "botocore"}
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", *LIBRARIES)
 _LEAST_ITERATIONS, _MOST_ITERATIONS = 4_096, 1_000_000
 _environment = threading.Lock()
 
@@ -63,12 +61,6 @@ class Mechanism(Protocol):
 
     def answer(self, challenge: bytes) -> bytes | None:
         """What it says to the broker's words; None where all is said and the broker has proved itself."""
-
-
-def missing_library(mechanism: str) -> str | None:
-    """The library that a mechanism needs and this Python does not have."""
-    library = LIBRARIES.get(mechanism)
-    return library if library is not None and importlib.util.find_spec(library) is None else None
 
 
 def begin(security: Security, address: Address) -> Mechanism:

@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 from heliograph.config.keys import client_keys, security_keys
 from heliograph.config.resolve.jaas import LoginModule, one_module
 from heliograph.config.resolve.redaction import redact_value
+from heliograph.diagnostics import Mention, Text
 from heliograph.errors import ConfigError, try_each
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.kafka.security.keystores import Stores
 from heliograph.kafka.security.oauth import DEFAULT_TIMEOUT_MS, OAuthClient, RefreshRule
-from heliograph.kafka.security.sasl import MECHANISMS, missing_library
+from heliograph.kafka.security.sasl_mechanisms import MECHANISMS, missing_library
 from heliograph.kafka.security.tls import VERSIONS, openssl_suites, unknown_suites
 
 if TYPE_CHECKING:
@@ -171,14 +172,14 @@ def _store_fields(settings: Settings) -> dict[str, Any]:
 
 def _not_both(settings: Settings, one: Key[str], other: Key[str]) -> None:
     if settings[one] and settings[other]:
-        raise ConfigError(
-            f"{settings.written_as(other)}: {settings.written_as(one)} is set too; leave one of them out."
-        )
+        message = Text.of(Mention(settings.written_as(one)), " is set too; leave one of them out.")
+        raise ConfigError(message, settings.written_as(other))
 
 
 def _not_alone(settings: Settings, given: Key[str], other: Key[str]) -> None:
     if settings[given] and not settings[other]:
-        raise ConfigError(f"{settings.written_as(other)}: it is missing beside {settings.written_as(given)}.")
+        message = Text.of("it is missing beside ", Mention(settings.written_as(given)), ".")
+        raise ConfigError(message, settings.written_as(other))
 
 
 def _versions(settings: Settings) -> dict[str, Any]:
@@ -188,14 +189,15 @@ def _versions(settings: Settings) -> dict[str, Any]:
     if newest not in VERSIONS:
         name = settings.written_as(client_keys.SSL_PROTOCOL)
         shown = settings.shown(client_keys.SSL_PROTOCOL)
-        raise ConfigError(f"{name}: '{shown}' is not supported; use TLSv1.2 or TLSv1.3.")
+        raise ConfigError(f"'{shown}' is not supported; use TLSv1.2 or TLSv1.3.", name)
     allowed = [name for name in VERSIONS if name in settings[client_keys.SSL_ENABLED_PROTOCOLS] and name <= newest]
     if not allowed:
         name = settings.written_as(client_keys.SSL_ENABLED_PROTOCOLS)
         raise ConfigError(
-            f"{name}: no version in it is one that Heliograph has and"
+            f"no version in it is one that Heliograph has and"
             f" ssl.protocol={settings.shown(client_keys.SSL_PROTOCOL)} allows; use TLSv1.2,"
-            " TLSv1.3 or both."
+            " TLSv1.3 or both.",
+            name,
         )
     suites = settings[security_keys.SSL_CIPHER_SUITES]
     if suites:
@@ -207,7 +209,7 @@ def _checks_host_name(settings: Settings) -> dict[str, Any]:
     algorithm = settings[client_keys.SSL_ENDPOINT_ALGORITHM].strip().lower()
     if algorithm not in ("", "https"):
         name = settings.written_as(client_keys.SSL_ENDPOINT_ALGORITHM)
-        raise ConfigError(f"{name}: it must be https, or empty, which does not check host names.")
+        raise ConfigError("it must be https, or empty, which does not check host names.", name)
     return {"checks_host_name": algorithm == "https"}
 
 
@@ -217,11 +219,11 @@ def _versions_of_suites(settings: Settings, suites: tuple[str, ...], allowed: li
     unknown = unknown_suites(suites)
     if unknown:
         shown = settings.raw.get(security_keys.SSL_CIPHER_SUITES.name, ", ".join(unknown))
-        raise ConfigError(f"{name}: OpenSSL here has no cipher suite {shown}.")
+        raise ConfigError(f"OpenSSL here has no cipher suite {shown}.", name)
     older, newest = openssl_suites(suites)
     usable = [version for version in allowed if (newest if version == "TLSv1.3" else older)]
     if not usable:
-        raise ConfigError(f"{name}: no suite in it is one of {' or '.join(allowed)}.")
+        raise ConfigError(f"no suite in it is one of {' or '.join(allowed)}.", name)
     return usable
 
 
@@ -233,19 +235,18 @@ def _login(settings: Settings, protocol: str, alias: str) -> dict[str, Any]:
     mechanism = settings[client_keys.SASL_MECHANISM].upper()
     if mechanism not in MECHANISMS:
         shown = settings.raw.get(client_keys.SASL_MECHANISM.name, mechanism)
-        raise ConfigError(f"{name}: '{shown}' is not supported; supported are {', '.join(MECHANISMS)}.")
+        raise ConfigError(f"'{shown}' is not supported; supported are {', '.join(MECHANISMS)}.", name)
     library = missing_library(mechanism)
     if library is not None:
         raise ConfigError(
-            f"{name}: {mechanism} needs the Python library '{library}', which is not installed; install it here and"
-            " where Spark's executors run."
+            f"{mechanism} needs the Python library '{library}', which is not installed; install it here and"
+            " where Spark's executors run.",
+            name,
         )
     jaas_key = settings.written_as(client_keys.SASL_JAAS_CONFIG)
     text = settings[client_keys.SASL_JAAS_CONFIG]
     if not text.strip() and mechanism not in ("GSSAPI", "AWS_MSK_IAM"):
-        raise ConfigError(
-            f"{jaas_key}: it is missing; the cluster '{alias}' uses {mechanism} and needs a login module."
-        )
+        raise ConfigError(f"it is missing; the cluster '{alias}' uses {mechanism} and needs a login module.", jaas_key)
     module = one_module(text, jaas_key) if text.strip() else LoginModule("", "required", {})
     options = module.options
     fields: dict[str, Any] = {"mechanism": mechanism}
@@ -257,7 +258,7 @@ def _login(settings: Settings, protocol: str, alias: str) -> dict[str, Any]:
         return fields | _aws(options, protocol, name, jaas_key)
     missing = [option for option in ("username", "password") if option not in options]
     if missing:
-        raise ConfigError(f"{jaas_key}: {' and '.join(missing)} is missing for the mechanism {mechanism}.")
+        raise ConfigError(f"{' and '.join(missing)} is missing for the mechanism {mechanism}.", jaas_key)
     is_token = options.get("tokenauth", "").lower() == "true"
     return fields | {
         "username": options["username"],
@@ -270,17 +271,17 @@ def _kerberos(settings: Settings, options: Mapping[str, str]) -> dict[str, Any]:
     key = security_keys.SASL_KERBEROS_SERVICE_NAME
     service = settings[key] or options.get("serviceName", "")
     if not service:
-        raise ConfigError(f"{settings.written_as(key)}: it is missing; GSSAPI needs the brokers' name, often 'kafka'.")
+        raise ConfigError("it is missing; GSSAPI needs the brokers' name, often 'kafka'.", settings.written_as(key))
     return {"kerberos_service": service, "kerberos_key_tab": options.get("keyTab", "")}
 
 
 def _aws(options: Mapping[str, str], protocol: str, name: str, jaas_key: str) -> dict[str, Any]:
     if protocol != "SASL_SSL":
-        raise ConfigError(f"{name}: AWS_MSK_IAM needs security.protocol=SASL_SSL.")
+        raise ConfigError("AWS_MSK_IAM needs security.protocol=SASL_SSL.", name)
     if any(option.startswith("awsRole") for option in options):
         raise ConfigError(
-            f"{jaas_key}: awsRoleArn and its kin are not read; name the role in an AWS profile and the profile by"
-            " awsProfileName."
+            "awsRoleArn and its kin are not read; name the role in an AWS profile and the profile by awsProfileName.",
+            jaas_key,
         )
     return {"aws_profile": options.get("awsProfileName", "")}
 
@@ -328,12 +329,12 @@ def _oauth(settings: Settings, options: Mapping[str, str], jaas_key: str) -> OAu
 def _check_client(client_id: str, client_secret: str, jaas_key: str) -> None:
     if not (client_id and client_secret):
         missing = "clientSecret" if client_id else "clientId"
-        raise ConfigError(f"{jaas_key}: {missing} is missing for the mechanism OAUTHBEARER.")
+        raise ConfigError(f"{missing} is missing for the mechanism OAUTHBEARER.", jaas_key)
 
 
 def _check_endpoint(url: str, name: str) -> None:
     if not url:
-        raise ConfigError(f"{name}: it is missing; OAUTHBEARER asks for tokens there.")
+        raise ConfigError("it is missing; OAUTHBEARER asks for tokens there.", name)
     try:
         parts = urlsplit(url)
         is_file = url.startswith("file:///") and "%" not in url  # one way to write a path, for whoever judges it
@@ -341,16 +342,14 @@ def _check_endpoint(url: str, name: str) -> None:
     except ValueError:
         is_usable = False
     if not is_usable or parts.scheme not in ("http", "https", "file"):
-        raise ConfigError(
-            f"{name}: it must be a URL that begins with https://, http:// or file:/// and a path without %."
-        )
+        raise ConfigError("it must be a URL that begins with https://, http:// or file:/// and a path without %.", name)
 
 
 def _extensions(options: Mapping[str, str], jaas_key: str) -> tuple[tuple[str, str], ...]:
     found = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
     for name, value in found.items():
         if name == "auth" or not _EXTENSION_NAME.fullmatch(name) or not _EXTENSION_VALUE.fullmatch(value):
-            raise ConfigError(f"{jaas_key}: an option that begins with {_EXTENSION} is not one that SASL allows.")
+            raise ConfigError(f"an option that begins with {_EXTENSION} is not one that SASL allows.", jaas_key)
     return tuple(found.items())
 
 

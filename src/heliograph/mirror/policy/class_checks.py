@@ -36,7 +36,7 @@ def class_error(row: Key[str], settings: Settings) -> str | None:
     try:
         custom_class(row, settings, methods)
     except ConfigError as error:
-        return str(error).partition(": ")[2]
+        return str(error.problems[0].message)
     return None
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from heliograph.config import keys
 from heliograph.config.syntax.java_regex import LONGEST_PATTERN, compile_java, shortened
 from heliograph.config.syntax.java_translation import JavaRegexError
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError, try_both, try_each
 from heliograph.mirror.policy.plugins import is_custom, known_class, load_custom
 
@@ -142,18 +143,20 @@ def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> tuple[JavaPattern
     if not patterns:
         return ()
     joined = "|".join(patterns)
-    shown = f"{key.name}: '{shortened(settings.raw.get(key.name, joined))}'"
+    shown = f"'{shortened(settings.raw.get(key.name, joined))}'"
     if len(joined) > LONGEST_PATTERN and any(_REACHES_FURTHER.search(pattern) for pattern in patterns):
         raise ConfigError(
-            f"{key.name}: the list has {len(joined)} characters; the limit for a list with groups, classes or escapes"
-            f" is {LONGEST_PATTERN}."
+            f"the list has {len(joined)} characters; the limit for a list with groups, classes or escapes"
+            f" is {LONGEST_PATTERN}.",
+            key.name,
         )
     try:
-        return tuple(compile_java(part, shown) for part in _parts(patterns))
+        return tuple(compile_java(part, f"{key.name}: {shown}") for part in _parts(patterns))
     except JavaRegexError as error:
         if key.name in settings.raw:  # what a placeholder holds is not for a message
-            raise ConfigError(f"{shown} cannot be read as Java regular expressions.") from None
-        raise ConfigError(_refusals(key.name, patterns) or f"{shown} cannot be read: {error}.") from None
+            raise ConfigError(f"{shown} cannot be read as Java regular expressions.", key.name) from None
+        refusals = _refusals(key.name, patterns) or [problem(f"{shown} cannot be read: {error}.", key.name)]
+        raise ConfigError(refusals) from None
 
 
 def _parts(patterns: list[str]) -> list[str]:
@@ -169,7 +172,7 @@ def _parts(patterns: list[str]) -> list[str]:
     return ["|".join(part) for part in parts]
 
 
-def _refusals(key: str, patterns: list[str]) -> list[str]:
+def _refusals(key: str, patterns: list[str]) -> list[Diagnostic]:
     problems = []
     for pattern in patterns:
         try:
@@ -177,6 +180,6 @@ def _refusals(key: str, patterns: list[str]) -> list[str]:
         except JavaRegexError as error:
             comma = " (A comma separates patterns; one with a comma in it cannot be written.)" if "{" in pattern else ""
             problems.append(
-                f"{key}: '{shortened(pattern)}' cannot be read as a Java regular expression: {error}.{comma}"
+                problem(f"'{shortened(pattern)}' cannot be read as a Java regular expression: {error}.{comma}", key)
             )
     return problems

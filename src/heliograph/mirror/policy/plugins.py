@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from heliograph.config.resolve.diagnostics import did_you_mean
+from heliograph.config.resolve.suggestions import did_you_mean
 from heliograph.config.secrets.known_secrets import hide_known
 from heliograph.errors import ConfigError
 
@@ -40,12 +40,13 @@ def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: S
     shown = settings.shown(key)
     if "." in written:
         raise ConfigError(
-            f"{key.name}: '{shown}' is a Java class, which Heliograph cannot load; write it in Python and name it"
-            f" as package.module:Class ({_GUIDE})."
+            f"'{shown}' is a Java class, which Heliograph cannot load; write it in Python and name it"
+            f" as package.module:Class ({_GUIDE}).",
+            key.name,
         )
     suggestion = "" if key.name in settings.raw else did_you_mean(name, choices)
     hint = suggestion or f" There is {' and '.join(choices)}; your own is named package.module:Class."
-    raise ConfigError(f"{key.name}: there is no '{shown}'.{hint}")
+    raise ConfigError(f"there is no '{shown}'.{hint}", key.name)
 
 
 def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> type[Any]:
@@ -63,16 +64,17 @@ def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> t
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # the user's module may fail in any way
         raise ConfigError(
-            f"{key.name}: the module '{shown_module}' cannot be imported ({_reported(error, written, shown)});"
-            " is it installed, or is its folder in PYTHONPATH?"
+            f"the module '{shown_module}' cannot be imported ({_reported(error, written, shown)});"
+            " is it installed, or is its folder in PYTHONPATH?",
+            key.name,
         ) from error
     made = getattr(module, class_name, None)
     if not isinstance(made, type):
-        raise ConfigError(f"{key.name}: the module '{shown_module}' has no class '{shown_class}'.")
+        raise ConfigError(f"the module '{shown_module}' has no class '{shown_class}'.", key.name)
     abstract: frozenset[str] = getattr(made, "__abstractmethods__", frozenset())
     lacking = [method for method in methods if method in abstract or not callable(getattr(made, method, None))]
     if lacking:
-        raise ConfigError(f"{key.name}: '{shown}' needs the method {' and '.join(lacking)} ({_GUIDE}).")
+        raise ConfigError(f"'{shown}' needs the method {' and '.join(lacking)} ({_GUIDE}).", key.name)
     return made
 
 
@@ -85,7 +87,7 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
         if callable(getattr(plugin, "configure", None)):
             plugin.configure(dict(settings.values))
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{key.name}: '{shown}' cannot be made: {_reported(error, written, shown)}.") from error
+        raise ConfigError(f"'{shown}' cannot be made: {_reported(error, written, shown)}.", key.name) from error
     return plugin
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config.syntax.java_regex import MOST_GROUPS, compile_java, limit_error, shortened
 from heliograph.config.syntax.java_translation import JavaRegexError
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -132,17 +133,17 @@ class RenameMap:
 def parse_rename_map(key: str, entries: Sequence[str]) -> RenameMap:
     """The map that a list of `from=to` spells; raises one ConfigError with every problem, naming the key."""
     rules: list[Rule] = []
-    problems: list[str] = []
+    problems: list[Diagnostic] = []
     if len(entries) > _MOST_RULES:
-        raise ConfigError(f"{key}: it has {len(entries)} rules, but the limit is {_MOST_RULES}; use patterns.")
+        raise ConfigError(f"it has {len(entries)} rules, but the limit is {_MOST_RULES}; use patterns.", key)
     for entry in filter(None, entries):
         try:
             rules.append(_parse_rule(key, entry))
         except JavaRegexError as error:
-            problems.append(f"{key}: '{entry}': {error}.")
-    problems += [f"{key}: {clash}." for clash in _clashes(rules)]
+            problems.append(problem(f"'{entry}': {error}.", key))
+    problems += [problem(f"{clash}.", key) for clash in _clashes(rules)]
     if not rules and not problems:
-        problems.append(f"{key}: RenameReplicationPolicy needs at least one rule such as 'orders=eu-orders'.")
+        problems.append(problem("RenameReplicationPolicy needs at least one rule such as 'orders=eu-orders'.", key))
     if problems:
         raise ConfigError(problems)
     return RenameMap(tuple(rules))

@@ -272,8 +272,9 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
     if name == "DefaultReplicationPolicy":
         if not separator:
             raise ConfigError(
-                f"{keys.POLICY_SEPARATOR.name}: it is empty, and no name would tell its source; to keep names as they"
-                f" are, set {keys.POLICY_CLASS.name}=IdentityReplicationPolicy."
+                f"it is empty, and no name would tell its source; to keep names as they"
+                f" are, set {keys.POLICY_CLASS.name}=IdentityReplicationPolicy.",
+                keys.POLICY_SEPARATOR.name,
             )
         return default
     if name == "RenameReplicationPolicy":
@@ -284,7 +285,7 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
             if keys.RENAME_TOPICS.name not in settings.raw:
                 raise
             shown = settings.shown(keys.RENAME_TOPICS)  # the sentences repeat what a placeholder stands for
-            raise ConfigError(f"{keys.RENAME_TOPICS.name}: '{shown}' is not a map of names.") from None
+            raise ConfigError(f"'{shown}' is not a map of names.", keys.RENAME_TOPICS.name) from None
         otherwise = identity if settings[keys.RENAME_OTHERWISE] == "identity" else default
         return RenameReplicationPolicy(settings[keys.SOURCE_ALIAS], settings[keys.TARGET_ALIAS], names, otherwise)
     return identity

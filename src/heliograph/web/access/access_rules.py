@@ -41,6 +41,7 @@ from heliograph.config.secrets.placeholder_text import replace_placeholders
 from heliograph.config.syntax.java_regex import PatternLimitError, compile_java
 from heliograph.config.syntax.java_translation import JavaRegexError
 from heliograph.config.syntax.yaml_tree import Tree, parse_yaml
+from heliograph.diagnostics import Place
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 from heliograph.web.access.callers import CallerIdentity, subject_written
@@ -112,13 +113,14 @@ class AccessRules:
 def parse_rules(text: str, file: str) -> AccessRules:
     """The rules of a file's text; raises ConfigError with every problem, each with its line."""
     if len(text) > _LARGEST_FILE_CHARACTERS:
-        raise ConfigError(f"{file}: this file of rules is too large.")
+        raise ConfigError("this file of rules is too large.", place=Place(document=file))
     try:
         documents = parse_yaml(text)
     except ConfigError as error:
-        raise ConfigError([f"{file}: {problem}" for problem in error.problems]) from None
+        raise ConfigError(each.within(file) for each in error.problems) from None
     if len(documents) != 1 or documents[0].kind != "list":
-        raise ConfigError(f"{file}: it must be a list of rules, each beginning with '- users:' or '- certificates:'.")
+        message = "it must be a list of rules, each beginning with '- users:' or '- certificates:'."
+        raise ConfigError(message, place=Place(document=file))
     by_principal: dict[CallerIdentity, list[Permissions]] = {}
     problems = []
     for rule in documents[0].items:
@@ -127,7 +129,7 @@ def parse_rules(text: str, file: str) -> AccessRules:
             for principal in _principals(rule):
                 by_principal.setdefault(principal, []).append(permissions)
         except ConfigError as error:
-            problems += [f"{file}: {problem}" for problem in error.problems]
+            problems += [each.within(file) for each in error.problems]
     if problems:
         raise ConfigError(problems)
     return AccessRules(by_principal)
@@ -150,10 +152,10 @@ def _permissions(rule: Tree) -> Permissions:
     unknown = [tree for name, tree in rule.fields.items() if name not in _FIELDS]
     if rule.kind != "map" or unknown:
         found = f"'{unknown[0].path.rpartition('.')[2]}' is" if unknown else "this is"
-        raise ConfigError(f"line {rule.line}: {found} no part of a rule; it has {', '.join(_FIELDS)}.")
+        raise ConfigError(f"{found} no part of a rule; it has {', '.join(_FIELDS)}.", place=Place(rule.line))
     worker = rule.get(_WORKER)
     if worker is not None and worker.text not in (_SEE, _CHANGE):
-        raise ConfigError(f"line {worker.line}: {_WORKER}: it must be {_SEE} or {_CHANGE}.")
+        raise ConfigError(f"it must be {_SEE} or {_CHANGE}.", _WORKER, Place(worker.line))
     return Permissions(
         tuple(_patterns(rule, _SEE)),
         tuple(_patterns(rule, _CHANGE)),
@@ -167,14 +169,15 @@ def _permissions(rule: Tree) -> Permissions:
 def _principals(rule: Tree) -> Iterator[CallerIdentity]:
     users, certificates = list(_texts(rule, _USERS)), list(_texts(rule, _CERTIFICATES))
     if not users and not certificates:
-        raise ConfigError(f"line {rule.line}: the rule is for nobody; add {_USERS} or {_CERTIFICATES}.")
+        raise ConfigError(f"the rule is for nobody; add {_USERS} or {_CERTIFICATES}.", place=Place(rule.line))
     yield from (CallerIdentity("user", tree.text) for tree in users)
     for tree in certificates:
         try:
             yield subject_written(tree.text)
         except ValueError:
             raise ConfigError(
-                f"line {tree.line}: '{tree.text}' is not the subject of a certificate; write it as CN=orders,O=Example."
+                f"'{tree.text}' is not the subject of a certificate; write it as CN=orders,O=Example.",
+                place=Place(tree.line),
             ) from None
 
 
@@ -183,7 +186,7 @@ def _patterns(rule: Tree, name: str) -> Iterator[JavaPattern]:
         try:
             yield compile_java(tree.text, f"line {tree.line}: {name}: '{tree.text}'")
         except JavaRegexError as error:
-            raise ConfigError(f"line {tree.line}: {name}: '{tree.text}' is not a pattern: {error}.") from None
+            raise ConfigError(f"'{tree.text}' is not a pattern: {error}.", name, Place(tree.line)) from None
 
 
 def _texts(rule: Tree, name: str) -> Iterator[Tree]:
@@ -191,7 +194,7 @@ def _texts(rule: Tree, name: str) -> Iterator[Tree]:
     found = rule.get(name)
     for tree in () if found is None else found.items if found.kind == "list" else (found,):
         if not tree.is_scalar:
-            raise ConfigError(f"line {tree.line}: {name}: it must be a text or a list of texts.")
+            raise ConfigError("it must be a text or a list of texts.", name, Place(tree.line))
         yield tree
 
 

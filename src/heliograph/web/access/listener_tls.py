@@ -37,11 +37,11 @@ def listener_context(settings: Callable[[], Settings], client_auth: ClientAuth) 
     """The context of https listeners; raises a sentence with the key that is missing or whose file cannot be used."""
     security = make_security(settings(), _ALIAS)
     if not security.has_key:
-        raise ConfigError(f"{security.named(KEYSTORE_LOCATION)}: an https listener needs a key; name its file.")
+        raise ConfigError("an https listener needs a key; name its file.", security.named(KEYSTORE_LOCATION))
     if client_auth != "none" and not security.has_trusted:
         raise ConfigError(
-            f"{security.named(TRUSTSTORE_LOCATION)}: ssl.client.auth={client_auth} needs the certificates that are"
-            " trusted; name their file."
+            f"ssl.client.auth={client_auth} needs the certificates that are trusted; name their file.",
+            security.named(TRUSTSTORE_LOCATION),
         )
 
     def make() -> ssl.SSLContext:
