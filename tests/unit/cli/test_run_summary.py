@@ -50,7 +50,7 @@ def test_checkpoints_that_a_copy_could_not_write_are_in_its_exit_code(
 @pytest.mark.parametrize("step", [SourceStep.ACLS, SourceStep.CONFIGS, SourceStep.SYNCS, "A->B checkpoints: groups"])
 def test_a_step_in_trouble_counts_where_no_next_run_does_it_again(step: str) -> None:
     ended = EndedFlow()
-    ended.status.note_control(step, [REFUSED])
+    ended.status.note(step, [REFUSED])
     assert code_of(ended, once=True) == 1
     assert code_of(ended, once=False) == 0
 
@@ -58,7 +58,7 @@ def test_a_step_in_trouble_counts_where_no_next_run_does_it_again(step: str) -> 
 @pytest.mark.parametrize("step", [SourceStep.TOPICS, "task 0"])
 def test_what_was_not_copied_counts_always(step: str) -> None:
     ended = EndedFlow()
-    ended.status.note_control(step, [REFUSED])
+    ended.status.note(step, [REFUSED])
     assert (code_of(ended, once=True), code_of(ended, once=False)) == (1, 1)
 
 

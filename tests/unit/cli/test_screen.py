@@ -37,7 +37,7 @@ def shown(*statuses: FlowStatus) -> str:
 )
 def test_a_trouble_is_shown_as_it_is(issue: str) -> None:
     status = FlowStatus(Flow("A", "B"))
-    status.note_control("topics", [issue])
+    status.note("topics", [issue])
     assert issue in shown(status)
 
 
@@ -55,7 +55,7 @@ def test_a_trouble_that_lasts_is_not_logged_every_ten_seconds(
     monkeypatch.setattr("heliograph.cli.output._LOG_INTERVAL_S", 0.0)
     caplog.set_level(logging.INFO)
     status = FlowStatus(Flow("A", "B"))
-    status.note_control("group offsets", ["the consumer group 'g' is not moved"])
+    status.note("group offsets", ["the consumer group 'g' is not moved"])
     status.take("task", TaskReport([PartitionReport("t", 0, records=1)]))
     lines = LogLines()
     for _time in range(3):

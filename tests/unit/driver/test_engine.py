@@ -16,7 +16,7 @@ import pytest
 from pyspark import TaskContext
 
 from heliograph.driver.spark import spark_engine as engine_module
-from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment, introduce
@@ -62,7 +62,7 @@ def test_a_task_that_waits_for_a_slot_is_taken_back_when_it_is_stopped(monkeypat
     monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
     spark = BusySpark()
     driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     first = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     second = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -83,7 +83,7 @@ def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypat
         return spark
 
     driver = SimpleNamespace(context=context, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     engine.stop(task, "it is paused")
@@ -97,7 +97,7 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
     """A task that Spark has taken, whose runs are the test's."""
     spark = BusySpark()
     driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ended = threading.Event()
     task = engine.start(spec, lambda _spec, _report: None, lambda _end: ended.set())
     yield engine, task
@@ -110,7 +110,7 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
 def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = BusySpark()
     driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     engine.take_back_if_lost(task)
@@ -121,7 +121,7 @@ def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatc
     assert not task.is_lost
     monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
     wait_for(lambda: engine.take_back_if_lost(task) or not ends.empty())
-    assert ends.get(timeout=60).error == "nothing was heard of it for long; its executor is lost."
+    assert ends.get(timeout=60).error == "no report for three lease periods; executor presumed lost."
     engine.close()
 
 
@@ -182,7 +182,7 @@ def test_a_driver_that_cannot_listen_where_spark_says_names_both_settings() -> N
     settings = {"spark.driver.host": "192.0.2.1"}  # an address that no machine has
     context = SimpleNamespace(getConf=lambda: settings)
     driver = SimpleNamespace(context=lambda: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     with pytest.raises(EngineError, match=r"192\.0\.2\.1 .*Set spark\.driver\.bindAddress .*spark\.driver\.host"):
         engine.start(SPEC, lambda _spec, _report: None, lambda _end: None)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heliograph.driver.flow.flow_status import FlowStatus, ProgressLines, beginning
+from heliograph.driver.flow.flow_status import FlowStatus, ProgressLines, resume_summary
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec
 from heliograph.model import Flow, SourceOffset, TopicPartition
@@ -63,27 +63,27 @@ def test_what_a_restarted_task_copies_is_told_once(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     ("committed", "already_there", "words"),
     [
-        ((4, 9), (0, 0), "begins with 2 partitions: 2 behind what was committed"),
-        ((None,), (0,), "begins with 1 partition: 1 without progress yet"),
+        ((4, 9), (0, 0), "begins with 2 partitions: 2 after the committed offset"),
+        ((None,), (0,), "begins with 1 partition: 1 without source offsets"),
         (
             (4, None),
             (1000, 234),
             (
-                "begins with 2 partitions: 1 behind what was committed, 1 without progress yet;"
-                " 1,234 records behind that found on the target, not copied again"
+                "begins with 2 partitions: 1 after the committed offset, 1 without source offsets;"
+                " 1,234 records after that found on the target, not copied again"
             ),
         ),
         (
             (4,),
             (1,),
             (
-                "begins with 1 partition: 1 behind what was committed;"
-                " 1 record behind that found on the target, not copied again"
+                "begins with 1 partition: 1 after the committed offset;"
+                " 1 record after that found on the target, not copied again"
             ),
         ),
     ],
 )
-def test_a_beginning_says_where_a_task_goes_on(
+def test_the_log_says_where_the_partitions_of_a_task_resume(
     committed: tuple[int | None, ...], already_there: tuple[int, ...], words: str
 ) -> None:
     specs = [
@@ -91,4 +91,4 @@ def test_a_beginning_says_where_a_task_goes_on(
         for tp, offset in zip((T0, T1), committed, strict=False)
     ]
     rows = [PartitionReport("t", p, already_there=count) for p, count in enumerate(already_there)]
-    assert beginning(specs, rows) == words
+    assert resume_summary(specs, rows) == words

@@ -58,14 +58,14 @@ def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
 
 def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
     status = FlowStatus(Flow("A", "B"))
-    assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NEWS
-    assert status.note_control("configs", []) is Change.NONE
-    assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no news"
-    assert status.note_control("configs", ["no ALTER_CONFIGS"]) is Change.NEWS
+    assert status.note("ACLs", ["no DESCRIBE"]) is Change.NEW
+    assert status.note("configs", []) is Change.NONE
+    assert status.note("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no news"
+    assert status.note("configs", ["no ALTER_CONFIGS"]) is Change.NEW
     assert status.issue == "no DESCRIBE; no ALTER_CONFIGS"
-    assert status.note_control("ACLs", []) is Change.OVER
+    assert status.note("ACLs", []) is Change.CLEARED
     assert status.issue == "no ALTER_CONFIGS"
-    assert status.control_issues == {"configs": ("no ALTER_CONFIGS",)}
+    assert status.issues == {"configs": ("no ALTER_CONFIGS",)}
 
 
 def test_many_topics_with_one_reason_are_one_sentence() -> None:

@@ -28,7 +28,9 @@ def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
 def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> None:
     status = FlowStatus(Flow("A", "B"))
     rows = [PartitionReport("t", p, issue="FENCED_LEADER_EPOCH") for p in range(2)]
-    status.take("A->B-0", TaskReport(rows, issue=["cluster 'A': a:9092 cannot be reached: Connection refused"]))
+    status.take(
+        "A->B-0", TaskReport(rows, unavailable_clusters=["cluster 'A': a:9092 cannot be reached: Connection refused"])
+    )
     assert status.issue == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
 
 
@@ -60,8 +62,8 @@ def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
     assert report_at(115, 1, 2) == "t-1 waits: no leader.; t-2 waits: no leader."
     assert report_at(116) is None
     assert caplog.messages == [
-        "A->B-0: t-1 waits: no leader (it goes on trying)",
-        "A->B-0: it goes on as before.",
+        "A->B-0: t-1 waits: no leader (retrying)",
+        "A->B-0: recovered",
     ]
 
 

@@ -20,7 +20,7 @@ from heliograph.config.validate.dedicated_file import usable
 from heliograph.driver.flow.flow_status import TASK_STEP, SourceStep
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.file_loops import Control
-from heliograph.driver.spark.spark_engine import SparkEngine
+from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.model import counted
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.driver.flow.flow_status import FlowStatus
+    from heliograph.model import Flow
 
 
 log = logging.getLogger("heliograph")
@@ -81,10 +82,17 @@ def run(
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
-    first = config.settings(config.flows[0])
-    engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
+    engine = SparkEngine(driver)
     flows = [
-        SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once, keeps_trying=not once)
+        SourceFlow(
+            config,
+            flow,
+            engine,
+            flow_count=len(config.flows),
+            once=once,
+            keeps_trying=not once,
+            launch=_launch_options(config, flow),
+        )
         for flow in config.flows
     ]
     control = Control(config, {flow.flow: flow.status for flow in flows})
@@ -97,7 +105,7 @@ def run(
                 flow.start()
             if not once:
                 control.start()
-            _watch(flows, screen, stopping, driver, once=once)
+            _watch(flows, screen, stopping, driver)
     finally:
         close_screen(screen)
         _end(engine, flows)
@@ -124,8 +132,12 @@ def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> t
 
 
 def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
-    is_allowed = config.settings(config.flows[0])[keys.UNENCRYPTED_SECRETS_ALLOWED]
-    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs), is_allowed)
+    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs))
+
+
+def _launch_options(config: MirrorMakerConfig, flow: Flow) -> LaunchOptions:
+    settings = config.settings(flow)
+    return LaunchOptions(settings[keys.LEASE_TIMEOUT_MS], settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:
@@ -135,19 +147,16 @@ def _local_slots(config: MirrorMakerConfig) -> int:
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
 
 
-def _watch(
-    flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver, *, once: bool
-) -> None:
-    """Show the flows until they end, none of them can begin, one has failed for good, or a signal comes.
+def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver) -> None:
+    """Show the flows until all have ended, none of them can begin, or a signal comes.
 
-    A copy that ends anyway goes on with its other flows.
+    A flow that has failed for good does not stop the others; the exit code reports it.
     """
     while not stopping.wait(_POLL_S) and any(not flow.join(0) for flow in flows):
         screen.show([flow.status for flow in flows])
         if driver.error is not None:
             raise EngineError(str(driver.error))
-        failed = [flow for flow in flows if flow.error is not None]
-        if len(failed) == len(flows) or (not once and any(flow.join(0) for flow in failed)):
+        if all(flow.error is not None for flow in flows):
             return
     screen.show([flow.status for flow in flows])
     if stopping.is_set():
@@ -176,7 +185,7 @@ def _summary(flows: list[SourceFlow], *, once: bool) -> int:
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_INCOMPLETE
-        for step, issues in flow.status.control_issues.items():
+        for step, issues in flow.status.issues.items():
             for issue in issues:
                 click.echo(f"error: {flow.flow}: {issue}", err=True)
             if once or _keeps_from_copying(step):

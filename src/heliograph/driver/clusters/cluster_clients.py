@@ -87,10 +87,10 @@ def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
 
 
 class TargetClients:
-    """The clients of the clusters a flow writes to: `target` is administered, `records` and `progress` are written.
+    """Clients of the clusters a flow writes to: `target` is administered, `records` and `source_offsets` are written.
 
-    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones; `holders` are
-    those that need the topics we write to.
+    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones;
+    `topic_clusters` are those that need the topics we write to, the one of the records last.
     """
 
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
@@ -106,11 +106,11 @@ class TargetClients:
             self.source_offsets = _admin(
                 config, flow, _WORKER, lambda: config.offsets_client(flow), "The worker's cluster"
             )
-        self.holders = tuple(dict.fromkeys((self.target, self.records)))
+        self.topic_clusters = tuple(dict.fromkeys((self.target, self.records)))
         self.clients = tuple(dict.fromkeys((self.target, self.records, self.source_offsets)))
 
     def close(self) -> None:
-        """Leave them all."""
+        """Close them all."""
         for client in self.clients:
             client.close()
 

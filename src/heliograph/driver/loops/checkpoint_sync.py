@@ -78,8 +78,8 @@ class CheckpointSync:
         self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
         is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
         syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
-        self._holder = self._source if is_at_source else self._target
-        self._tail = LogTail(self._holder, syncs_tp)
+        self._syncs_cluster = self._source if is_at_source else self._target
+        self._tail = LogTail(self._syncs_cluster, syncs_tp)
         self._restarts = 0
         self._map = OffsetMap()
         self._known = WrittenCheckpoints()
@@ -103,10 +103,10 @@ class CheckpointSync:
 
     def begin(self) -> Iterable[str]:
         """Make the topics where they are missing, and learn which checkpoints were written before."""
-        ensure_offset_syncs_topic(self._holder, self._settings)
-        for holder in self._written.holders:
+        ensure_offset_syncs_topic(self._syncs_cluster, self._settings)
+        for cluster in self._written.topic_clusters:
             ensure_internal_topic(
-                holder,
+                cluster,
                 checkpoints_topic(self._settings),
                 is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
                 factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,

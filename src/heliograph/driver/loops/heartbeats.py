@@ -43,9 +43,9 @@ class HeartbeatSource:
 
     def begin(self) -> Iterable[str]:
         """Make the topic where it is missing."""
-        for holder in self._written.holders:
+        for cluster in self._written.topic_clusters:
             ensure_internal_topic(
-                holder,
+                cluster,
                 self._topic,
                 is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
                 factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,

@@ -26,7 +26,7 @@ class NotedOffsets:
     def __init__(self, config: MirrorConfig, flow: Flow, written: TargetClients, kind: ConnectorKind) -> None:
         self._connector = config.source_connector(flow) if config.notes_offsets else None
         self._settings = config.settings(flow)
-        self._holder = written.source_offsets
+        self._cluster = written.source_offsets
         self._kind = kind
         self._topic: StoredTopic | None = None
         self._noted: set[bytes] = set()
@@ -40,6 +40,6 @@ class NotedOffsets:
         if not new:
             return
         if self._topic is None:
-            self._topic = StoredTopic(self._holder, create_offsets_topic(self._holder, self._settings).name)
+            self._topic = StoredTopic(self._cluster, create_offsets_topic(self._cluster, self._settings).name)
         self._topic.write((key, encode_value(0)) for key in new)
         self._noted |= set(new)

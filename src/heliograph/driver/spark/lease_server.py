@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.lease import Channel
 
 _PROOF_S = 5.0
-_MOST_STRANGERS = 256  # connections that have not proved anything yet
+_SILENT_S = 60.0  # a task reports every second; one that only was held up connects again
+_MOST_STRANGERS = 256  # connections that have not authenticated yet
 
 
 class TaskIdentity(NamedTuple):
@@ -82,6 +83,8 @@ class LeaseServer:
         # Whoever cannot prove itself is left without a word, and so is a task whose connection breaks: it comes again.
         with suppress(OSError, NotOurPeerError):
             channel, hello = self._meet(sock)
+            # An executor that vanished closes no connection: without this its thread would wait for ever.
+            sock.settimeout(_SILENT_S)
             caller = TaskIdentity(str(hello["task"]), int(hello["attempt"]), str(hello["run"]))
             while True:
                 report = TaskReport.from_json(channel.receive())

@@ -87,12 +87,11 @@ def _own_folder() -> Path:
 class SparkSettings:
     """How Spark is started: its master, and the user's `--conf` pairs, which win over ours.
 
-    `folder` is made when Spark starts. `allows_unencrypted_secrets` is the user's word that the network is safe.
+    `folder` is made when Spark starts.
     """
 
     master: str
     conf: Mapping[str, str] = field(default_factory=dict)
-    allows_unencrypted_secrets: bool = False
     folder: Path = field(default_factory=_own_folder)
 
     @property
@@ -160,11 +159,9 @@ class SparkDriver:
         return int(self.context().defaultParallelism)
 
     @property
-    def may_ship_secrets(self) -> bool:
-        """Whether a task's payload may hold what its clients log in with."""
-        if self.settings.is_local or self.settings.allows_unencrypted_secrets:
-            return True
-        return encrypts(self.context().getConf().get)
+    def encrypts_secrets(self) -> bool:
+        """Whether a task's payload, with the credentials of its clients, is safe from others on its way."""
+        return self.settings.is_local or encrypts(self.context().getConf().get)
 
     def stop(self) -> None:
         """Stop Spark."""

@@ -68,7 +68,7 @@ class Restarts:
             return None
         return self._backoff.next_pause_s()
 
-    def forgive(self) -> None:
+    def reset_failures(self) -> None:
         """Count anew: somebody has asked for it, or has changed something."""
         self._backoff.reset()
 

@@ -51,6 +51,7 @@ class TaskReport:
     """Where one task stands; `events` are sentences for the driver's log since the last report.
 
     `assignment` is the number of the newest assignment it has taken over, 0 for the partitions of its start.
+    `unavailable_clusters` has a sentence for each cluster that cannot be reached or used, `issue` all other sentences.
     """
 
     partitions: list[PartitionReport] = field(default_factory=list)
@@ -58,6 +59,7 @@ class TaskReport:
     issue: list[str] = field(default_factory=list)
     throttled_ms: int = 0
     assignment: int = 0
+    unavailable_clusters: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values. Not by `asdict`: its copy of ten thousand partitions takes a third of a second."""
@@ -73,6 +75,7 @@ class TaskReport:
             list(data["issue"]),
             int(data["throttled_ms"]),
             int(data["assignment"]),
+            list(data["unavailable_clusters"]),
         )
 
 

@@ -417,9 +417,11 @@ class CopyLoop:
             for tp, partition in self.partitions.items()
         ]
         events, self._events = self._events, []
-        told_by = (*self._clusters, *self._sessions, self._commits, self._syncs)
+        told_by = (*self._sessions, self._commits, self._syncs)
         issue = [part.issue for part in told_by if part is not None and part.issue]
-        return TaskReport(rows, events, issue, self._fetcher.throttled_ms + self._producer.throttled_ms)
+        throttled_ms = self._fetcher.throttled_ms + self._producer.throttled_ms
+        unavailable = [cluster.issue for cluster in self._clusters if cluster.issue]
+        return TaskReport(rows, events, issue, throttled_ms, unavailable_clusters=unavailable)
 
     def _drain(self) -> None:
         """Wait for what is under way, forget what was not sent, commit; what takes too long is copied again later."""
