@@ -125,6 +125,19 @@ def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatc
     engine.close()
 
 
+def test_each_task_is_lost_after_three_lease_periods_of_its_own_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    with started(SPEC) as (engine, task):
+        other = engine.start(SPEC, lambda _spec, _report: None, lambda _end: None, LaunchOptions(lease_timeout_ms=2000))
+        assert [each.spec.lease.timeout_ms for each in (task, other) if each.spec.lease] == [1000, 2000]
+        for each in (task, other):
+            answer_to(each, "r", TaskReport([]))
+        now = other.heard_at
+        monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
+        for each in (task, other):
+            engine.take_back_if_lost(each)
+        assert (task.is_lost, other.is_lost) == (True, False)
+
+
 def answer_to(task: RunningTask, run_id: str, report: TaskReport) -> dict[str, Any]:
     """What a run of a task hears over a connection of its own."""
     lease = task.spec.lease

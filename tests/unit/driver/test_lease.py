@@ -15,6 +15,7 @@ from uuid import UUID
 
 import pytest
 
+from heliograph.driver.spark import lease_server
 from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_place
 from heliograph.embedded.process import free_ports
 from heliograph.errors import EngineError, LeaseLostError
@@ -275,6 +276,24 @@ def test_a_stranger_who_says_nothing_is_sent_away() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(TimeoutError):
         welcome(ours, "token", within_s=0.05)
+
+
+def test_the_connection_of_a_task_that_vanished_is_closed_and_one_that_was_held_up_connects_again(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_server, "_SILENT_S", 0.1)
+    with socket.create_connection(tuple(driver.server.address)) as sock:
+        sock.settimeout(60)
+        introduce(sock, driver.server.token, {"task": "t", "attempt": 1, "run": "r"})
+        assert sock.recv(1) == b"", "its thread does not wait for ever"
+    client = driver.client()
+    client.report(TaskReport([]))
+    eventually(lambda: len(driver.reports) == 1)
+    time.sleep(0.5)
+    client.report(TaskReport([]))
+    eventually(lambda: len(driver.reports) == 2)
+    client.check()
+    client.close()
 
 
 def both_ends(token: str) -> tuple[Channel, Channel, socket.socket, socket.socket]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -92,6 +93,16 @@ def test_a_task_with_secrets_is_not_started_on_such_a_spark() -> None:
     with pytest.raises(EngineError, match=r"spark.authenticate=true.*unencrypted.secrets.allowed=true") as refused:
         engine.start(replace(TASK, source=SECRET), lambda _spec, _report: None, lambda _end: None)
     assert "canary" not in str(refused.value)
+
+
+def test_only_flows_that_allow_it_send_secrets_on_such_a_spark() -> None:
+    engine = SparkEngine(Driver(), LaunchOptions(allows_unencrypted_secrets=True))  # type: ignore[arg-type]
+    engine._lease_server = Mock(side_effect=ZeroDivisionError("it would be started"))  # type: ignore[method-assign]
+    spec = replace(TASK, source=SECRET)
+    with pytest.raises(ZeroDivisionError):
+        engine.start(spec, lambda _spec, _report: None, lambda _end: None)
+    with pytest.raises(EngineError, match="plain text"):
+        engine.start(spec, lambda _spec, _report: None, lambda _end: None, LaunchOptions())
 
 
 @pytest.mark.parametrize(
