@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.driver.spark.spark_session import what_spark_says
+from heliograph.driver.spark.spark_session import spark_error_line
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from heliograph.driver.spark.spark_session import what_spark_says
     ],
 )
 def test_the_line_with_the_reason_is_told(text: str, reported: str) -> None:
-    assert what_spark_says(OSError(text)) == reported
+    assert spark_error_line(OSError(text)) == reported

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from heliograph.driver.spark import lease_server
-from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_place
+from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_endpoint
 from heliograph.embedded.process import free_ports
 from heliograph.errors import EngineError, LeaseLostError
 from heliograph.executor.contract.lease import (
@@ -332,7 +332,7 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104
 
 def place_of(**settings: str) -> LeaseEndpoint:
     named = {f"spark.{name.replace('_', '.')}": value for name, value in settings.items()}
-    return lease_place(named.get)
+    return lease_endpoint(named.get)
 
 
 @pytest.mark.parametrize(

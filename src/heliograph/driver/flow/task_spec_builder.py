@@ -1,6 +1,6 @@
-"""What a task is told at its start: everything it needs, out of the configuration of its flow.
+"""Builds the spec of a task from the configuration of its flow.
 
-A task sees no configuration but this: what it is told travels to an executor as one value.
+A task reads no other configuration: the spec travels to an executor as one value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def task_spec(
     offsets_topic: CreateTopic,
     task_count: int,
 ) -> TaskSpec:
-    """Task `number` of `task_count`; `offsets_topic` is where it tells its progress, as it really is."""
+    """Return the spec of task `number` of `task_count`; `offsets_topic` is as it exists on the cluster."""
     settings = config.settings(flow)
     consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
     connector = config.source_connector(flow)
@@ -72,7 +72,7 @@ def partition_specs(
     source_offsets: SourceOffsets,
     stop_offsets: Mapping[TopicPartition, int],
 ) -> tuple[PartitionSpec, ...]:
-    """What a task copies: each partition to where, from where on, and up to where if it shall end."""
+    """Return the partitions of a task: the remote topic of each, where it resumes, and where it ends, if it ends."""
     return tuple(
         PartitionSpec(
             tp,
@@ -86,10 +86,10 @@ def partition_specs(
 
 
 def _syncs_spec(config: MirrorConfig, flow: Flow) -> SyncsSpec | None:
-    """Where a flow's tasks tell their offset syncs; None where none are wanted."""
+    """Return where a flow's tasks write offset syncs; None if they write none."""
     settings = config.settings(flow)
     if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
         return None
-    holder = flow.source if settings[keys.OFFSET_SYNCS_LOCATION] == "source" else flow.target
-    spec = cluster_spec(config, holder, "producer", flow)
+    cluster = flow.source if settings[keys.OFFSET_SYNCS_LOCATION] == "source" else flow.target
+    spec = cluster_spec(config, cluster, "producer", flow)
     return SyncsSpec(spec, offset_syncs_topic(settings).name, settings[keys.OFFSET_LAG_MAX])

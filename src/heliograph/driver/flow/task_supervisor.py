@@ -229,8 +229,7 @@ class TaskSupervisor:
 
     def task_reported(self, spec: TaskSpec, report: TaskReport) -> None:
         """Take a report; one of a run that has ended changes nothing but the log."""
-        for event in report.events:
-            log.error("%s", event)
+        _log_events(report)
         for task in self.tasks:
             if task.runs(spec):
                 self._take(task, spec, report)
@@ -252,8 +251,7 @@ class TaskSupervisor:
         """
         task = next(task for task in self.tasks if task.runs(end.spec))
         if end.report is not None:
-            for event in end.report.events:
-                log.error("%s", event)
+            _log_events(end.report)
             self._take(task, end.spec, end.report)
             if self._once:  # there is no later report of the issues it still has
                 issues = (*end.report.unavailable_clusters, *end.report.issue)
@@ -282,3 +280,8 @@ class TaskSupervisor:
         issue = f"task {task.number} failed: {reason} It is not started again, {limit}."
         log.error("%s: %s", self._flow, issue)
         self._status.note(f"{TASK_STEP}{task.number}", (issue,))
+
+
+def _log_events(report: TaskReport) -> None:
+    for event in report.events:
+        log.error("%s", event)

@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_place
+from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_endpoint
 from heliograph.driver.spark.secret_transport import REFUSAL, carries_secrets
-from heliograph.driver.spark.spark_session import what_spark_says
+from heliograph.driver.spark.spark_session import spark_error_line
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
 from heliograph.executor.contract.task_report import TaskReport
@@ -44,7 +44,7 @@ class LaunchOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """How a task ended: with a last report, or with the reason it failed."""
+    """The end of a run: with a last report, or with the reason of its failure."""
 
     spec: TaskSpec
     report: TaskReport | None = None
@@ -54,7 +54,7 @@ class TaskEnd:
 
 
 class RunningTask:
-    """The driver's view of one task."""
+    """One run of a task as the engine sees it."""
 
     def __init__(
         self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], lease_timeout_ms: int = 10_000
@@ -183,7 +183,7 @@ class SparkEngine:
                 return TaskEnd(spec)
             if task.is_lost:
                 return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.")
-            return TaskEnd(spec, error=f"Spark lost the task: {what_spark_says(error)}")
+            return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}")
         if "error" in outcome and task.is_cancelled:
             return TaskEnd(spec)
         if "error" in outcome:
@@ -195,11 +195,11 @@ class SparkEngine:
         with self._lock:
             if self._leases is None:
                 is_local = self._driver.settings.is_local
-                place = OWN_MACHINE if is_local else lease_place(self._driver.context().getConf().get)
+                endpoint = OWN_MACHINE if is_local else lease_endpoint(self._driver.context().getConf().get)
                 try:
-                    self._leases = LeaseServer(place, self._answer)
+                    self._leases = LeaseServer(endpoint, self._answer)
                 except OSError as error:
-                    raise place.refusal(error) from error
+                    raise endpoint.refusal(error) from error
             return self._leases
 
     def _answer(self, caller: TaskIdentity, report: TaskReport) -> dict[str, Any]:
