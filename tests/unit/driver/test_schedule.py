@@ -70,7 +70,7 @@ def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
 
 def test_many_topics_with_one_reason_are_one_sentence() -> None:
     failures = {f"t{n}": "x" for n in range(7)} | {"u": "y"}
-    assert by_reason("The topics {names} cannot be made", failures) == (
-        "The topics t0, t1, t2, t3, t4 and 2 more cannot be made: x",
-        "The topics u cannot be made: y",
+    assert by_reason("The topics {names} cannot be created", failures) == (
+        "The topics t0, t1, t2, t3, t4 and 2 more cannot be created: x",
+        "The topics u cannot be created: y",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +36,7 @@ class Engine:
         self.shares: dict[str, int] = {}
 
     def start(self, spec: Any, _on_report: Any, _on_end: Any, _launch: Any) -> Any:
-        self.started.append(SimpleNamespace(spec=spec))
+        self.started.append(SimpleNamespace(spec=replace(spec, attempt=len(self.started) + 1)))
         return self.started[-1]
 
     def assign(self, task: Any, partitions: Any) -> None:

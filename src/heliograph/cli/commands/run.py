@@ -17,7 +17,7 @@ from heliograph.cli.rest_service import file_rest, rest_option, wanted_rest
 from heliograph.cli.signals import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.validate.dedicated_file import usable
-from heliograph.driver.flow.flow_status import TASK_STEP, SourceStep
+from heliograph.driver.flow.flow_status import prevents_copying
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.file_loops import Control
 from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
@@ -78,7 +78,7 @@ def run(
     rest = wanted_rest(config)
     screen = make_screen(verbose=verbose)
     log_findings(file, config.warnings, config.notes)
-    # Where the kernels were never compiled this takes seconds; Spark takes as long to start.
+    # If the kernels were never compiled this takes seconds; Spark takes as long to start.
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
@@ -122,7 +122,7 @@ def run(
 
 
 def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> tuple[list[str], list[str]]:
-    """The further values of `--clusters A B` and `--conf a=1 b=2`, as users of connect-mirror-maker.sh write them."""
+    """Return the further values of `--clusters A B` and `--conf a=1 b=2`, as connect-mirror-maker.sh accepts them."""
     targets = [word for word in more if "=" not in word]
     confs = [word for word in more if "=" in word]
     stray = [*([] if has_targets else targets), *([] if has_confs else confs)]
@@ -141,7 +141,7 @@ def _launch_options(config: MirrorMakerConfig, flow: Flow) -> LaunchOptions:
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:
-    """Slots of a local Spark: the same number for every flow, its cores or the largest `tasks.max`."""
+    """Return the slots of a local Spark: for every flow the same number, its cores or the largest `tasks.max`."""
     cores = os.cpu_count() or 1
     wanted = [config.settings(flow)[keys.TASKS_MAX] for flow in config.flows]
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
@@ -160,7 +160,7 @@ def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, d
             return
     screen.show([flow.status for flow in flows])
     if stopping.is_set():
-        log.info("Stopping: flushing and committing progress ...")
+        log.info("Stopping: flushing and committing source offsets ...")
 
 
 def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:
@@ -174,35 +174,28 @@ def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:
 
 
 def _summary(flows: list[SourceFlow], *, once: bool) -> int:
-    """Say what became of each flow; the exit code."""
+    """Print the result of each flow; return the exit code."""
     code = 0
     for flow in flows:
         if flow.error is not None:
             click.echo(f"error: {flow.flow}: {flow.error}", err=True)
             code = EXIT_START
             continue
-        _tell_copied(flow.status)
+        _print_copied(flow.status)
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_INCOMPLETE
         for step, issues in flow.status.issues.items():
             for issue in issues:
                 click.echo(f"error: {flow.flow}: {issue}", err=True)
-            if once or _keeps_from_copying(step):
+            # What other steps lack is done by the next run; a copy that ends has no next run, and whoever migrates
+            # with it would find no checkpoint, config or ACL.
+            if once or prevents_copying(step):
                 code = code or EXIT_INCOMPLETE
     return code
 
 
-def _keeps_from_copying(step: str) -> bool:
-    """A topic that could not be made was not copied either, nor what a given-up task had to copy.
-
-    What troubles the other steps does not count where a flow was asked to stop: its next run does them again. A copy
-    that ends has no next run; whoever moves house with it would find no checkpoint, config or ACL.
-    """
-    return step == SourceStep.TOPICS or step.startswith(TASK_STEP)
-
-
-def _tell_copied(status: FlowStatus) -> None:
+def _print_copied(status: FlowStatus) -> None:
     records, size = status.totals
     topics = counted(len(status.rows()), "topic")
     click.echo(f"{status.flow}: {status.state.lower()}, {counted(records, 'record')}, {format_bytes(size)}, {topics}")

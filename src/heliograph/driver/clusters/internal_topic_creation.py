@@ -78,8 +78,8 @@ def _check_cleanup(admin: Admin, settings: Settings) -> None:
         policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), "compact")
         if policy != "compact":
             raise ConfigError(
-                f"{names[topic]}: the topic '{topic}' has cleanup.policy={policy}, so that what the worker knows would"
-                " be lost with time; set its cleanup.policy to compact, or name another topic."
+                f"{names[topic]}: the topic '{topic}' has cleanup.policy={policy}, so that the worker's state would"
+                " be deleted with time; set its cleanup.policy to compact, or name another topic."
             )
 
 
@@ -95,7 +95,7 @@ def ensure_internal_topic(
     except BrokerError as error:
         if error.code not in _ASSUMED_TO_EXIST:
             raise
-        log.warning("%s It is taken to be there already.", error)
+        log.warning("%s It is assumed to exist already.", error)
         return topic
 
 

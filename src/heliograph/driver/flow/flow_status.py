@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TASK_STEP = "task "  # followed by the task's number: the key of its issues
+_TASK_STEP = "task "
 _RATE_WINDOW_S = 5.0
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
 _INTERVAL_S = 30.0
 
 
 class SourceStep(StrEnum):
-    """A step of a source connector's loop."""
+    """The steps of a source connector."""
 
     START = "start"
     TOPICS = "topics"
@@ -44,6 +44,16 @@ class SourceStep(StrEnum):
     CONFIGS = "configs"
     SYNCS = "offset syncs"
     RESTARTS = "restarts"
+
+
+def task_step(number: int) -> str:
+    """Return the name under which the issues of a task that was given up are kept."""
+    return f"{_TASK_STEP}{number}"
+
+
+def prevents_copying(step: str) -> bool:
+    """Return whether records are not copied while a step has issues: topics do not exist, or a task was given up."""
+    return step == SourceStep.TOPICS or step.startswith(_TASK_STEP)
 
 
 @dataclass(frozen=True, slots=True)

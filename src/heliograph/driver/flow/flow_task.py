@@ -1,7 +1,7 @@
 """One task of a flow as the driver sees it: its partitions, its phase, and when it is started again.
 
 Nothing here starts or stops anything; `task_supervisor` does. A task that failed is shown as FAILED, with the reason,
-until its next run has reported: whoever watches states must see the failure.
+until its next run has reported: users who watch states must see the failure.
 """
 
 from __future__ import annotations

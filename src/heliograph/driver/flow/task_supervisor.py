@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.driver.flow.flow_status import TASK_STEP, resume_summary
+from heliograph.driver.flow.flow_status import resume_summary, task_step
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
 from heliograph.driver.steps.restart_policy import RestartLimits
@@ -209,7 +209,7 @@ class TaskSupervisor:
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
         task.begin()
-        self._status.note(f"{TASK_STEP}{task.number}", ())
+        self._status.note(task_step(task.number), ())
         self._status.clear_failures(task.tps)
         partitions = self._partition_specs(task, source_offsets)
         offsets_topic = self._steps.offsets_topic
@@ -255,7 +255,7 @@ class TaskSupervisor:
             self._take(task, end.spec, end.report)
             if self._once:  # there is no later report of the issues it still has
                 issues = (*end.report.unavailable_clusters, *end.report.issue)
-                self._steps.runner.report(f"{TASK_STEP}{task.number}", issues)
+                self._steps.runner.report(task_step(task.number), issues)
         task.running = None
         self._status.task_ended(end.spec.task_id, tuple(task.tps))
         if is_stopping or (self._once and end.error is None):
@@ -269,7 +269,7 @@ class TaskSupervisor:
         else:
             if end.trace:
                 log.debug("%s", end.trace)
-            self._failed(task, end.error or "it ended without being asked to.")
+            self._failed(task, end.error or "it ended unexpectedly.")
 
     def _failed(self, task: FlowTask, reason: str) -> None:
         pause_s = task.failed(reason)
@@ -279,7 +279,7 @@ class TaskSupervisor:
         limit = f"{keys.RESTART_ATTEMPTS_MAX.name} is {self._limits.attempts_max}"
         issue = f"task {task.number} failed: {reason} It is not started again, {limit}."
         log.error("%s: %s", self._flow, issue)
-        self._status.note(f"{TASK_STEP}{task.number}", (issue,))
+        self._status.note(task_step(task.number), (issue,))
 
 
 def _log_events(report: TaskReport) -> None:

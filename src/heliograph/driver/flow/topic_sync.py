@@ -150,7 +150,7 @@ class TopicSync:
                 )
         reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
         return made, (
-            *by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons),
+            *by_reason(f"The topics {{names}} cannot be created on '{self._target.alias}'", reasons),
             *by_reason(f"The topics {{names}} on '{self._target.alias}' cannot be used yet", lacking),
         )
 

@@ -45,7 +45,7 @@ class Control:
         """Return the issues of the `checkpoints` or the `heartbeats` of a flow."""
         begin = f"{_loop_name(flow, what)}: "
         reported = self._statuses[flow].issues if flow in self._statuses else {}
-        return [words for step, issues in reported.items() if step.startswith(begin) for words in issues]
+        return [issue for step, issues in reported.items() if step.startswith(begin) for issue in issues]
 
     def start(self) -> None:
         """Start all of them, in the background."""

@@ -2,7 +2,7 @@
 
 `SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported exactly
 once through `on_end`; if a Python worker is killed, its Spark job ends with an error. Of each start only one run is
-accepted, the first that reports: Spark may run a task again, and such a run is told to end itself.
+accepted, the first that reports: Spark may run a task again, and the answer to such a run is to end itself.
 """
 
 from __future__ import annotations
