@@ -95,7 +95,7 @@ def test_states_are_those_of_the_flow_and_its_tasks() -> None:
     assert [(task.id, task.state) for task in running.herder.status(SOURCE).tasks] == [(0, "UNASSIGNED")]
     running.flows[0]._tasks.tasks[0].reported()
     assert [task.state for task in running.herder.status(SOURCE).tasks] == ["RUNNING"]
-    running.flows[0].error, running.flows[0].status.state = FencedError("another one runs."), "FAILED"
+    running.flows[0].life.error, running.flows[0].status.state = FencedError("another one runs."), "FAILED"
     assert (running.herder.status(SOURCE).state, running.herder.status(SOURCE).trace) == ("FAILED", "another one runs.")
 
 

@@ -121,7 +121,7 @@ class SlowWork(FakeWork):
         super().__init__()
         self.is_under_way, self.may_go_on = threading.Event(), threading.Event()
 
-    def ask_with(self, check: Callable[[], None]) -> None:
+    def check_before_writes(self, check: Callable[[], None]) -> None:
         self._check = check
 
     def _second(self) -> Iterable[str]:

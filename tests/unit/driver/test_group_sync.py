@@ -216,7 +216,7 @@ class Stop:
 
 def test_a_loop_that_is_stopped_moves_no_further_group(target: Target, sync: CheckpointSync) -> None:
     stop = Stop()
-    sync.ask_with(stop.check)
+    sync.check_before_writes(stop.check)
     target.before[OffsetCommitRequest] = lambda: setattr(stop, "is_set", True)
     with pytest.raises(StoppedError):
         list(sync.sync_groups())
@@ -250,7 +250,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
         reach("writing")
 
     sync.groups = ("new",)
-    sync.ask_with(stop.check)
+    sync.check_before_writes(stop.check)
     sync._source_groups = SimpleNamespace(committed_answered=committed_answered)  # type: ignore[assignment]
     sync._tail = SimpleNamespace(read_new=read_new, restarts=0)  # type: ignore[assignment]
     sync._noted = SimpleNamespace(note=lambda _partitions: reach("noting"))  # type: ignore[assignment]

@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heliograph import model
+from heliograph.driver.flow.flow_life_cycle import FLOW_PHASES, FlowLifeCycle, FlowPhase
+from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.driver.flow.flow_task import TASK_PHASES, TaskPhase
-from heliograph.driver.flow.source_flow import FLOW_PHASES, FlowPhase, RestartTask, RunStepsNow
+from heliograph.driver.flow.source_flow import RestartTask, RunStepsNow
 from heliograph.driver.spark.spark_engine import TaskEnd
+from heliograph.errors import UnreachableError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
-from heliograph.states import StateMachine
+from heliograph.states import IllegalTransitionError, StateMachine
 from tests.unit.driver.test_source_flow import Flow
 
 TPS = [TopicPartition(topic, 0) for topic in "amz"]
@@ -37,6 +41,33 @@ def test_the_last_phases_are_left_by_nothing() -> None:
     last = {FlowPhase.ABANDONED, FlowPhase.STOPPED, FlowPhase.DONE, FlowPhase.FAILED}
     assert {phase for phase, successors in FLOW_PHASES.transitions.items() if not successors} == last
     assert {phase for phase, successors in TASK_PHASES.transitions.items() if not successors} == {TaskPhase.DONE}
+
+
+def test_a_flow_that_was_stopped_before_it_began_neither_begins_nor_fails() -> None:
+    for has_failed_before in (False, True):
+        status = FlowStatus(model.Flow("A", "B"))
+        life = FlowLifeCycle(status)
+        if has_failed_before:
+            assert life.begin()
+            assert life.cannot_begin(UnreachableError("b:1 cannot be reached."))
+            assert status.state == "FAILED"
+        life.stop()
+        error = life.error
+        assert not life.begin()
+        assert not life.cannot_begin(UnreachableError("late."))
+        assert not life.fail(UnreachableError("late."))
+        assert (life.phase, life.error, status.state) == (FlowPhase.ABANDONED, error, "STOPPED")
+
+
+def test_a_flow_that_was_stopped_while_it_began_ends_its_tasks() -> None:
+    life = FlowLifeCycle(FlowStatus(model.Flow("A", "B")))
+    assert life.begin()
+    life.stop()
+    assert not life.cannot_begin(UnreachableError("late."))
+    life.enter(FlowPhase.STOPPING)
+    life.enter(FlowPhase.STOPPED)
+    with pytest.raises(IllegalTransitionError, match="STOPPED cannot become RUNNING"):
+        life.enter(FlowPhase.RUNNING)
 
 
 HAPPENINGS = st.one_of(

@@ -11,9 +11,10 @@ import pytest
 
 from heliograph.config.validate.dedicated_file import load
 from heliograph.driver.flow import flow_task
+from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask
 from heliograph.driver.flow.pending_reports import PendingReports
-from heliograph.driver.flow.source_flow import Event, FlowPhase, RestartTask, RunStepsNow, SourceFlow
+from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import EngineError, UnreachableError
@@ -292,4 +293,4 @@ def test_a_flow_that_only_waits_for_its_clusters_ends_as_soon_as_it_is_stopped()
     flow = Flow(A0)
     flow.stop()
     assert flow.join(0)
-    assert (flow.phase, flow.status.state) == (FlowPhase.ABANDONED, "STOPPED")
+    assert (flow.life.phase, flow.status.state) == (FlowPhase.ABANDONED, "STOPPED")

@@ -1,4 +1,4 @@
-"""The source connector of one flow: its life cycle, its thread, and its queue of events.
+"""The source connector of one flow: its thread and its queue of events.
 
 `SourceFlow` waits for its clusters, begins, and then handles events and runs due steps until it is stopped. `FlowSteps`
 keeps topics, configs and ACLs in sync, `TaskSupervisor` the tasks. Both are used only in the flow's thread: reports and
@@ -15,12 +15,12 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
+from heliograph.driver.flow.flow_life_cycle import FlowLifeCycle, FlowPhase
 from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.flow.flow_steps import FlowSteps
 from heliograph.driver.flow.pending_reports import PendingReports
@@ -30,7 +30,6 @@ from heliograph.driver.steps.issues import Change
 from heliograph.driver.steps.restart_policy import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.errors import ClusterError, EngineError, HeliographError
 from heliograph.mirror.topics.topic_rules import topic_rules
-from heliograph.states import StateMachine
 
 if TYPE_CHECKING:
     from heliograph.config.effective.mirror_config import MirrorConfig
@@ -47,57 +46,6 @@ log = logging.getLogger(__name__)
 _STOP_TIMEOUT_S = 40.0
 _TASKS_INTERVAL_S = 5.0
 _TASKS = "tasks"
-
-
-class FlowPhase(Enum):
-    """The phases of a flow."""
-
-    WAITING_FOR_CLUSTERS = auto()  # has changed nothing yet
-    BEGINNING = auto()  # creates topics, starts tasks
-    CANNOT_BEGIN = auto()  # a cluster refused; tried again after a pause
-    RUNNING = auto()
-    STOPPING = auto()  # its tasks flush, commit and end
-    ABANDONED = auto()  # stopped before it began; its thread may still wait for a cluster
-    STOPPED = auto()
-    DONE = auto()  # has copied everything once
-    FAILED = auto()
-
-
-FLOW_PHASES = StateMachine(
-    FlowPhase.WAITING_FOR_CLUSTERS,
-    {
-        FlowPhase.WAITING_FOR_CLUSTERS: {
-            FlowPhase.BEGINNING,
-            FlowPhase.CANNOT_BEGIN,
-            FlowPhase.ABANDONED,
-            FlowPhase.FAILED,
-        },
-        FlowPhase.BEGINNING: {FlowPhase.RUNNING, FlowPhase.CANNOT_BEGIN, FlowPhase.STOPPING, FlowPhase.FAILED},
-        FlowPhase.CANNOT_BEGIN: {
-            FlowPhase.BEGINNING,
-            FlowPhase.CANNOT_BEGIN,
-            FlowPhase.ABANDONED,
-            FlowPhase.FAILED,
-        },
-        FlowPhase.RUNNING: {FlowPhase.STOPPING, FlowPhase.FAILED},
-        FlowPhase.STOPPING: {FlowPhase.STOPPED, FlowPhase.DONE, FlowPhase.FAILED},
-        FlowPhase.ABANDONED: (),
-        FlowPhase.STOPPED: (),
-        FlowPhase.DONE: (),
-        FlowPhase.FAILED: (),
-    },
-)
-
-_NOTHING_CHANGED = frozenset({FlowPhase.WAITING_FOR_CLUSTERS, FlowPhase.CANNOT_BEGIN})
-_SHOWN = {  # BEGINNING keeps the word before it: a flow that could not begin is FAILED until it runs
-    FlowPhase.CANNOT_BEGIN: "FAILED",
-    FlowPhase.RUNNING: "RUNNING",
-    FlowPhase.STOPPING: "STOPPING",
-    FlowPhase.ABANDONED: "STOPPED",
-    FlowPhase.STOPPED: "STOPPED",
-    FlowPhase.DONE: "DONE",
-    FlowPhase.FAILED: "FAILED",
-}
 _CONNECTOR_STATES: dict[str, State] = {"STARTING": "UNASSIGNED", "RUNNING": "RUNNING", "FAILED": "FAILED"}
 
 
@@ -151,8 +99,7 @@ class SourceFlow:
     ) -> None:
         self.flow = flow
         self.status = FlowStatus(flow)
-        self.error: HeliographError | None = None
-        self.phase = FLOW_PHASES.initial
+        self.life = FlowLifeCycle(self.status)
         self._flow_count, self._once = flow_count, once
         settings = config.settings(flow)
         self._begin_limits = RestartLimits.of(settings) if keeps_trying else NO_RESTARTS
@@ -170,8 +117,6 @@ class SourceFlow:
             flow_count=flow_count,
             once=once,
         )
-        self._stopping = threading.Event()
-        self._phase_lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def start(self) -> None:
@@ -180,15 +125,12 @@ class SourceFlow:
 
     def stop(self) -> None:
         """Ask the flow to flush, commit and end."""
-        with self._phase_lock:
-            self._stopping.set()
-            if self.phase in _NOTHING_CHANGED:
-                self._enter(FlowPhase.ABANDONED)
+        self.life.stop()
         self._events.put(Stop())
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; return whether it has come. A flow that only waits for its clusters ends when stopped."""
-        if self.phase is FlowPhase.ABANDONED:
+        if self.life.is_abandoned:
             return True
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
@@ -206,6 +148,11 @@ class SourceFlow:
         """Continue with another configuration; it may differ only in keys that no running task depends on."""
         topic_rules(config, self.flow)  # an unusable configuration raises here, not in the flow's thread
         self._events.put(AdoptConfig(config))
+
+    @property
+    def error(self) -> HeliographError | None:
+        """The reason why the flow cannot begin, or has failed for good."""
+        return self.life.error
 
     @property
     def has_begun(self) -> bool:
@@ -243,8 +190,8 @@ class SourceFlow:
 
     def _run(self) -> None:
         try:
-            keep_trying(self._reach_and_begin, self._begin_limits, self._stopping, self._cannot_begin)
-            if self.phase is not FlowPhase.ABANDONED:
+            keep_trying(self._reach_and_begin, self._begin_limits, self.life.stopping, self._cannot_begin)
+            if not self.life.is_abandoned:
                 while not self._is_over:
                     self._handle_next()
                 self._end()
@@ -260,26 +207,20 @@ class SourceFlow:
     def _reach_and_begin(self) -> None:
         for client in (self._source, *self._written.clients):
             client.wait_until_reachable(self._connect_timeout_s)
-        with self._phase_lock:
-            if self._stopping.is_set():
-                return
-            self._enter(FlowPhase.BEGINNING)
+        if not self.life.begin():
+            return
         self._steps.begin()
         self._tasks.assign()
         self._steps.plan(self._refresh)
         self._plan_task_checks()
-        self.error = None
+        self.life.error = None
         self.status.note(SourceStep.START, ())
-        self._enter(FlowPhase.RUNNING)
+        self.life.enter(FlowPhase.RUNNING)
 
     def _cannot_begin(self, error: ClusterError) -> None:
-        with self._phase_lock:
-            if self._stopping.is_set():
-                return
-            self.error = error
+        if self.life.cannot_begin(error):
             self._tasks.tasks = []  # none was started: that is the last thing a beginning does
-            self._enter(FlowPhase.CANNOT_BEGIN)
-        self._note_failure(error, "cannot begin")
+            self._note_failure(error, "cannot begin")
 
     def _plan_task_checks(self) -> None:
         if not self._once:
@@ -292,7 +233,7 @@ class SourceFlow:
 
     @property
     def _is_over(self) -> bool:
-        return self._stopping.is_set() or (self._once and self._tasks.are_over)
+        return self.life.stopping.is_set() or (self._once and self._tasks.are_over)
 
     def _handle_next(self) -> None:
         """Wait for an event or a due step, handle all events that have arrived, then run what is due."""
@@ -302,14 +243,14 @@ class SourceFlow:
             self._handle(self._events.get(timeout=timeout_s))
             while True:
                 self._handle(self._events.get_nowait())
-        if not self._stopping.is_set():
+        if not self.life.stopping.is_set():
             if self._tasks.any_due:
                 self._steps.runner.attempt(SourceStep.RESTARTS, self._tasks.start_due)
             self._steps.runner.run_due()
             self._tasks.divide_limit()
 
     def _handle(self, event: Event) -> None:
-        is_stopping = self._stopping.is_set()
+        is_stopping = self.life.stopping.is_set()
         match event:
             case TaskReported(spec):
                 self._tasks.task_reported(spec, self._reports.take(spec))
@@ -332,22 +273,18 @@ class SourceFlow:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        is_stopped = self._stopping.is_set()
-        self._enter(FlowPhase.STOPPING)
+        is_stopped = self.life.stopping.is_set()
+        self.life.enter(FlowPhase.STOPPING)
         self._end_tasks()
         if self.status.failures or self._tasks.any_given_up:
-            self._enter(FlowPhase.FAILED)
+            self.life.enter(FlowPhase.FAILED)
         else:
-            self._enter(FlowPhase.STOPPED if is_stopped or not self._once else FlowPhase.DONE)
+            self.life.enter(FlowPhase.STOPPED if is_stopped or not self._once else FlowPhase.DONE)
 
     def _fail(self, error: HeliographError) -> None:
-        with self._phase_lock:
-            if self.phase is FlowPhase.ABANDONED:
-                return
-            self.error = error
-            self._enter(FlowPhase.FAILED)
-        self._note_failure(error, "failed")
-        self._end_tasks()  # the next run of this flow must not meet them
+        if self.life.fail(error):
+            self._note_failure(error, "failed")
+            self._end_tasks()  # the next run of this flow must not meet them
 
     def _note_failure(self, error: HeliographError, what: str) -> None:
         """Log why this flow does not run if others do; otherwise its caller does."""
@@ -355,7 +292,7 @@ class SourceFlow:
             log.error("%s: %s: %s", self.flow, what, error)
 
     def _end_tasks(self) -> None:
-        self._stopping.set()
+        self.life.stopping.set()
         self._tasks.stop_all()
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while self._tasks.are_running:
@@ -365,7 +302,3 @@ class SourceFlow:
                 log.error("%s: a task did not stop; what it did not commit may be copied again.", self.flow)
                 break
             self._handle(event)
-
-    def _enter(self, phase: FlowPhase) -> None:
-        self.phase = FLOW_PHASES.step(self.phase, phase)
-        self.status.state = _SHOWN.get(phase, self.status.state)

@@ -92,7 +92,7 @@ class CheckpointSync:
         """Checkpoints written since the start, by topic."""
         return {self._topic.topic: self.checkpoints_written}
 
-    def ask_with(self, check: Callable[[], None]) -> None:
+    def check_before_writes(self, check: Callable[[], None]) -> None:
         """Call `check` before each write; it raises if nothing more may be written."""
         self._check = check
 

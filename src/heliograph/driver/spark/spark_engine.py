@@ -42,6 +42,9 @@ class LaunchOptions(NamedTuple):
     allows_unencrypted_secrets: bool = False  # the user states that the network is safe
 
 
+_DEFAULT_LAUNCH = LaunchOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
     """The end of a run: with a last report, or with the reason of its failure."""
@@ -76,7 +79,7 @@ class SparkEngine:
     `launch` holds for tasks that are started without options of their own.
     """
 
-    def __init__(self, driver: SparkDriver, launch: LaunchOptions = LaunchOptions()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, driver: SparkDriver, launch: LaunchOptions = _DEFAULT_LAUNCH) -> None:
         self._driver = driver
         self._default_launch = launch
         self._lock = threading.Lock()

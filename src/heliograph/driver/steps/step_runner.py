@@ -192,7 +192,7 @@ class Work(Protocol):
 class Interruptible(Protocol):
     """Work whose steps can be interrupted."""
 
-    def ask_with(self, check: Callable[[], None]) -> None:
+    def check_before_writes(self, check: Callable[[], None]) -> None:
         """Call `check` before each write from now on: it raises if the loop was stopped, and nothing may be written."""
 
 
@@ -207,7 +207,7 @@ class ControlLoop:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         if isinstance(work, Interruptible):
-            work.ask_with(self._check)
+            work.check_before_writes(self._check)
 
     def start(self) -> None:
         """Start the thread."""
