@@ -248,7 +248,7 @@ def test_a_plan_shows_acls_and_what_is_not_permitted(
     code, reported = plan_of(file, "--topic", topic)
     assert code == 1
     assert f"  skip     {topic}: '{alias}' does not show it; the principal needs DESCRIBE on the topic\n" in reported
-    assert f"  trouble  The cluster '{alias}' refused to list its ACLs" in reported
+    assert f"  issue    The cluster '{alias}' refused to list its ACLs" in reported
     assert PASSWORD not in reported
 
 

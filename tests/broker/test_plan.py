@@ -93,4 +93,4 @@ def test_what_stands_in_the_way_is_told_with_an_exit_code(
     file = write_file(tmp_path, source, target, alias, topic, "replication.factor=5")
     reported = run("plan", file)
     assert reported.returncode == 1
-    assert "  trouble  replication.factor is 5, but the cluster 'target' has 1 broker" in reported.stdout
+    assert "  issue    replication.factor is 5, but the cluster 'target' has 1 broker" in reported.stdout

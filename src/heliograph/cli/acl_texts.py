@@ -1,10 +1,8 @@
-"""ACLs as those who grant them write them: `kafka-acls` commands, and JSON. KafkaUsers are `kafka_users`.
+"""ACLs as text: `kafka-acls` commands, JSON, and Strimzi's `KafkaUser` resources, one per cluster and principal.
 
-ACLs as Strimzi's `KafkaUser` resources, one for each cluster and principal.
-
-A KafkaUser is not told its principal: it is `User:NAME` by the resource's name, or `User:CN=NAME` where it logs in with
-a certificate. So a principal that is no name in Kubernetes, or a subject with more than a CN, cannot be said; then the
-nearest is written, and a comment before it says so.
+The name of a KafkaUser determines its principal: `User:NAME`, or `User:CN=NAME` if it authenticates with a certificate.
+A principal that is not a valid name in Kubernetes, or a subject with more than a CN, cannot be expressed. The nearest
+valid name is written then, with a comment before it.
 
 Invariants of `user_names`: every name is one that Kubernetes takes, no two principals share one, and a principal that a
 KafkaUser can be keeps its own unless another has taken it.
@@ -52,7 +50,7 @@ def _commands(granted: Granted) -> Iterator[str]:
 
 
 def as_data(granted: Sequence[Granted]) -> list[dict[str, Any]]:
-    """Plain values for JSON, in Kafka's words."""
+    """Return plain values for JSON, with Kafka's names."""
     return [
         {
             "cluster": each.login.cluster,
@@ -110,14 +108,14 @@ _COMMON_NAME = re.compile(r"(?:^|,)\s*CN=((?:\\.|[^,+\\])+)", re.IGNORECASE)
 
 
 class UserName(NamedTuple):
-    """The name of a KafkaUser; `is_tls` where it logs in with a certificate."""
+    """The name of a KafkaUser; `is_tls` if it authenticates with a certificate."""
 
     name: str
     is_tls: bool
 
     @property
     def principal(self) -> str:
-        """Whom the operator gives its ACLs to."""
+        """Return the principal that the operator grants the ACLs to."""
         return f"User:{'CN=' if self.is_tls else ''}{self.name}"
 
 
@@ -144,7 +142,7 @@ def _wanted(principal: str) -> UserName:
 
 
 def _spelled(text: str, longest: int) -> str:
-    """The text itself where Kubernetes takes it as a name, else the nearest that it does."""
+    """Return the text if it is a valid name in Kubernetes, else the nearest valid name."""
     words = re.sub(r"[^-a-z0-9.]+", "-", text.lower())[:longest].split(".")
     return ".".join(word for word in (word.strip("-") for word in words) if word) or "user"
 
@@ -158,7 +156,7 @@ def _free(name: str, taken: Container[str]) -> str:
 
 
 def as_kafka_users(granted: Sequence[Granted]) -> str:
-    """The resources, each with comments about what it cannot say or leaves to whoever applies it."""
+    """Return the resources, each with comments about what it cannot express and what is left to the user."""
     names = user_names(each.login.principal for each in granted)
     return "---\n".join(
         "".join(f"{comment(line)}\n" for line in _comments(each, granted, names[each.login.principal]))
@@ -180,7 +178,7 @@ def _comments(each: Granted, granted: Sequence[Granted], user: UserName) -> Iter
     if user.is_tls:
         yield "tls-external: the operator makes no certificate; with tls it makes one, for the same principal"
     else:
-        yield "authentication is left out: write it as the user has it, or the operator removes its SCRAM password"
+        yield "authentication is not written: add the user's own, or the operator removes its SCRAM password"
     same = [other.login for other in granted if other is not each and other.login.principal == login.principal]
     for other in same:
         yield f"the KafkaUser of {called(other)} has the same name: apply each in the namespace of its own Kafka"

@@ -1,12 +1,9 @@
-"""Calls to a Connect worker's REST, Heliograph's or Java's, for the commands that deploy and show connectors.
+"""A client of a Connect worker's REST API, Heliograph's or Java's, and the command-line options that configure it.
 
-Invariant: every failure is a RestError whose sentence names the worker, or gives Connect's own message. A login is sent
-and never shown.
-
-
-Options of the commands that call a Connect worker: its URL, who calls, and whom to trust.
-
-A password comes from a file or from a variable, never from the command line: every user of a machine can read that.
+Invariants:
+A. Every failure is a RestError whose sentence names the worker, or carries Connect's own message.
+B. Credentials are sent and never shown. A password comes from a file or a variable, never from the command line, which
+   every user of a machine can read.
 """
 
 from __future__ import annotations
@@ -33,8 +30,8 @@ if TYPE_CHECKING:
 
 
 _CONNECT_TIMEOUT_S = 10.0
-_ANSWER_TIMEOUT_S = 100.0  # a worker itself gives up after 90 s
-_REBALANCE_PATIENCE_S = 60.0
+_RESPONSE_TIMEOUT_S = 100.0  # a worker itself gives up after 90 s
+_REBALANCE_TIMEOUT_S = 60.0
 _REBALANCE_PAUSE_S = 0.5
 _NOT_FOUND, _NOT_ALLOWED, _CONFLICT = 404, 405, 409
 
@@ -46,7 +43,7 @@ class ConnectCredentials(NamedTuple):
     password: str
 
     def __repr__(self) -> str:
-        return f"Login({self.user})"
+        return f"ConnectCredentials({self.user})"
 
 
 class ConnectClient:
@@ -72,14 +69,14 @@ class ConnectClient:
         self.url = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{self._path}"
 
     def status(self, name: str) -> dict[str, Any] | None:
-        """A connector's state and its tasks'; None where the cluster has no such connector.
+        """Return the state of a connector and its tasks; None if the cluster has no such connector.
 
-        For a moment, a removed one may still have the state it had.
+        A removed connector may keep its last state for a moment.
         """
         return self._found(f"/connectors/{quote(name, safe='')}/status")
 
     def is_there(self, name: str) -> bool:
-        """Whether the cluster has such a connector now."""
+        """Return whether the cluster has such a connector now."""
         return self._found(f"/connectors/{quote(name, safe='')}") is not None
 
     def _found(self, path: str) -> dict[str, Any] | None:
@@ -96,12 +93,12 @@ class ConnectClient:
         found = self._call("GET", "/connectors?expand=status")
         if isinstance(found, dict):
             return [found[name]["status"] for name in sorted(found) if "status" in found[name]]
-        # A worker older than 2.3 does not know `expand` and tells the names.
+        # A worker older than 2.3 does not know `expand` and returns the names.
         each = (self.status(name) for name in sorted(found or ()))
         return [status for status in each if status is not None]
 
     def problems_of(self, config: dict[str, Any]) -> list[str]:
-        """What keeps a worker from taking a connector's configuration; nothing where it has no way to tell."""
+        """Return why a worker would refuse a connector's configuration; nothing if it cannot validate."""
         plugin = quote(str(config["connector.class"]), safe="")
         try:
             found = self._call("PUT", f"/connector-plugins/{plugin}/config/validate", config)
@@ -120,7 +117,7 @@ class ConnectClient:
         self._call("PUT", f"/connectors/{quote(name, safe='')}/config", config)
 
     def delete(self, name: str) -> bool:
-        """Remove a connector; False where there was none."""
+        """Remove a connector; False if there was none."""
         try:
             self._call("DELETE", f"/connectors/{quote(name, safe='')}")
         except RestError as error:
@@ -130,8 +127,8 @@ class ConnectClient:
         return True
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer; workers refuse any call while they rebalance, which passes."""
-        deadline = time.monotonic() + _REBALANCE_PATIENCE_S
+        """Return the response; retry while the workers rebalance and refuse every request."""
+        deadline = time.monotonic() + _REBALANCE_TIMEOUT_S
         while True:
             try:
                 return self._call_once(method, path, body)
@@ -146,14 +143,14 @@ class ConnectClient:
         try:
             with closing(self._connect()) as connection:
                 connection.request(method, self._path + path, data, headers)
-                answer = connection.getresponse()
-                text = answer.read()
+                response = connection.getresponse()
+                text = response.read()
         except TimeoutError:
             raise RestError(f"{self.url} did not answer {method} {path} in time.") from None
         except (OSError, http.client.HTTPException) as error:
-            raise RestError(f"{self.url} broke off {method} {path}: {_words(error)}.") from None
-        if answer.status >= 300:
-            raise RestError(_refusal(answer.status, answer.reason, text), answer.status)
+            raise RestError(f"{self.url} broke off {method} {path}: {_reason(error)}.") from None
+        if response.status >= 300:
+            raise RestError(_refusal(response.status, response.reason, text), response.status)
         return _read_json(text)
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -173,18 +170,18 @@ class ConnectClient:
             ) from None
         except OSError as error:
             raise RestError(
-                f"{self.url} cannot be reached: {_words(error)}. Is the worker running, and is --url its address?"
+                f"{self.url} cannot be reached: {_reason(error)}. Is the worker running, and is --url its address?"
             ) from None
-        connection.sock.settimeout(_ANSWER_TIMEOUT_S)
+        connection.sock.settimeout(_RESPONSE_TIMEOUT_S)
         return connection
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _refusal(status: int, reason: str, text: bytes) -> str:
-    """Connect's own message, or the status alone where something else has answered."""
+    """Return Connect's own message, or the HTTP reason if the response is not Connect's."""
     body = _read_json(text)
     message = body.get("message") if isinstance(body, dict) else None
     return f"{message or reason} (HTTP {status})"
@@ -206,7 +203,7 @@ _OPTIONS = (
     click.option("--password-file", metavar="FILE", type=_file, help="File of the password, in place of the variable."),
     click.option("--ca-file", metavar="FILE", type=_file, help="PEM file of the certificates to trust, for https."),
     click.option("--cert-file", metavar="FILE", type=_file, help="PEM file of our own certificate, for mutual TLS."),
-    click.option("--key-file", metavar="FILE", type=_file, help="PEM file of its key, where that is not in the same."),
+    click.option("--key-file", metavar="FILE", type=_file, help="PEM file of its key, if that is a file of its own."),
 )
 
 

@@ -1,9 +1,4 @@
-"""What a configuration file may ask of this machine: environment variables and files.
-
-What the commands about groups share: which flow is meant, which groups, and how numbers and tables are shown.
-
-`heliograph run FILE`: replicate every enabled flow of an MM2 dedicated-mode file, until stopped or once.
-"""
+"""Input of the commands: the user's files, environment variables, mounted secrets, and options that commands share."""
 
 from __future__ import annotations
 
@@ -33,11 +28,11 @@ class MachineLookup:
     """Placeholders resolved from the process's environment and its file system."""
 
     def variable(self, name: str) -> str | None:
-        """The environment variable's value, or None where it is not set."""
+        """Return the environment variable's value, or None if it is not set."""
         return os.environ.get(name)
 
     def read_text(self, path: str) -> str | None:
-        """The file's text, or None where it cannot be read."""
+        """Return the file's text, or None if it cannot be read."""
         try:
             return Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -45,7 +40,7 @@ class MachineLookup:
 
 
 def read_config_file(path: Path) -> str:
-    """The text of the user's file; a ConfigError where there is none."""
+    """Return the text of the user's file; raise ConfigError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -57,12 +52,12 @@ def read_config_file(path: Path) -> str:
 
 
 def log_findings(file: Path | None, warnings: Iterable[str], notes: Iterable[str]) -> None:
-    """Log what there is to say about a configuration, with the file that its lines are counted in."""
-    where = "" if file is None else f"{file}: "
+    """Log the warnings and notes about a configuration, with the name of its file."""
+    prefix = "" if file is None else f"{file}: "
     for warning in warnings:
-        log.warning("%s%s", where, warning)
+        log.warning("%s%s", prefix, warning)
     for note in notes:
-        log.info("%s%s", where, note)
+        log.info("%s%s", prefix, note)
 
 
 class MountedSecrets:
@@ -72,12 +67,12 @@ class MountedSecrets:
         self.path = str(folder.absolute())
 
     def names(self, secret: str) -> list[str] | None:
-        """The files of a secret; None where it is not there."""
+        """Return the file names of a secret; None if it does not exist."""
         try:
             names = [file.name for file in (Path(self.path) / secret).iterdir()]
         except OSError:
             return None
-        # Kubernetes keeps earlier versions of a mounted secret beside it, in folders that begin with two dots.
+        # Kubernetes keeps earlier versions of a mounted secret in the same folder, in folders that begin with two dots.
         return sorted(name for name in names if not name.startswith(".."))
 
 
@@ -122,7 +117,7 @@ def load_file(file: Path) -> MirrorMakerConfig:
 
 
 def parse_flow(config: MirrorMakerConfig, text: str | None) -> Flow:
-    """The flow that `--flow A->B` names; the only one of the file where nothing is given."""
+    """Return the flow that `--flow A->B` names, by default the only flow of the file."""
     names = ", ".join(map(str, config.flows))
     if text is None:
         if len(config.flows) == 1:

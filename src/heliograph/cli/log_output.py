@@ -1,9 +1,7 @@
-"""Hides known secrets in every log record, wherever it came from: in its message, its arguments and its traces.
+"""Makes log records safe to show: known secrets are hidden, and a record stays one entry.
 
-Log lines that nobody else can write: a message stays one entry, whatever is in it.
-
-Keys, values and names come from outside. With a line break in one, what follows would look like an entry of its own;
-with an escape it would move the cursor of the terminal.
+Keys, values and names come from outside. A line break in one would start what looks like another entry, and an escape
+sequence would control the terminal.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class PlainLines(logging.Formatter):
-    """Escapes control characters; lines behind the first, as those of a stack trace, are indented."""
+    """Escapes control characters; lines after the first, as those of a stack trace, are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One entry."""

@@ -1,7 +1,7 @@
-"""`heliograph`: the group of all commands, and the one place where an error becomes a sentence and an exit code.
+"""The `heliograph` command: the list of commands, and the one place that turns an error into an exit code.
 
-A command is imported when it is called for: until then only this module has to be, which is why `run` and `worker` can
-be stopped from their first moments on.
+A command's module is imported when the command runs. Until then only this module is loaded, so `--help` is quick, and
+SIGTERM stops `run` and `worker` cleanly from the start.
 """
 
 from __future__ import annotations
@@ -9,65 +9,96 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import NamedTuple
 
 import click
 
 from heliograph import __version__
 from heliograph.cli.signals import leave_on_signals
-from heliograph.config.resolve.diagnostics import did_you_mean
 from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
-EXIT_REFUSED = 1  # by a Connect worker that answered
-EXIT_CONFIG = 2  # what the user wrote
-EXIT_START = 3  # what the world did not let us begin, as in connect-mirror-maker.sh
+EXIT_REFUSED = 1  # a Connect worker refused the request
+EXIT_CONFIG = 2  # a mistake in a file or an option
+EXIT_START = 3  # a cluster, Spark or Java could not be used; as in connect-mirror-maker.sh
 _UNTIL_STOPPED = frozenset({"run", "worker"})
-_WRITTEN_BY_OTHERS = 0o022  # bits that no file and folder of ours gets: jars and programs are among them
-# The name of each command: its module and the function there.
-_COMMANDS = {
-    "run": ("run", "run"),
-    "worker": ("worker", "worker"),
-    "groups": ("groups", "groups"),
-    "translate": ("groups", "translate"),
-    "failover": ("failover", "failover"),
-    "failback": ("failover", "failback"),
-    "plan": ("plan", "plan"),
-    "validate": ("validate", "validate"),
-    "explain": ("explain", "explain"),
-    "acls": ("acls", "acls"),
-    "deploy": ("connect", "deploy"),
-    "undeploy": ("connect", "undeploy"),
-    "redeploy": ("connect", "redeploy"),
-    "status": ("connect", "status"),
-    "connectors": ("connect", "connectors"),
-    "convert": ("convert", "convert_command"),
-    "kafka": ("kafka", "kafka"),
-    "demo": ("demo", "demo"),
+_WRITTEN_BY_OTHERS = 0o022  # mode bits that no file or folder of ours gets, since jars and programs are among them
+
+
+class _Entry(NamedTuple):
+    """A command in the list: its summary, its module in `cli/commands`, and its function there."""
+
+    summary: str
+    module: str
+    function: str
+
+
+# The groups of `heliograph --help`, and in each the commands by name. The summaries stand here, not in the modules, so
+# that the list needs none of them.
+_GROUPS: dict[str, dict[str, _Entry]] = {
+    "Replicate": {
+        "run": _Entry("Replicate as an MM2 properties file or a resource says.", "run", "run"),
+        "worker": _Entry("Run MM2 connectors as a worker of a Connect cluster.", "worker", "worker"),
+    },
+    "Check a configuration": {
+        "validate": _Entry("Check files without connecting to a cluster.", "validate", "validate"),
+        "explain": _Entry("Show where the value of a key comes from.", "explain", "explain"),
+        "plan": _Entry("Show what a run would create, alter, copy and skip.", "plan", "plan"),
+        "acls": _Entry("Print the ACLs that a configuration needs.", "acls", "acls"),
+        "convert": _Entry("Convert between properties, resource and connector JSON.", "convert", "convert_command"),
+    },
+    "Move consumer groups": {
+        "groups": _Entry("Show groups on both clusters, and which could move now.", "groups", "groups"),
+        "translate": _Entry("Translate a group's offsets through checkpoints.", "groups", "translate"),
+        "failover": _Entry("Set the offsets of groups on the target.", "failover", "failover"),
+        "failback": _Entry("Set the offsets of groups on the source again.", "failover", "failback"),
+    },
+    "Manage Connect": {
+        "deploy": _Entry("Start the MM2 connectors of a source cluster.", "connect", "deploy"),
+        "redeploy": _Entry("Remove the connectors and start them again.", "connect", "redeploy"),
+        "undeploy": _Entry("Remove the connectors of a source cluster.", "connect", "undeploy"),
+        "status": _Entry("Show the state of the connectors of a source cluster.", "connect", "status"),
+        "connectors": _Entry("List all connectors of a Connect cluster.", "connect", "connectors"),
+    },
+    "Kafka on this machine": {
+        "demo": _Entry("Replicate, lose a cluster, continue on the other.", "demo", "demo"),
+        "kafka": _Entry("Start, stop, use and remove Kafka clusters.", "kafka", "kafka"),
+    },
 }
+_COMMANDS = {name: entry for commands in _GROUPS.values() for name, entry in commands.items()}
 
 
 class _Commands(click.Group):
-    """Commands that are imported when they are called for."""
+    """Commands in groups, each imported when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        """Every name, sorted."""
-        return sorted(_COMMANDS)
+        """Return every name, in the order of the list."""
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of a name."""
-        if cmd_name not in _COMMANDS:
+        """Import the command of a name."""
+        entry = _COMMANDS.get(cmd_name)
+        if entry is None:
             return None
-        module, name = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"heliograph.cli.commands.{module}"), name)
+        command: click.Command = getattr(import_module(f"heliograph.cli.commands.{entry.module}"), entry.function)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the groups without importing a command."""
+        width = max(map(len, _COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", entry.summary) for name, entry in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the command that may be meant."""
+        """Do as click does, and suggest the nearest command."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from heliograph.config.resolve.diagnostics import did_you_mean  # noqa: PLC0415  (only a mistyped name needs it)
+
             raise click.UsageError(error.message + did_you_mean(args[0], _COMMANDS), ctx) from None
 
 
@@ -78,7 +109,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run a command; errors raised on purpose are told without a stack trace."""
+    """Run a command; print errors raised on purpose as sentences, without a stack trace."""
     os.umask(os.umask(_WRITTEN_BY_OTHERS) | _WRITTEN_BY_OTHERS)
     if _UNTIL_STOPPED.intersection(sys.argv[1:2]):
         leave_on_signals()
@@ -91,8 +122,8 @@ def main() -> None:
         for warning in error.warnings if isinstance(error, ConfigError) else ():
             click.echo(f"warning: {warning}", err=True)
         sys.exit(_exit_code(error))
-    except Exception as error:  # noqa: BLE001  (a fault of ours; its trace is for a report, which people publish)
-        from heliograph.config.resolve.redaction import trace_of  # noqa: PLC0415  (as the commands: not before it is needed)
+    except Exception as error:  # noqa: BLE001  (a fault of ours; bug reports are published, so the trace is redacted)
+        from heliograph.config.resolve.redaction import trace_of  # noqa: PLC0415  (only a fault needs it)
 
         click.echo(trace_of(error), err=True)
         sys.exit(EXIT_FAULT)

@@ -1,9 +1,4 @@
-"""What `run` shows: a live table on a terminal, plain log lines elsewhere.
-
-What the commands about groups share: which flow is meant, which groups, and how numbers and tables are shown.
-
-`heliograph kafka start|stop|remove|list|tool|fetch`: real Apache Kafka on this machine, for trying things out.
-"""
+"""Output of the commands: the live table of `run` (log lines without a terminal), tables, JSON, progress bars."""
 
 from __future__ import annotations
 
@@ -49,7 +44,7 @@ class Screen(Protocol):
 
 
 def make_screen(*, verbose: bool) -> Screen:
-    """A table where someone looks, lines where a machine reads."""
+    """Return a live table on a terminal, log lines otherwise; configure logging for it."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     level = logging.DEBUG if verbose else logging.INFO
@@ -70,11 +65,11 @@ def make_screen(*, verbose: bool) -> Screen:
 
 
 def close_screen(screen: Screen) -> None:
-    """Close it; where that fails it is told, because the flows are still to be stopped."""
+    """Close the screen; log a failure instead of raising it, because the flows must still be stopped."""
     try:
         screen.close()
-    except Exception as error:  # noqa: BLE001  (whatever a terminal does, progress is committed)
-        log.warning("The screen could not be left as it was: %s", unexpected(error))
+    except Exception as error:  # noqa: BLE001  (whatever the terminal does, source offsets must be committed)
+        log.warning("The terminal could not be restored: %s", unexpected(error))
 
 
 def format_bytes(size: float) -> str:
@@ -106,7 +101,7 @@ class LiveTable:
         self._live.stop()
 
     def _table(self, statuses: Sequence[FlowStatus]) -> Table:
-        """What comes from outside is `Text`: in a plain string `[fd00::1]` would be rich's markup."""
+        """Build the table. Outside text is `Text`: in a plain string `[fd00::1]` would be rich's markup."""
         table = Table(box=None, header_style="bold")
         for name in ("flow", "topic"):
             table.add_column(name)
@@ -165,8 +160,8 @@ def describe_row(row: TopicRow) -> str:
     )
 
 
-EXIT_REFUSED = 1  # for some group: it was not done, or not shown
-EXIT_UNREACHABLE = 3  # as where a command can tell nothing at all: a cluster that it must ask does not answer
+EXIT_REFUSED = 1  # a group was not moved, or not shown
+EXIT_UNREACHABLE = 3  # a cluster that the command needs is unreachable
 
 
 def show_json(data: Any) -> None:

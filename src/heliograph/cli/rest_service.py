@@ -1,48 +1,36 @@
-"""REST for reading beside `heliograph run`: where the file has `listeners` or `rest.port`, or with `--rest`.
-
-Whether REST could be served as a file wants it: its login, its rules, its stores, without listening anywhere.
-"""
+"""Serves the read-only REST API of `heliograph run`, if the file has `listeners` or `rest.port`, or with `--rest`."""
 
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
 from heliograph.cli.inputs import MachineLookup
 from heliograph.config.effective.rest_config import (
-    RestAccess,
     file_listeners,
-    https_settings,
-    jaas_file_of,
     parse_listener,
     rest_access,
 )
-from heliograph.config.keys import worker_keys
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.clusters.cluster_clients import make_admin
-from heliograph.errors import ConfigError, HeliographError, KeyStoreError
+from heliograph.errors import HeliographError
 from heliograph.kafka.admin.admin import cluster_id
 from heliograph.mirror.policy.class_checks import java_class_error
-from heliograph.operations.named_files import check_files
-from heliograph.web.access.authenticator import Authenticator, read_rules
-from heliograph.web.access.callers import Users
-from heliograph.web.access.listener_tls import listener_context
+from heliograph.web.access.authenticator import Authenticator
 from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
-    from heliograph.config.effective.rest_config import ClientAuth, RestListener
-    from heliograph.config.resolve.placeholders import Resolver
-    from heliograph.config.resolve.settings import Settings
+    from heliograph.config.effective.rest_config import RestListener
     from heliograph.connect.contract.herder import Herder
     from heliograph.driver.flow.source_flow import SourceFlow
     from heliograph.driver.loops.file_loops import Control
@@ -69,17 +57,17 @@ rest_option = click.option(
 
 
 class WantedRest(NamedTuple):
-    """Where REST is to be served, and to whom; what `--rest` asks for must be."""
+    """The listeners and the authentication of REST. A failure of `--rest` is an error, one of the file's is not."""
 
     listeners: tuple[RestListener, ...]
-    door: Authenticator
+    authenticator: Authenticator
     is_option: bool
 
 
 def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
-    """What the option says, else the file; None where neither says anything.
+    """Return the listeners of the option, else of the file; None if neither has any.
 
-    What the file says may be meant for Java's workers among themselves; where we cannot serve it, the flows still run.
+    The file's listeners may be meant for Java's workers; if they cannot be served, the flows still run.
     """
     given = click.get_current_context().meta.get(_GIVEN)
     if given is not None:
@@ -88,7 +76,7 @@ def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
         listeners = file_listeners(config.raw, config.resolver)
         return _wanted(config, listeners, is_option=False) if listeners else None
     except HeliographError as error:
-        _tell_unserved(error)
+        _log_unserved(error)
         return None
 
 
@@ -97,7 +85,7 @@ def _wanted(config: MirrorMakerConfig, listeners: tuple[RestListener, ...], *, i
     return WantedRest(listeners, Authenticator(access, config.raw, config.resolver, listeners), is_option)
 
 
-def _tell_unserved(error: HeliographError) -> None:
+def _log_unserved(error: HeliographError) -> None:
     log.warning("REST is not served: %s", error)
 
 
@@ -105,7 +93,7 @@ def _tell_unserved(error: HeliographError) -> None:
 def file_rest(
     wanted: WantedRest | None, config: MirrorMakerConfig, flows: Sequence[SourceFlow], control: Control
 ) -> Iterator[None]:
-    """Serve as long as the flows run; nothing where nobody wants it."""
+    """Serve REST while the flows run, if it is wanted."""
     if wanted is None:
         yield
         return
@@ -121,16 +109,16 @@ def file_rest(
     levels = LogLevels()
     herder = FileHerder(config, flows, control, levels, first_targets_id)
     plugins = ConnectorPlugins({}, config.resolver, java_class_error)
-    # What changes something is refused before it reaches the herder.
-    app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.door, read_only=True)
-    server = RestServer(app, wanted.listeners, wanted.door.listener_tls)
+    # Requests that change something are refused before they reach the herder.
+    app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.authenticator, read_only=True)
+    server = RestServer(app, wanted.listeners, wanted.authenticator.listener_tls)
     try:
         server.start()
     except HeliographError as error:
-        # The port may be another's who runs the same file: Java's MM2, or a `run` for other clusters.
+        # Another process may run the same file and hold the port: Java's MM2, or a `run` for other clusters.
         if wanted.is_option:
             raise
-        _tell_unserved(error)
+        _log_unserved(error)
     else:
         herder.worker_id = server.url.partition("//")[2]
         log.info("Connect's REST API is at %s, for reading", server.url)
@@ -138,44 +126,3 @@ def file_rest(
         yield
     finally:
         server.stop()
-
-
-def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[str]:
-    """Each a sentence that begins with its key."""
-    access = RestAccess()
-    problems: dict[str, None] = {}
-    try:
-        access = rest_access(raw, resolver, listeners, MachineLookup())
-    except ConfigError as error:
-        problems |= dict.fromkeys(error.problems)
-    try:
-        for key, step in _steps(raw, resolver, listeners, access):
-            try:
-                step()
-            except ConfigError as error:
-                problems |= dict.fromkeys(f"{key}: {problem}" if key else problem for problem in error.problems)
-    except ConfigError as error:
-        problems |= dict.fromkeys(error.problems)
-    return list(problems)
-
-
-def _steps(
-    raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener], access: RestAccess
-) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What the server does at its start, each with the key that its sentences lack."""
-    jaas_key, jaas_file = jaas_file_of(raw, resolver, MachineLookup())
-    if jaas_file:
-        yield jaas_key, lambda: Users(jaas_file)
-    rules = worker_keys.REST_RULES_FILE.name
-    if raw.get(rules):
-        yield rules, lambda: read_rules(resolver.resolve(rules, raw[rules]))
-    if any(listener.is_https for listener in listeners):
-        tls = https_settings(raw, resolver)
-        yield "", lambda: check_files(tls)
-        yield "", lambda: _check_listener(tls, access.client_auth)
-
-
-def _check_listener(tls: Settings, client_auth: ClientAuth) -> None:
-    # What is wrong with the stores themselves has been told.
-    with suppress(KeyStoreError):
-        listener_context(lambda: tls, client_auth)

@@ -32,7 +32,7 @@ from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.dedicated_file import Report, examine
 from heliograph.config.validate.key_names import audit_connector
 from heliograph.config.validate.worker_file import WorkerReport, examine_worker
-from heliograph.driver.clusters.cluster_clients import spec_of
+from heliograph.driver.clusters.cluster_specs import spec_of
 from heliograph.errors import ConfigError
 from heliograph.mirror.policy.filters import config_property_filter, group_filter, topic_filter
 from heliograph.mirror.policy.replication_policy import make_policy

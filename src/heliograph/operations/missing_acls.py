@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import keys
-from heliograph.driver.clusters.cluster_clients import spec_of
+from heliograph.driver.clusters.cluster_specs import spec_of
 from heliograph.kafka.admin.acl_admin import (
     NOTHING,
     Operations,

@@ -97,8 +97,8 @@ def test_flows_that_can_be_asked_are_planned(file: Path) -> None:
         "  copy     t -> A.t (1 partition)",
         "  nothing to create, grow, alter or add",
         "B->A",
-        f"  trouble  {GONE}",
-        "  nothing else can be told of this flow",
+        f"  issue    {GONE}",
+        "  nothing else is known about this flow",
     ]
     result = invoke("plan", file, "--json")
     assert result.exit_code == 3

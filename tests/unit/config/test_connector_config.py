@@ -8,7 +8,7 @@ from heliograph.config import keys
 from heliograph.config.effective.connect_config import ConnectorConfig, kind_of
 from heliograph.config.keys import client_keys
 from heliograph.config.resolve.placeholders import Resolver
-from heliograph.driver.clusters.cluster_clients import cluster_spec
+from heliograph.driver.clusters.cluster_specs import cluster_spec
 from heliograph.errors import ConfigError
 from heliograph.mirror.topics.internal_topics import offsets_topic, transactional_prefix
 from heliograph.model import Flow

@@ -13,7 +13,8 @@ from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.storage.config_store import ConfigChanges, ConfigState
-from heliograph.driver.clusters.cluster_clients import TargetClients, not_allowed
+from heliograph.driver.clusters.cluster_clients import TargetClients
+from heliograph.driver.clusters.cluster_specs import not_allowed
 from heliograph.errors import ConfigError, NotAllowedError
 from heliograph.kafka.security import security_settings
 from heliograph.kafka.security.security_settings import make_security

@@ -506,12 +506,12 @@ def test_the_rest_of_a_file_has_the_same_door(authority: Authority, tmp_path: Pa
     for rest in (wanted(text), wanted(text.replace("listeners =", "x.y ="), "--rest", "https://127.0.0.1:0")):
         assert rest is not None
         assert [listener.url for listener in rest.listeners] == ["https://127.0.0.1:0"]
-        assert rest.door.listener_tls is not None
-        assert rest.door.challenge is not None
+        assert rest.authenticator.listener_tls is not None
+        assert rest.authenticator.challenge is not None
     plain = wanted(text, "--rest", "0")
     assert plain is not None
-    assert plain.door.challenge is not None, "a login is asked for also where there is no TLS"
-    assert plain.door.listener_tls is None
+    assert plain.authenticator.challenge is not None, "a login is asked for also where there is no TLS"
+    assert plain.authenticator.listener_tls is None
 
 
 def test_a_file_whose_door_cannot_be_made_serves_no_rest_at_all(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,7 @@
-"""`heliograph acls FILE`: the exact ACLs that the flows of a file, or the connectors of a worker, need; asks nobody."""
+"""`heliograph acls FILE`: the exact ACLs that the flows of a file, or the connectors of a worker, need.
+
+Connects to no cluster.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     "principals",
     metavar="CLUSTER=User:X",
     multiple=True,
-    help="Whom a cluster takes us for; CLUSTER.ROLE for one client; may be repeated.",
+    help="Principal that a cluster authenticates us as; CLUSTER.ROLE for one client; may be repeated.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["kafka-acls", "strimzi", "json"]), default="kafka-acls", show_default=True
@@ -48,8 +51,8 @@ if TYPE_CHECKING:
 def acls(files: tuple[Path, ...], worker_file: Path | None, principals: tuple[str, ...], form: str) -> None:
     """Print the ACLs that FILE needs, per cluster and principal: no more, and each with its reason.
 
-    Brokers before Kafka 2.8 also want IDEMPOTENT_WRITE on the target's cluster. No cluster is asked, and secrets need
-    not be there: of a login only its name is read.
+    Brokers before Kafka 2.8 also require IDEMPOTENT_WRITE on the target's cluster. The command connects to no
+    cluster and needs no secrets: it reads only the user name of a login.
     """
     given = parse_principals(principals)
     if worker_file is None:

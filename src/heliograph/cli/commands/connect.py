@@ -1,11 +1,10 @@
 """`heliograph deploy|undeploy|redeploy|status CLUSTER`: the connectors of a source cluster, from its three files.
 
 Meaning and messages are those of the widespread script `mm2.sh`, against Heliograph's worker or any Connect cluster.
-What differs: a failure ends in a non-zero exit code with Connect's reason; `redeploy` removes nothing before the worker
-has found the new files sound; the last words of a connector that was just removed are not taken for a running one.
+Differences: a failure ends in a non-zero exit code with Connect's reason; `redeploy` removes nothing before the worker
+has validated the new files; the last status of a connector that was just removed does not count as a running one.
 
-
-`heliograph connectors`: every connector of a Connect cluster with its state and its tasks'.
+`heliograph connectors` lists every connector of a Connect cluster with its state and the states of its tasks.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _folder_option = click.option(
     help="Folder of the three files.",
 )
 _unread_folder_option = click.option(
-    "--dir", expose_value=False, metavar="PATH", help="Taken for symmetry: names tell all this command needs."
+    "--dir", expose_value=False, metavar="PATH", help="Accepted for symmetry with deploy; this command needs no files."
 )
 
 
@@ -73,7 +72,7 @@ def undeploy(context: click.Context, cluster: str, client: ConnectClient) -> Non
 @connect_options
 @click.pass_context
 def redeploy(context: click.Context, cluster: str, folder: Path, client: ConnectClient) -> None:
-    """Remove the connectors of CLUSTER and start them anew from their files."""
+    """Remove the connectors of CLUSTER and start them again from their files."""
     configs = read_connector_files(folder, cluster)
     click.echo(f"Redeploying cluster {cluster}")
     if not _are_sound(client, cluster, configs):
@@ -128,7 +127,7 @@ def _deploy(
     *,
     is_running: Callable[[str], bool],
 ) -> bool:
-    """Whether all connectors are deployed; one that fails does not keep the others back."""
+    """Deploy every connector, also if one fails; return whether all succeeded."""
     succeeded = True
     for part, config in configs.items():
         name = part.name_for(cluster)
@@ -144,7 +143,7 @@ def _deploy(
 
 
 def _are_sound(client: ConnectClient, cluster: str, configs: Mapping[ConnectorFile, dict[str, Any]]) -> bool:
-    """Whether the worker will take all configurations, as far as it can say beforehand."""
+    """Return whether the worker accepts all configurations, as far as it can validate them."""
     succeeded = True
     for part, config in configs.items():
         what = f"redeploy {part.plural.lower()} connector"
@@ -167,7 +166,7 @@ def _problems_of(client: ConnectClient, name: str, config: dict[str, Any]) -> li
 
 
 def _undeploy(client: ConnectClient, cluster: str) -> bool:
-    """Whether no connector is left; one that is not there is no failure."""
+    """Remove the connectors; return whether none is left. A missing connector is not a failure."""
     succeeded = True
     for part in PARTS:
         try:
@@ -180,7 +179,7 @@ def _undeploy(client: ConnectClient, cluster: str) -> bool:
 
 
 def _failed(what: str, error: RestError) -> bool:
-    """Tell a refused call; one that was not answered at all ends the command, because no other would be."""
+    """Print a refused request; a request without a response ends the command, since the next would get none either."""
     if not error.status:
         raise error
     click.echo(f"ERROR: Failed to {what}: {error}", err=True)

@@ -23,7 +23,7 @@ _OWNER_ONLY = 0o600
 @click.argument("files", metavar="FILE", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--to", "form", required=True, type=click.Choice(FORMS), help="The form to write.")
 @click.option("--output", metavar="PATH", type=click.Path(path_type=Path), help="A file; for connectors, a folder.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--api-version",
     type=click.Choice(API_VERSIONS),
@@ -36,13 +36,13 @@ def convert_command(files: tuple[Path, ...], form: str, output: Path | None, api
     """Write FILE in another form: properties for connect-mirror-maker.sh, connectors for Connect, or a resource.
 
     FILE is any of the three; connectors are several files, or a folder with them and their worker's properties. What
-    the other form cannot say is told. Without --output the text is printed, connectors as one JSON list.
+    the other form cannot express is reported. Without --output the text is printed, connectors as one JSON list.
     """
     reading = read_form(_texts(files), mounted_secrets())
     converted = convert(reading, MachineLookup(), form, api_version)
     for warning in converted.warnings:
         click.echo(f"warning: {warning}", err=True)
-    # What is printed has the notes at its top, but for JSON, which has no comments.
+    # The printed text has the notes at its top, except for JSON, which has no comments.
     if output is not None or form == "connectors" or not _shows_both():
         for note in converted.notes:
             click.echo(f"note: {note}", err=True)
@@ -54,12 +54,12 @@ def convert_command(files: tuple[Path, ...], form: str, output: Path | None, api
 
 
 def _shows_both() -> bool:
-    """Whether what goes to stdout and to stderr is read in one place."""
+    """Return whether stdout and stderr are shown on the same terminal."""
     return sys.stdout.isatty() and sys.stderr.isatty()
 
 
 def _texts(paths: tuple[Path, ...]) -> dict[str, str]:
-    """The files by name, or by path where names repeat; of a folder those that may be connectors' or their worker's."""
+    """Return the files by name, or by path if names repeat; of a folder, its JSON and properties files."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -98,7 +98,7 @@ def _write(converted: Converted, output: Path, *, is_folder: bool, force: bool) 
 
 
 def _open_for_owner(path: str, flags: int) -> int:
-    """A file that only its owner can read, also where there was one that others could."""
+    """Write a file that only its owner can read, also if it replaces one that others could."""
     number = os.open(path, flags & ~os.O_TRUNC, _OWNER_ONLY)
     mode = os.fstat(number).st_mode
     if stat.S_ISREG(mode):

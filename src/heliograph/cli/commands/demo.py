@@ -1,8 +1,8 @@
 """`heliograph demo`: disaster recovery in a minute, on two real clusters of its own, with proof at the end.
 
 The story is the active-passive lab's: products are sent to `es-src` and replicated to `es-tgt` as `es-src.products`; a
-consumer group reads some of them; the source goes away; the group goes on where it was, on the target. Everything it
-starts it stops, and everything it writes it deletes.
+consumer group reads some of them; the source is lost; the group continues from its position on the target. The
+demo stops what it starts and deletes what it writes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SOURCE, TARGET, TOPIC, PRODUCTS = "es-src", "es-tgt", "products", 100
 REMOTE = f"{SOURCE}.{TOPIC}"
 GROUP, READ_AT_SOURCE = "product-readers", 20
 _NAMES = ("Carrots", "Banana", "Salad", "Avocado", "Tomato")
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 class SeenRecord(NamedTuple):
@@ -50,7 +50,7 @@ class SeenRecord(NamedTuple):
 
 @click.command()
 def demo() -> None:
-    """Replicate 100 products, lose the source cluster, go on reading on the target: none lost, none read twice."""
+    """Replicate 100 products, lose the source cluster, continue reading on the target: none lost, none read twice."""
     began = time.monotonic()
     with ExitStack() as cleanup, tempfile.TemporaryDirectory(prefix="heliograph-demo-") as folder:
         source = _start(SOURCE, Path(folder), cleanup.callback)
@@ -71,14 +71,14 @@ def demo() -> None:
         _step(f"{SOURCE} goes away")
         source.stop()
         _command("failover", str(file), "--group", GROUP)
-        _step(f"The group goes on, on {TARGET}")
+        _step(f"The group continues on {TARGET}")
         rest = _read_as_group(target.bootstrap, REMOTE, PRODUCTS - READ_AT_SOURCE)
         _prove_continued(first, rest)
         _step("Stopping")
         running.send_signal(signal.SIGTERM)
-        running.wait(_PATIENCE_S)
+        running.wait(_TIMEOUT_S)
     click.echo(f"""
-Done in {time.monotonic() - began:.0f} s. Where to go next:
+Done in {time.monotonic() - began:.0f} s. Next steps:
 {_activation()}    heliograph kafka start A --port 9092        a cluster to play with, and another: B --port 9192
     heliograph validate mm2.properties          what is wrong with your MM2 file; plan: what it would do
     heliograph run mm2.properties               replicate until Ctrl-C
@@ -87,7 +87,7 @@ Done in {time.monotonic() - began:.0f} s. Where to go next:
 
 
 def _activation() -> str:
-    """The line that a shell needs where our virtual environment is not active in it."""
+    """Return the line that activates our virtual environment, if it is not active in the shell."""
     folder, found = Path(sys.prefix) / "bin", shutil.which("heliograph")
     if sys.prefix == sys.base_prefix or (found is not None and Path(found).parent == folder):
         return ""
@@ -96,8 +96,8 @@ def _activation() -> str:
     return f"    {f'. {shown}':43} heliograph is then a command of your shell\n"
 
 
-def _step(words: str) -> None:
-    click.secho(f"==> {words}", bold=True)
+def _step(title: str) -> None:
+    click.secho(f"==> {title}", bold=True)
 
 
 def _start(name: str, folder: Path, on_exit: Callable[..., object]) -> EmbeddedCluster:
@@ -157,7 +157,7 @@ emit.checkpoints.interval.seconds = 1
 
 
 def _replicate(file: Path, on_exit: Callable[..., object]) -> subprocess.Popen[bytes]:
-    """`heliograph run FILE` beside us; its words go to a log, which is shown if it fails."""
+    """`heliograph run FILE` as a process of its own; its output goes to a log, which is shown if it fails."""
     with file.with_suffix(".log").open("wb") as log:
         running = subprocess.Popen(
             [sys.executable, "-m", "heliograph", "run", str(file)], stdout=log, stderr=subprocess.STDOUT
@@ -169,7 +169,7 @@ def _replicate(file: Path, on_exit: Callable[..., object]) -> subprocess.Popen[b
 
 
 def _wait(running: subprocess.Popen[bytes], what: str, is_there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while not is_there():
         if running.poll() is not None or time.monotonic() > deadline:
             click.echo(running.log.read_text())  # type: ignore[attr-defined]
@@ -235,7 +235,7 @@ def _read_as_group(bootstrap: str, topic: str, count: int) -> list[bytes]:
         max_poll_records=count,
     )
     keys: list[bytes] = []
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while len(keys) < count and time.monotonic() < deadline:
         for records in consumer.poll(timeout_ms=1000, max_records=count - len(keys)).values():
             for record in records:

@@ -67,9 +67,9 @@ def _show_row(row: Key[object]) -> None:
 
 
 def _flows(config: MirrorMakerConfig, row: Key[object], key: str, flow_name: str | None) -> tuple[Flow, ...]:
-    """The flows to show: the one asked for, the one the key is written with, or all that are enabled.
+    """Return the flows to show: the one of `--flow`, the one in the key's name, or all enabled flows.
 
-    Whether they are is shown of all that there could be; so is any key where none is.
+    `enabled` itself is shown for every pair of clusters, and so is any key if no flow is enabled.
     """
     if flow_name is None:
         flow = parse_name(key, config.clusters).flow

@@ -50,7 +50,7 @@ def start(
     data: Path | None,
     configs: tuple[str, ...],
 ) -> None:
-    """Start the cluster NAME. Of one that was stopped, what is not given is as it was."""
+    """Start the cluster NAME. A stopped cluster keeps the settings that are not given."""
     known = find_cluster(name)
     if known is not None:
         port = port or known.brokers[0].port
@@ -90,7 +90,7 @@ def stop(name: str, delete: bool) -> None:
 @click.argument("name")
 @click.option("--stop", "stops", is_flag=True, help="Stop it first if it is running.")
 def remove(name: str, stops: bool) -> None:
-    """Remove the cluster NAME: its data, and its place in the list."""
+    """Remove the cluster NAME: its data, and its entry in the list."""
     cluster = _known(name)
     is_running = bool(cluster.running)
     if is_running and not stops:
@@ -111,7 +111,7 @@ def remove(name: str, stops: bool) -> None:
 def tool(name: str, tool: str, arguments: tuple[str, ...]) -> None:
     """Run a tool of Kafka on the cluster NAME, such as: tool A kafka-topics --list
 
-    TOOL is the name of Kafka's script. The option for the servers is added where ARGUMENTS do not have one.
+    TOOL is the name of Kafka's script. The option for the servers is added if ARGUMENTS have none.
     """
     with fetch_progress() as on_progress:
         command = tool_command(_known(name), tool, arguments, on_progress)
@@ -144,7 +144,7 @@ def fetch(version: str, tools: bool) -> None:
 def _known(name: str) -> EmbeddedCluster:
     cluster = find_cluster(name)
     if cluster is None:
-        raise EmbeddedError(f"There is no cluster '{name}'; 'heliograph kafka list' shows those there are.")
+        raise EmbeddedError(f"There is no cluster '{name}'; 'heliograph kafka list' lists the clusters.")
     return cluster
 
 

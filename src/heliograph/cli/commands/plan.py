@@ -1,6 +1,6 @@
-"""`heliograph plan FILE`: what `run` would create, grow, alter, copy and leave out, and why; touches nothing.
+"""`heliograph plan FILE`: what `run` would create, grow, alter, copy and skip, and why; changes nothing.
 
-A flow whose clusters do not answer keeps no other flow from being planned.
+A flow whose clusters are unreachable does not keep the others from being planned.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def plan(
     topic: str | None,
     as_json: bool,
 ) -> None:
-    """Print what `run FILE` would create, alter, copy or leave out, and why. Changes nothing.
+    """Print what `run FILE` would create, alter, copy or skip, and why. Changes nothing.
 
-    Ends with 1 where something stands in the way, such as a missing permission, and with 3 where a cluster of a flow
-    cannot be asked; the other flows are planned.
+    Exits with 1 if something prevents the run, such as a missing permission, and with 3 if a cluster of a flow is
+    unreachable; the other flows are planned.
     """
     if more and not targets:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
@@ -103,18 +103,18 @@ def as_lines(plan: FlowPlan) -> list[str]:
         ("skip", (f"{topic}: {reason}" for topic, reason in plan.skips)),
         ("missing", (f"ACL: {missing}" for missing in plan.missing_acls)),
         ("note", plan.notes),
-        ("trouble", plan.issues),
+        ("issue", plan.issues),
     ]
-    lines = [f"  {word:8} {sentence}" for word, sentences in parts for sentence in sentences]
+    lines = [f"  {label:8} {text}" for label, texts in parts for text in texts]
     if not plan.is_planned:
-        lines.append("  nothing else can be told of this flow")
+        lines.append("  nothing else is known about this flow")
     elif not (plan.creates or plan.grows or plan.alters or plan.adds_acls):
         lines.append("  nothing to create, grow, alter or add")
     return [str(plan.flow), *lines]
 
 
 def as_data(plan: FlowPlan) -> dict[str, Any]:
-    """A plan as plain values for JSON; a config's `new` is null where it goes back to the target's default."""
+    """Return a plan as plain values for JSON; a config's `new` is null if it returns to the target's default."""
     return {
         "flow": str(plan.flow),
         "source": plan.flow.source,
@@ -146,9 +146,9 @@ def as_data(plan: FlowPlan) -> dict[str, Any]:
 
 
 def _created(topic: CreateTopic) -> str:
-    words = [counted(topic.partition_count, "partition"), f"replication factor {topic.replication_factor}"]
-    words += [f"{name}={value}" for name, value in topic.configs]
-    return f"{topic.name}: {', '.join(words)}"
+    parts = [counted(topic.partition_count, "partition"), f"replication factor {topic.replication_factor}"]
+    parts += [f"{name}={value}" for name, value in topic.configs]
+    return f"{topic.name}: {', '.join(parts)}"
 
 
 def _changed(change: ConfigChange) -> str:

@@ -83,18 +83,7 @@ def run(
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
     engine = SparkEngine(driver)
-    flows = [
-        SourceFlow(
-            config,
-            flow,
-            engine,
-            flow_count=len(config.flows),
-            once=once,
-            keeps_trying=not once,
-            launch=_launch_options(config, flow),
-        )
-        for flow in config.flows
-    ]
+    flows = [_make_flow(config, flow, engine, once=once) for flow in config.flows]
     control = Control(config, {flow.flow: flow.status for flow in flows})
     log.info(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
@@ -135,9 +124,11 @@ def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequen
     return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs))
 
 
-def _launch_options(config: MirrorMakerConfig, flow: Flow) -> LaunchOptions:
+def _make_flow(config: MirrorMakerConfig, flow: Flow, engine: SparkEngine, *, once: bool) -> SourceFlow:
     settings = config.settings(flow)
-    return LaunchOptions(settings[keys.LEASE_TIMEOUT_MS], settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
+    launch = LaunchOptions(settings[keys.LEASE_TIMEOUT_MS], settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
+    flow_count = len(config.flows)
+    return SourceFlow(config, flow, engine, flow_count=flow_count, once=once, keeps_trying=not once, launch=launch)
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:

@@ -9,7 +9,7 @@ import click
 
 from heliograph.cli.connector_files import PARTS
 from heliograph.cli.inputs import MachineLookup, read_config_file, read_mirror_file, secrets_option
-from heliograph.cli.rest_service import rest_problems
+from heliograph.cli.rest_checks import rest_problems
 from heliograph.config.effective.rest_config import file_listeners, rest_listeners
 from heliograph.config.formats.connector_text import is_connector_text, read_connector_texts
 from heliograph.config.formats.strimzi_reader import is_resource

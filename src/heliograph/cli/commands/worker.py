@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("heliograph")
 
 _POLL_S = 0.5
-_LOCAL_SLOTS = 256  # threads of a local Spark that wait for their tasks: cheap, and a connector need not wait for one
+_LOCAL_SLOTS = (
+    256  # threads of a local Spark, which only wait for their tasks; more of them spare a connector the wait for a slot
+)
 
 
 @click.command()
@@ -70,7 +72,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
             while not stopping.wait(_POLL_S):
                 if driver.error is not None:
                     raise EngineError(str(driver.error))
-            log.info("Stopping: flushing and committing progress ...")
+            log.info("Stopping: flushing and committing source offsets ...")
     finally:
         engine.close()
     spark.remove_files()
@@ -86,7 +88,7 @@ def _load(file: Path | None) -> WorkerConfig:
 def serving(
     config: WorkerConfig, engine: SparkEngine, is_stopping: Callable[[], bool] = lambda: False
 ) -> Iterator[str]:
-    """A worker of its group with REST, from the inside of the block on; gives REST's address.
+    """Run a worker of its group and REST inside the block; yield the address of REST.
 
     A worker that is stopping does not wait for its cluster or its group.
     """
@@ -94,11 +96,12 @@ def serving(
     settings = config.settings
     levels = LogLevels()
     listeners = rest_listeners(settings)
-    door = Authenticator(config.rest, config.raw, config.resolver, listeners)
+    authenticator = Authenticator(config.rest, config.raw, config.resolver, listeners)
     app = make_app(
-        Worker(cast("Herder", herder), ConnectorPlugins(config.raw, config.resolver, class_error), levels), door
+        Worker(cast("Herder", herder), ConnectorPlugins(config.raw, config.resolver, class_error), levels),
+        authenticator,
     )
-    with RestServer(app, listeners, door.listener_tls) as server:
+    with RestServer(app, listeners, authenticator.listener_tls) as server:
         advertised = advertised_listener(settings, server.listeners, socket.gethostname())
         url = advertised.url
         if advertised.is_loopback:

@@ -15,7 +15,7 @@ from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
-from heliograph.driver.clusters.cluster_clients import not_allowed
+from heliograph.driver.clusters.cluster_specs import not_allowed
 from heliograph.mirror.policy.class_checks import class_error
 from heliograph.model import counted
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.driver.clusters.cluster_clients import fetch_limits
+from heliograph.driver.clusters.cluster_specs import fetch_limits
 from heliograph.driver.clusters.internal_topic_creation import create_offsets_topic, ensure_offset_syncs_topic
 from heliograph.driver.flow.acl_sync import AclSync
 from heliograph.driver.flow.config_sync import ConfigSync

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.keys import client_keys
-from heliograph.driver.clusters.cluster_clients import (
+from heliograph.driver.clusters.cluster_specs import (
     cluster_spec,
     fetch_limits,
     offsets_spec,
