@@ -259,7 +259,7 @@ def test_progress_that_was_forgotten_on_purpose_is_made_again(
     copy = Copy(source, target, alias, topic)
     copy.once()
     first, second = copy.spec().partitions
-    copy.once(partitions=(replace(first, source_offsets=None, is_forgotten=True), replace(second, source_offsets=None)))
+    copy.once(partitions=(replace(first, source_offsets=None, is_reset=True), replace(second, source_offsets=None)))
     assert {p: len(records) for p, records in read(target, copy.remote, 2).items()} == {0: 1000, 1: 500}
 
 

@@ -79,7 +79,7 @@ def partition_specs(
             remote_topics[tp.topic],
             source_offsets.offsets.get(tp),
             stop_offsets.get(tp),
-            tp in source_offsets.forgotten,
+            tp in source_offsets.reset,
         )
         for tp in sorted(tps)
     )

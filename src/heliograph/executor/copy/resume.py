@@ -96,7 +96,7 @@ class _Comparison:
         comparable = [
             p
             for p in self._spec.partitions
-            if (not p.is_forgotten if p.source_offsets is None else p.source_offsets.target_end is not None)
+            if (not p.is_reset if p.source_offsets is None else p.source_offsets.target_end is not None)
         ]
         # A partition without a leader is not compared; it must not keep the others from beginning.
         ends = self._target.known_offsets([p.target for p in comparable], LATEST)
