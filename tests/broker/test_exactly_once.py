@@ -41,8 +41,8 @@ def abandon(copy: Copy, after_records: int, **changes: object) -> None:
         pass
 
     class Trap(CopyLoop):
-        def on_acked(self, tp, outgoing, base_offset):  # type: ignore[no-untyped-def]
-            super().on_acked(tp, outgoing, base_offset)
+        def _on_acked(self, tp, outgoing, base_offset):  # type: ignore[no-untyped-def]
+            super()._on_acked(tp, outgoing, base_offset)
             if sum(p.counters.records for p in self.partitions.values()) >= after_records:
                 raise Vanished
 

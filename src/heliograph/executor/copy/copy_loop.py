@@ -32,7 +32,7 @@ from heliograph.kafka.produce.large_batches import LargeBatches, SkippedRecord, 
 from heliograph.kafka.produce.producer import BatchProducer
 from heliograph.kafka.produce.producer_session import ProducerSession
 from heliograph.kafka.produce.target_partition import Outgoing
-from heliograph.wire.batches.forward import Piece, prepare, warm_up
+from heliograph.wire.batches.forward import prepare, warm_up
 
 if TYPE_CHECKING:
     from heliograph.executor.contract.lease import TaskLease
@@ -261,7 +261,8 @@ class CopyLoop:
         oldest = self._producer.discard(partition.spec.target)
         if oldest is None:
             return None
-        position = int(oldest.tag.base_offset)
+        assert oldest.piece is not None
+        position = oldest.piece.base_offset
         partition.passed_offset = position - 1
         return position
 
@@ -283,8 +284,9 @@ class CopyLoop:
                     Outgoing(
                         piece.view,
                         piece.record_count,
-                        buffer if piece.is_shared else self._pool.own(piece.view),
-                        piece,
+                        self._on_acked,
+                        buffer=buffer if piece.is_shared else self._pool.own(piece.view),
+                        piece=piece,
                     ),
                 )
             partition.epochs.note_all(epochs)
@@ -350,24 +352,21 @@ class CopyLoop:
 
     # --- what the producer says ---------------------------------------------------------------------------------------
 
-    def on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
-        """A batch is safe on the target."""
-        piece: Piece | None = outgoing.tag
-        if piece is None:
-            self._commits.on_acked()
-        else:
-            self._schedule.note_news()
-            self._by_target[tp].note_acked(piece, base_offset, int(time.time() * 1000))
-            if self.spec.transactional_id is None:
-                self._report_runs(self._by_target[tp])
+    def _on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
+        """Count a batch that is safe on the target."""
+        assert outgoing.piece is not None
+        partition = self._by_target[tp]
+        self._schedule.note_news()
+        partition.note_acked(outgoing.piece, base_offset, int(time.time() * 1000))
+        if self.spec.transactional_id is None:
+            self._report_runs(partition)
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:
         """The target will not take a batch."""
-        piece: Piece | None = outgoing.tag
-        if piece is None:
+        if outgoing.piece is None:
             self._commits.on_refused(tp, why)
             return
-        self._fail(self._by_target[tp], f"the batch at offset {piece.base_offset} was refused: {why}")
+        self._fail(self._by_target[tp], f"the batch at offset {outgoing.piece.base_offset} was refused: {why}")
 
     def on_stuck(self, tp: TopicPartition) -> None:
         """The target does not take a partition's batches just now: read again later what was not sent."""

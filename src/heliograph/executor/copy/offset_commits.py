@@ -139,7 +139,7 @@ class OffsetCommits:
             partition = self._producer.add(TopicPartition(self._spec.offsets_topic, number))
             for batch in build_batches(records, timestamp_ms):
                 self._awaited += 1
-                outgoing = Outgoing(batch.view, batch.record_count, None, None, passes_hold=True)
+                outgoing = Outgoing(batch.view, batch.record_count, self._on_acked, passes_hold=True)
                 self._producer.enqueue(partition, outgoing)
         return bool(self._committing)
 
@@ -150,8 +150,8 @@ class OffsetCommits:
             self._keys[tp] = key, partition_for_key(key, self._spec.offsets_partition_count)
         return self._keys[tp]
 
-    def on_acked(self) -> None:
-        """One batch of the commit under way is safe; after the last, the transaction can end."""
+    def _on_acked(self, _tp: TopicPartition, _outgoing: Outgoing, _base_offset: int) -> None:
+        """Count down the batches of the commit under way; after the last one, the transaction can end."""
         self._awaited -= 1
         if self._awaited:
             return
