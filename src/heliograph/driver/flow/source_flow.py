@@ -385,7 +385,7 @@ class SourceFlow:
                 task.reported()
                 self._tell_beginning(task, spec, report)
         for event in report.events:
-            log.error("%s", event)
+            log.log(event.severity, "%s", event)
 
     def _tell_beginning(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:
         """Once for each start, as soon as the task knows where its partitions go on."""

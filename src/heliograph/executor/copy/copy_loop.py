@@ -24,6 +24,7 @@ from heliograph.executor.copy.log_changes import SourceChanges, TargetChanges
 from heliograph.executor.copy.offset_commits import CommitSchedule, OffsetCommits
 from heliograph.executor.copy.resume import placed_partitions
 from heliograph.executor.copy.sync_writer import SyncWriter
+from heliograph.executor.copy.task_events import TaskEvents
 from heliograph.kafka.fetch.fetcher import Fetcher
 from heliograph.kafka.net.buffers import BufferPool
 from heliograph.kafka.net.cluster import Cluster
@@ -61,6 +62,7 @@ class CopyLoop:
         self.spec = spec
         self.partitions: dict[TopicPartition, CopyPartition] = {}
         self._lease = lease
+        self._events = TaskEvents(spec.flow)
         self._pool = BufferPool(spec.buffer_bytes)
         self._network = Network(self._pool, f"heliograph-{spec.task_id}", _CONNECT_TIMEOUT_S)
         self._source = self._cluster(spec.source)
@@ -92,11 +94,10 @@ class CopyLoop:
         if spec.syncs is not None:
             holder = self._cluster(spec.syncs.cluster)
             self._syncs = SyncWriter(holder, self._network, spec.syncs.topic, spec.syncs.lag_max)
-        self._changes = SourceChanges(spec, self._source, self._fail, self._note)
+        self._changes = SourceChanges(spec, self._source, self._fail, self._events)
         self._target_changes = TargetChanges(spec, self._target, self._producer, self._fail)
         self._by_target: dict[TopicPartition, CopyPartition] = {}
         self._departed: dict[TopicPartition, CopyPartition] = {}
-        self._events: list[str] = []
         self._schedule = CommitSchedule(spec)
         self._next_report_at = 0.0
 
@@ -132,14 +133,11 @@ class CopyLoop:
             if self._lease.stop_reason is not None:
                 return
             self._step(fetch=False)
-        for placed in done_patiently(lambda: placed_partitions(self.spec, self._note), self._stay_alive) or ():
+        for placed in done_patiently(lambda: placed_partitions(self.spec, self._events), self._stay_alive) or ():
             partition = self._add(placed.spec)
             partition.target_end = placed.target_end
             partition.passed_offset = placed.resumed_behind
             partition.counters.already_there = placed.already_there
-
-    def _note(self, words: str) -> None:
-        self._events.append(words)
 
     def _stay_alive(self) -> bool:
         """Keep the lease; False where we are told to stop."""
@@ -347,7 +345,7 @@ class CopyLoop:
     def _fail(self, partition: CopyPartition, why: str) -> None:
         tp = partition.spec.tp
         partition.counters.failure = f"{self.spec.flow} {tp}: {why}."
-        self._events.append(partition.counters.failure)
+        self._events.error(f"{why}.", tp)
         self._fetcher.remove(tp)
 
     # --- what the producer says ---------------------------------------------------------------------------------------
@@ -389,7 +387,7 @@ class CopyLoop:
         if isinstance(instead, SkippedRecord):
             partition = self._by_target[tp]
             partition.counters.skipped_records += 1
-            self._events.append(f"{self.spec.flow} {partition.spec.tp}: {instead}")
+            self._events.warn(instead, partition.spec.tp)
             return []
         return instead
 
@@ -415,10 +413,9 @@ class CopyLoop:
             partition.report(self._fetcher.partitions.get(tp), self._commits.committed.get(tp))
             for tp, partition in self.partitions.items()
         ]
-        events, self._events = self._events, []
         told_by = (*self._clusters, *self._sessions, self._commits, self._syncs)
         issue = [part.issue for part in told_by if part is not None and part.issue]
-        return TaskReport(rows, events, issue, self._fetcher.throttled_ms + self._producer.throttled_ms)
+        return TaskReport(rows, self._events.take(), issue, self._fetcher.throttled_ms + self._producer.throttled_ms)
 
     def _drain(self) -> None:
         """Wait for what is under way, forget what was not sent, commit; what takes too long is copied again later."""
@@ -444,7 +441,9 @@ class CopyLoop:
             if self._commits.is_idle and all(p.target.is_idle for p in self.partitions.values()):
                 self._schedule.hurry(time.monotonic())
             self._step(fetch=not is_stopped)
-        self._events += self._commits.farewell(self.partitions)
+        unwritten = self._commits.unwritten(self.partitions)
+        if unwritten is not None:
+            self._events.warn(unwritten)
 
     def _is_reported(self) -> bool:
         """Whether the offset syncs are written, or cannot be."""

@@ -87,7 +87,7 @@ class OffsetCommits:
             return f"the transaction waits for {held[0].tp}: {held[0].issue}" if held else None
         waiting = [p for tp, p in self._producer.partitions.items() if tp.topic == self._spec.offsets_topic]
         reasons = [f"{p.tp} on '{self._holder}': {p.issue}" for p in waiting if p.issue]
-        return f"progress waits: {reasons[0]}" if reasons else None
+        return f"source offsets wait: {reasons[0]}" if reasons else None
 
     def begin(self, timestamp_ms: int) -> bool:
         """Commit what has moved; False where a commit is still under way and this one must come later."""
@@ -113,17 +113,16 @@ class OffsetCommits:
         """Whether all there is to commit of some partitions is committed."""
         return self.is_idle and self._moved().keys().isdisjoint(tps)
 
-    def farewell(self, tps: Iterable[TopicPartition]) -> list[str]:
-        """What is to be told where a task ends without having written all progress of some partitions."""
+    def unwritten(self, tps: Iterable[TopicPartition]) -> str | None:
+        """Return the warning of a task that ends without having written all source offsets of some partitions."""
         missing = sorted(self._moved().keys() & set(tps))
         if not missing:
-            return []
+            return None
         why = f" ({self.issue})" if self.issue else ""
-        of = counted(len(missing), "partition")
-        reported = f"{self._spec.flow}: the task ends before it could write the progress of {of}"
-        return [
-            f"{reported}, {missing[0]} first{why}; the next start goes on from the progress that was written before."
-        ]
+        return (
+            f"the task ends before it could write the source offsets of {counted(len(missing), 'partition')},"
+            f" {missing[0]} first{why}; the next start resumes after those that were written before."
+        )
 
     def _write(self, timestamp_ms: int) -> bool:
         """Queue the records of what has moved; False where nothing has."""
@@ -169,8 +168,8 @@ class OffsetCommits:
         self._on_committed()
 
     def on_refused(self, tp: TopicPartition, why: str) -> None:
-        """Progress cannot be recorded: going on would mean endless duplicates after the next restart."""
-        raise TaskError(f"progress cannot be written to {tp} on '{self._holder}': {why}.")
+        """End the task: without source offsets, the next start would copy everything since the last ones again."""
+        raise TaskError(f"source offsets cannot be written to {tp} on '{self._holder}': {why}.")
 
 
 _QUIET_INTERVAL_S = 0.1

@@ -27,9 +27,8 @@ from heliograph.model import SourceOffset
 from heliograph.wire.batches.fingerprint import fingerprints, match_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
+    from heliograph.executor.copy.task_events import TaskEvents
     from heliograph.kafka.security.connection_spec import ClusterSpec
     from heliograph.model import TopicPartition
     from heliograph.wire.batches.kernel_bytes import Table
@@ -53,7 +52,7 @@ class Placed:
     already_there: int = 0
 
 
-def placed_partitions(spec: TaskSpec, report: Callable[[str], None]) -> list[Placed]:
+def placed_partitions(spec: TaskSpec, events: TaskEvents) -> list[Placed]:
     """The task's partitions, each with the place to go on. Blocks."""
     if not spec.partitions:
         return []
@@ -67,7 +66,7 @@ def placed_partitions(spec: TaskSpec, report: Callable[[str], None]) -> list[Pla
             ]
         source = _admin(spec.source, spec)
         try:
-            return _Comparison(spec, source, target, report).placed()
+            return _Comparison(spec, source, target, events).placed()
         finally:
             source.close()
     finally:
@@ -84,11 +83,11 @@ def _admin(cluster: ClusterSpec, spec: TaskSpec) -> Admin:
 class _Comparison:
     """Looks at the ends of the target's logs, and at their tails where they are longer than we committed."""
 
-    def __init__(self, spec: TaskSpec, source: Admin, target: Admin, report: Callable[[str], None]) -> None:
+    def __init__(self, spec: TaskSpec, source: Admin, target: Admin, events: TaskEvents) -> None:
         self._spec = spec
         self._source = source
         self._target = target
-        self._tell_driver = report
+        self._events = events
         self._deadline = time.monotonic() + _LONGEST_COMPARISON_S
 
     def placed(self) -> list[Placed]:
@@ -118,9 +117,9 @@ class _Comparison:
         )
         assert known_end is not None
         if end < known_end:
-            self._report(
-                partition,
-                f"the target's log ends at offset {end}, but {known_end} was acknowledged: it has lost records",
+            self._events.error(
+                f"the target's log ends at offset {end}, but {known_end} was acknowledged: it has lost records.",
+                partition.tp,
             )
         is_begun = partition.source_offsets is not None or self._spec.offset_reset == "earliest"
         if not is_begun or not known_end < end <= known_end + _MOST_COMPARED_RECORDS:
@@ -128,11 +127,8 @@ class _Comparison:
         try:
             return self._compare(partition, known_end, end) or as_committed
         except ClusterError as error:
-            self._report(partition, f"{error} The last records before the restart may be copied again")
+            self._events.warn(f"{error} The last records before the restart may be copied again.", partition.tp)
             return as_committed
-
-    def _report(self, partition: PartitionSpec, words: str) -> None:
-        self._tell_driver(f"{self._spec.flow} {partition.tp}: {words}.")
 
     def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed | None:
         written = self._target_tail(partition.target, known_end, end)
