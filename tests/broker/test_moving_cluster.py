@@ -242,7 +242,7 @@ def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
     join = run_in_background(loop)
     write(three_brokers, topic, numbered(0, 3000))
     lease.wait_until_copied(3000)
-    fetched = loop._fetcher.partitions[TopicPartition(topic, 0)]
+    fetched = loop._clients.fetcher.partitions[TopicPartition(topic, 0)]
     wait_for(lambda: fetched.read_replica == near.node_id)
     wait_for(lambda: fetched.lane is not None and fetched.lane.node_id == near.node_id)
     write(three_brokers, topic, numbered(3000, 3000))

@@ -1,15 +1,21 @@
 """The report that a task sends to its driver about once a second: counters since the task's start, and current states.
 
-Counters only grow, so a lost report loses nothing. Reports travel as JSON.
+Counters only grow, so a lost report loses nothing. Reports travel as JSON. Events are for the driver's log. ERROR: a
+partition has stopped, or source and target no longer have the same records. WARNING: the copy continues, and records
+may have been copied twice, or left out as configured.
 """
 
 from __future__ import annotations
 
+import queue
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heliograph.diagnostics import Diagnostic, Severity
 from heliograph.model import TopicPartition
+
+if TYPE_CHECKING:
+    from heliograph.model import Flow
 
 
 @dataclass(slots=True)
@@ -84,3 +90,26 @@ class TaskReport:
 
 _PARTITION_FIELDS = tuple(each.name for each in fields(PartitionReport))
 _REPORT_FIELDS = tuple(each.name for each in fields(TaskReport) if each.name not in ("events", "partitions"))
+
+
+class TaskEvents:
+    """The events since the last report. Any thread may add one."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._events: queue.SimpleQueue[Diagnostic] = queue.SimpleQueue()
+
+    def error(self, message: str, tp: TopicPartition) -> None:
+        """Add an event of a partition that has stopped, or whose copy has lost or gained records."""
+        self._add(Severity.ERROR, f"{self._flow} {tp}: {message}")
+
+    def warn(self, message: str, tp: TopicPartition | None = None) -> None:
+        """Add an event of a partition, or of the whole task, that continues."""
+        self._add(Severity.WARNING, f"{self._flow}: {message}" if tp is None else f"{self._flow} {tp}: {message}")
+
+    def _add(self, severity: Severity, message: str) -> None:
+        self._events.put(Diagnostic(severity, message))
+
+    def take(self) -> list[Diagnostic]:
+        """Return the events since the last call."""
+        return [self._events.get() for _ in range(self._events.qsize())]

@@ -120,6 +120,7 @@ class TaskSpec:
     produce_limits: ProduceLimits = field(default_factory=ProduceLimits)
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    max_commit_interval_ms: int = 20_000  # of a transaction
     bytes_per_s: int = 0
     tolerates_too_large: bool = False
     on_truncation: str = "continue"

@@ -18,9 +18,9 @@ from heliograph.errors import TaskError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from heliograph.executor.contract.task_report import TaskEvents
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.executor.copy.copy_partition import CopyPartition
-    from heliograph.executor.copy.task_events import TaskEvents
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.produce.producer import BatchProducer

@@ -1,13 +1,13 @@
-"""Where each partition of a beginning task goes on, so that a crash repeats nothing.
+"""The resume point of each partition that is assigned to a task, so that a crash repeats nothing.
 
-With exactly-once the committed offsets are the truth, read after our predecessor was fenced. Without it, a task that
-was killed has written more than it could commit: what stands on the target behind the last committed record is
-compared, record by record, with what follows that record on the source, and the copy goes on behind the last one that
-is there already ("tail resume"). Others' records in between do not disturb.
+With exactly-once the committed source offsets are the truth, read after our predecessor was fenced. Without it, a task
+that was killed has written more than it could commit: the records on the target after the last committed one are
+compared, one by one, with those that follow on the source, and the copy resumes after the last one that the target
+has already ("tail resume"). Records of other producers in between are passed over.
 
 Invariants:
 A. A record is passed over only if one of the same timestamp, key, value and headers was found on the target, in order.
-B. Where anything cannot be known for sure, the committed offset counts: repeated rather than lost.
+B. If anything is not known for sure, the committed offset counts: repeated rather than lost.
 """
 
 from __future__ import annotations
@@ -27,46 +27,47 @@ from heliograph.model import SourceOffset
 from heliograph.wire.batches.fingerprint import fingerprints, match_in_order
 
 if TYPE_CHECKING:
+    from heliograph.executor.contract.task_report import TaskEvents
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
-    from heliograph.executor.copy.task_events import TaskEvents
     from heliograph.kafka.security.connection_spec import ClusterSpec
     from heliograph.model import TopicPartition
     from heliograph.wire.batches.kernel_bytes import Table
 
 
-# Behind these limits, comparing takes longer than copying again is worth.
+# Beyond these limits, comparing takes longer than copying again is worth.
 _MOST_COMPARED_RECORDS = 10_000_000  # of a partition
 _LONGEST_COMPARISON_S = 60.0  # of a task
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A partition and where it goes on: behind `resumed_behind` where the target was found to have more than committed.
+class ResumePoint:
+    """A partition with the source offsets to resume after.
 
-    `target_end` is how long the target's log was, as far as known.
+    `resumed_after` is set if the target had more records than were committed: the offset of the last of them.
+    `target_end` is the end of the target's log, as far as known.
     """
 
     spec: PartitionSpec
-    resumed_behind: int | None = None
+    resumed_after: int | None = None
     target_end: int | None = None
     already_there: int = 0
 
 
-def placed_partitions(spec: TaskSpec, events: TaskEvents) -> list[Placed]:
-    """The task's partitions, each with the place to go on. Blocks."""
-    if not spec.partitions:
+def resume_points(spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events: TaskEvents) -> list[ResumePoint]:
+    """Return the resume point of each partition, in the order given. Blocks."""
+    if not partitions:
         return []
     target = _admin(spec.target, spec)
     try:
         if spec.transactional_id is not None:
             source_offsets = read_offsets(target, spec.offsets_topic, spec.connector, spec.flow.source)
             return [
-                Placed(replace(partition, source_offsets=source_offsets.get(partition.tp)))
-                for partition in spec.partitions
+                ResumePoint(replace(partition, source_offsets=source_offsets.get(partition.tp)))
+                for partition in partitions
             ]
         source = _admin(spec.source, spec)
         try:
-            return _Comparison(spec, source, target, events).placed()
+            return _Comparison(spec, source, target, events).resume_points(partitions)
         finally:
             source.close()
     finally:
@@ -81,7 +82,7 @@ def _admin(cluster: ClusterSpec, spec: TaskSpec) -> Admin:
 
 
 class _Comparison:
-    """Looks at the ends of the target's logs, and at their tails where they are longer than we committed."""
+    """Compares the tails of the target's logs, if they are longer than committed, with the source's logs."""
 
     def __init__(self, spec: TaskSpec, source: Admin, target: Admin, events: TaskEvents) -> None:
         self._spec = spec
@@ -90,26 +91,26 @@ class _Comparison:
         self._events = events
         self._deadline = time.monotonic() + _LONGEST_COMPARISON_S
 
-    def placed(self) -> list[Placed]:
-        """Every partition, in the order given."""
+    def resume_points(self, partitions: tuple[PartitionSpec, ...]) -> list[ResumePoint]:
+        """Return one for each partition, in the order given."""
         comparable = [
             p
-            for p in self._spec.partitions
+            for p in partitions
             if (not p.is_reset if p.source_offsets is None else p.source_offsets.target_end is not None)
         ]
         # A partition without a leader is not compared; it must not keep the others from beginning.
         ends = self._target.known_offsets([p.target for p in comparable], LATEST)
         fresh = [p.target for p in comparable if p.source_offsets is None and ends.get(p.target, 0) > 0]
         starts = self._target.known_offsets(fresh, EARLIEST)
-        return [self._place(partition, starts, ends) for partition in self._spec.partitions]
+        return [self._resume_point(partition, starts, ends) for partition in partitions]
 
-    def _place(
+    def _resume_point(
         self, partition: PartitionSpec, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
-    ) -> Placed:
+    ) -> ResumePoint:
         end = ends.get(partition.target)
         if end is None:
-            return Placed(partition)
-        as_committed = Placed(partition, target_end=end)
+            return ResumePoint(partition)
+        as_committed = ResumePoint(partition, target_end=end)
         known_end = (
             starts.get(partition.target, end)
             if partition.source_offsets is None
@@ -130,7 +131,7 @@ class _Comparison:
             self._events.warn(f"{error} The last records before the restart may be copied again.", partition.tp)
             return as_committed
 
-    def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> Placed | None:
+    def _compare(self, partition: PartitionSpec, known_end: int, end: int) -> ResumePoint | None:
         written = self._target_tail(partition.target, known_end, end)
         position = partition.position
         if position is None:
@@ -152,14 +153,14 @@ class _Comparison:
             position = chunk.next_offset
         if last_there is None:
             return None
-        resumed = replace(partition, source_offsets=self._progress_at(partition, last_there, end, already_there))
-        return Placed(resumed, last_there, end, already_there)
+        resumed = replace(partition, source_offsets=self._source_offset_at(partition, last_there, end, already_there))
+        return ResumePoint(resumed, last_there, end, already_there)
 
     def _target_tail(self, tp: TopicPartition, position: int, end: int) -> Table:
         parts = []
         while position < end:
             self._check_time()
-            # What a transaction aborted, or has not committed, is not there: an earlier run may have been exactly-once.
+            # Aborted and uncommitted records do not count: an earlier run may have been exactly-once.
             data = read_chunk(self._target, tp, position, READ_COMMITTED)
             if data.records is None:
                 break
@@ -174,15 +175,15 @@ class _Comparison:
         if time.monotonic() > self._deadline:
             raise ClusterError(f"Comparing source and target took more than {_LONGEST_COMPARISON_S:.0f} s.")
 
-    def _progress_at(self, partition: PartitionSpec, offset: int, end: int, already_there: int) -> SourceOffset:
-        """The progress a crash kept from being committed.
+    def _source_offset_at(self, partition: PartitionSpec, offset: int, end: int, already_there: int) -> SourceOffset:
+        """Return the source offset that a crash kept from being committed.
 
-        The leaders' epochs of what was found are not known, and need not be: it was compared with the log of now.
+        The leader epochs of what was found are not known, and need not be: it was compared with the current log.
         """
         before = partition.source_offsets
         if before is None or before.target_end is None:
             return SourceOffset(partition.tp, offset, end)
-        # Only if nothing but our records was written since, and none was left out, does the run go on.
+        # Only if nothing but our records was written since, and none was left out, the run continues.
         is_in_run = before.run_count and already_there == offset - before.offset == end - before.target_end
         return SourceOffset(
             partition.tp, offset, end, before.topic_id, before.run_count + already_there if is_in_run else 0
