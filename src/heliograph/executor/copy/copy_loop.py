@@ -22,7 +22,7 @@ from heliograph.executor.copy.fetch_budget import FetchBudget
 from heliograph.executor.copy.log_changes import TargetChanges
 from heliograph.executor.copy.offset_commits import CommitSchedule, OffsetCommits
 from heliograph.executor.copy.record_flow import RecordFlow
-from heliograph.executor.copy.resume import ResumePoint, resume_points
+from heliograph.executor.copy.resume import ResumeLookup, resume_points
 from heliograph.wire.batches.forward import warm_up
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class CopyLoop:
             self._on_committed,
         )
         self._target_changes = TargetChanges(spec, clients.target, clients.producer, self._records.fail)
+        self._lookup = ResumeLookup(spec, self._events)
         self._next_report_at = 0.0
 
     @property
@@ -103,18 +104,18 @@ class CopyLoop:
         self._follow_assignment()
         if self._lease.stop_reason is not None:
             return True
-        return self._partitions.are_done
+        return self._lookup.is_idle and self._partitions.are_done
 
     def _follow_assignment(self) -> None:
-        """Remove partitions that were taken away; add those given later."""
+        """Remove partitions that were taken away; add those given later, as soon as their resume points are known."""
         assignment = self._lease.take_assignment()
         if assignment is not None:
             self._partitions.retain(partition.tp for partition in assignment.partitions)
-            for partition in assignment.partitions:
-                if partition.tp not in self._partitions.by_source:
-                    known = partition.source_offsets
-                    self._partitions.add(ResumePoint(partition, target_end=known.target_end if known else None))
+            self._lookup.follow(p for p in assignment.partitions if p.tp not in self._partitions.by_source)
             self._budget.change_rate(assignment.bytes_per_s)
+        if not self._lookup.is_idle:
+            for point in self._lookup.take(time.monotonic()):
+                self._partitions.add(point)
 
     def _step(self, *, fetch: bool) -> None:
         """Wait for responses or the next timer, then do what is due."""
@@ -159,7 +160,7 @@ class CopyLoop:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
         if self._clients.syncs is not None:
             until_timer = min(until_timer, self._clients.syncs.wait_s)
-        if self._clients.is_calm and not self._budget.rate.bytes_per_s:
+        if self._clients.is_calm and self._lookup.is_idle and not self._budget.rate.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
@@ -169,7 +170,7 @@ class CopyLoop:
             partition.report(clients.fetcher.partitions.get(tp), self._commits.committed.get(tp))
             for tp, partition in self._partitions.by_source.items()
         ]
-        others = (self._commits, clients.syncs)
+        others = (self._commits, clients.syncs, self._lookup)
         issues = clients.issues + [part.issue for part in others if part is not None and part.issue]
         return TaskReport(rows, self._events.take(), issues, clients.throttled_ms)
 

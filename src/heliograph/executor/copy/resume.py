@@ -5,6 +5,9 @@ that was killed has written more than it could commit: the records on the target
 compared, one by one, with those that follow on the source, and the copy resumes after the last one that the target
 has already ("tail resume"). Records of other producers in between are passed over.
 
+The partitions of a task's start and those that are assigned later get their resume points here, in a thread of its own:
+the task keeps its lease meanwhile, and continues to copy its other partitions.
+
 Invariants:
 A. A record is passed over only if one of the same timestamp, key, value and headers was found on the target, in order.
 B. If anything is not known for sure, the committed offset counts: repeated rather than lost.
@@ -14,19 +17,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heliograph.errors import ClusterError
 from heliograph.executor.contract.source_offsets import read_offsets
+from heliograph.executor.copy.background import in_background
 from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.request_options import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED
 from heliograph.kafka.topics.topic_reader import read_chunk
-from heliograph.model import SourceOffset
+from heliograph.model import SourceOffset, counted
 from heliograph.wire.batches.fingerprint import fingerprints, match_in_order
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Future
+
     from heliograph.executor.contract.task_report import TaskEvents
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
     from heliograph.kafka.security.connection_spec import ClusterSpec
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
 # Beyond these limits, comparing takes longer than copying again is worth.
 _MOST_COMPARED_RECORDS = 10_000_000  # of a partition
 _LONGEST_COMPARISON_S = 60.0  # of a task
+_RETRY_PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +197,55 @@ class _Comparison:
         return SourceOffset(
             partition.tp, offset, end, before.topic_id, before.run_count + already_there if is_in_run else 0
         )
+
+
+class ResumeLookup:
+    """Finds the resume points of partitions that are assigned while a task copies.
+
+    If a cluster cannot be asked, the partitions wait and the lookup is tried again; the others are copied meanwhile.
+    """
+
+    def __init__(self, spec: TaskSpec, events: TaskEvents) -> None:
+        self.issue: str | None = None
+        self._spec = spec
+        self._events = events
+        self._wanted: dict[TopicPartition, PartitionSpec] = {}
+        self._running: Future[list[ResumePoint]] | None = None
+        self._asked: tuple[PartitionSpec, ...] = ()
+        self._not_before = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no partition waits for its resume point."""
+        return not self._wanted
+
+    def follow(self, assigned: Iterable[PartitionSpec]) -> None:
+        """Look up these partitions, and no longer any other."""
+        self._wanted = {partition.tp: self._wanted.get(partition.tp, partition) for partition in assigned}
+
+    def take(self, now: float) -> list[ResumePoint]:
+        """Return the resume points that were found since the last call; start the next lookup when it is due."""
+        found: list[ResumePoint] = []
+        if self._running is not None and self._running.done():
+            found = self._finish(self._running, now)
+            self._running = None
+        if self._running is None and self._wanted and now >= self._not_before:
+            self._asked = tuple(self._wanted.values())
+            self._running = in_background(partial(resume_points, self._spec, self._asked, self._events))
+        return found
+
+    def _finish(self, lookup: Future[list[ResumePoint]], now: float) -> list[ResumePoint]:
+        try:
+            points = lookup.result()
+        except ClusterError as error:
+            self.issue = f"{counted(len(self._wanted), 'partition')} assigned later must wait: {error}"
+            self._not_before = now + _RETRY_PAUSE_S
+            return []
+        self.issue = None
+        # A partition that was taken away meanwhile is not wanted; one that was given back is another specification.
+        still_wanted = [
+            point for point, asked in zip(points, self._asked, strict=True) if self._wanted.get(asked.tp) is asked
+        ]
+        for point in still_wanted:
+            del self._wanted[point.spec.tp]
+        return still_wanted
