@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import queue
 import socket
 import threading
@@ -15,6 +16,7 @@ from uuid import UUID
 
 import pytest
 
+from heliograph.diagnostics import Diagnostic, Severity
 from heliograph.driver.spark import lease_server
 from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_endpoint
 from heliograph.embedded.process import free_ports
@@ -33,6 +35,13 @@ from heliograph.executor.copy.lease_client import LeaseClient
 from heliograph.model import Address, SourceOffset, TopicPartition
 
 OFFSETS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
+
+
+def event(message: str) -> Diagnostic:
+    return Diagnostic(Severity.WARNING, message)
+
+
+SAID = event("said")
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
@@ -78,7 +87,7 @@ def driver() -> Any:
 
 def test_a_report_arrives_whole(driver: Driver) -> None:
     client = driver.client()
-    report = TaskReport([PartitionReport("t", 1, acked_offset=5, records=6)], ["said"], [])
+    report = TaskReport([PartitionReport("t", 1, acked_offset=5, records=6)], [SAID], [])
     client.report(report)
     assert eventually(lambda: driver.reports) == [("task-0", 2, report)]
     client.close()
@@ -88,15 +97,19 @@ def test_of_the_reports_that_wait_only_the_newest_is_sent_with_the_events_of_all
     may_answer = threading.Event()
     driver.wait = lambda: may_answer.wait(60)
     client = driver.client()
-    client.report(TaskReport(events=["first"]))
+    client.report(TaskReport(events=[event("first")]))
     eventually(lambda: driver.callers)
     for number in (1, 2, 3):
-        client.report(TaskReport([PartitionReport("t", 1, records=number)], [f"said {number}"], [f"trouble {number}"]))
+        client.report(
+            TaskReport([PartitionReport("t", 1, records=number)], [event(f"said {number}")], [f"issue {number}"])
+        )
     may_answer.set()
     eventually(lambda: len(driver.reports) == 2)
     client.close()
-    newest = TaskReport([PartitionReport("t", 1, records=3)], ["said 1", "said 2", "said 3"], ["trouble 3"])
-    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=["first"]), newest]
+    newest = TaskReport(
+        [PartitionReport("t", 1, records=3)], [event(f"said {number}") for number in (1, 2, 3)], ["issue 3"]
+    )
+    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=[event("first")]), newest]
 
 
 def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(driver: Driver) -> None:
@@ -104,18 +117,20 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
     driver.wait = lambda: may_answer.wait(60)
     driver.lost_answers = 1
     client = driver.client()
-    client.report(TaskReport(events=["one"]))
+    client.report(TaskReport(events=[event("one")]))
     eventually(lambda: driver.callers)
-    client.report(TaskReport(events=["two"], throttled_ms=7))
+    client.report(TaskReport(events=[event("two")], throttled_ms=7))
     may_answer.set()
     eventually(lambda: driver.reports)
     client.close()
-    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=["one", "two"], throttled_ms=7)]
+    assert [report for _task, _attempt, report in driver.reports] == [
+        TaskReport(events=[event("one"), event("two")], throttled_ms=7)
+    ]
 
 
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
-    report = TaskReport([PartitionReport("t", 1, acked_offset=5, failure="why")], ["said"], ["trouble"], 3, 4)
-    assert report.to_json() == asdict(report)
+    report = TaskReport([PartitionReport("t", 1, acked_offset=5, failure="why")], [SAID], ["issue"], 3, 4)
+    assert report.to_json() == asdict(report) | {"events": [[logging.WARNING, "said"]]}
     assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from heliograph.config.validate.dedicated_file import load
+from heliograph.diagnostics import Diagnostic, Severity
 from heliograph.driver.flow import flow_task
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask
@@ -228,24 +229,30 @@ def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(cap
     flow = Flow(A0)
     spec = flow.engine.started[0].spec
     flow.report(spec, TaskReport([PartitionReport("a", 0, records=5)]))
-    flow._put_report(spec, TaskReport([PartitionReport("a", 0, records=7)], ["a-0: no."]))  # on a lease thread
+    flow._put_report(
+        spec, TaskReport([PartitionReport("a", 0, records=7)], [Diagnostic(Severity.ERROR, "a-0: no.")])
+    )  # on a lease thread
     assert flow.status.totals[0] == 5, "the flow's thread takes it, when it comes to it"
     flow._events.put(TaskEnd(spec, error="it fell over."))
     flow.handle()
-    flow.report(spec, TaskReport([PartitionReport("a", 0, records=9)], ["a-0: again no."]))
+    flow.report(
+        spec, TaskReport([PartitionReport("a", 0, records=9)], [Diagnostic(Severity.WARNING, "a-0: again no.")])
+    )
     assert flow.task_states[0][1:3] == ("FAILED", "it fell over.")
     assert flow.status.totals[0] == 7, "what the failed run had counted is not counted twice"
-    assert [message for message in caplog.messages if message.startswith("a-0")] == ["a-0: no.", "a-0: again no."]
+    events = [(record.levelname, record.getMessage()) for record in caplog.records if record.msg == "%s"]
+    assert events == [("ERROR", "a-0: no."), ("WARNING", "a-0: again no.")], "events are logged by their severity"
 
 
 def test_reports_that_wait_for_the_flows_thread_become_one_with_all_events() -> None:
     reports = PendingReports()
     first, other = (SimpleNamespace(task_id="A->B-0", attempt=attempt) for attempt in (1, 2))
-    assert reports.put(first, TaskReport([], ["one."]))  # type: ignore[arg-type]
-    assert not reports.put(first, TaskReport([PartitionReport("a", 0, records=9)], ["two."]))  # type: ignore[arg-type]
+    one, two = (Diagnostic(Severity.ERROR, message) for message in ("one.", "two."))
+    assert reports.put(first, TaskReport([], [one]))  # type: ignore[arg-type]
+    assert not reports.put(first, TaskReport([PartitionReport("a", 0, records=9)], [two]))  # type: ignore[arg-type]
     assert reports.put(other, TaskReport([]))  # type: ignore[arg-type]
     newest = reports.take(first)  # type: ignore[arg-type]
-    assert (newest.events, newest.partitions[0].records) == (["one.", "two."], 9)
+    assert (newest.events, newest.partitions[0].records) == ([one, two], 9)
     assert reports.put(first, TaskReport([]))  # type: ignore[arg-type]
 
 

@@ -40,6 +40,7 @@ def task_spec(
     settings = config.settings(flow)
     consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
     connector = config.source_connector(flow)
+    transaction_timeout_ms = producer[client_keys.TRANSACTION_TIMEOUT_MS]
     is_exactly_once = settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
     return TaskSpec(
         task_id=f"{config.label(flow)}-{number}",
@@ -56,7 +57,8 @@ def task_spec(
         limits=fetch_limits(consumer, settings),
         produce_limits=produce_limits(producer, settings),
         transactional_id=f"{transactional_prefix(settings, connector)}{number}" if is_exactly_once else None,
-        transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
+        transaction_timeout_ms=transaction_timeout_ms,
+        max_commit_interval_ms=transaction_timeout_ms // client_keys.COMMITS_PER_TRANSACTION_TIMEOUT,
         bytes_per_s=rate_share(settings[keys.THROTTLE_BYTES_PER_SECOND], task_count),
         tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
         on_truncation=settings[keys.ON_TRUNCATION],
@@ -79,7 +81,7 @@ def partition_specs(
             remote_topics[tp.topic],
             source_offsets.offsets.get(tp),
             stop_offsets.get(tp),
-            tp in source_offsets.forgotten,
+            tp in source_offsets.reset,
         )
         for tp in sorted(tps)
     )

@@ -284,4 +284,4 @@ class TaskSupervisor:
 
 def _log_events(report: TaskReport) -> None:
     for event in report.events:
-        log.error("%s", event)
+        log.log(event.severity, "%s", event)
