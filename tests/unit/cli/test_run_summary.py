@@ -67,7 +67,7 @@ def test_checkpoints_that_a_copy_could_not_write_are_in_its_exit_code(
 
 
 @pytest.mark.parametrize("step", [SourceStep.ACLS, SourceStep.CONFIGS, SourceStep.SYNCS, "A->B checkpoints: groups"])
-def test_a_step_in_trouble_counts_where_no_next_run_does_it_again(step: str) -> None:
+def test_a_failed_step_counts_if_no_next_run_repeats_it(step: str) -> None:
     ended = EndedFlow()
     ended.status.note(step, [REFUSED])
     assert code_of(ended, once=True) == 1
@@ -81,7 +81,7 @@ def test_what_was_not_copied_counts_always(step: str) -> None:
     assert (code_of(ended, once=True), code_of(ended, once=False)) == (1, 1)
 
 
-def test_a_copy_without_trouble_is_a_success_and_one_that_could_not_begin_is_not(
+def test_a_copy_without_issues_is_a_success_and_one_that_could_not_begin_is_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert code_of(EndedFlow(), once=True) == 0

@@ -35,7 +35,7 @@ def shown(*statuses: FlowStatus) -> str:
 @pytest.mark.parametrize(
     "issue", ["[fd00::1]:9092 cannot be reached", "no space left in [/data]", "[bold]x[/bold]", "took:eyes: a while"]
 )
-def test_a_trouble_is_shown_as_it_is(issue: str) -> None:
+def test_an_issue_is_shown_as_it_is(issue: str) -> None:
     status = FlowStatus(Flow("A", "B"))
     status.note("topics", [issue])
     assert issue in shown(status)
@@ -48,7 +48,7 @@ def test_flows_and_topics_are_shown_as_they_are() -> None:
         assert words in shown(waiting, copying)
 
 
-def test_a_trouble_that_lasts_is_not_logged_every_ten_seconds(
+def test_an_issue_that_lasts_is_not_logged_every_ten_seconds(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who notes it has logged it, and logs its end."""

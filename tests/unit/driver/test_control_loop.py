@@ -1,4 +1,4 @@
-"""Loops beside the copy: steps in their order, trouble until the next success, an end when asked."""
+"""Control loops: steps in their order, issues until the next success, an end when stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.runs.copying import wait_for
 
 
 class FakeWork:
-    """Two steps, of which the second fails as often as told."""
+    """Two steps, of which the second fails as often as the test says."""
 
     def __init__(self, begin_failures: int = 0, step_failures: int = 0, *, interval_s: float = 0.01) -> None:
         self.done: list[str] = []
@@ -82,7 +82,7 @@ def test_steps_come_in_order_and_again(issues: Issues) -> None:
     assert issues.ever == []
 
 
-def test_a_beginning_that_fails_is_told_and_tried_again(issues: Issues) -> None:
+def test_a_beginning_that_fails_is_reported_and_tried_again(issues: Issues) -> None:
     work = FakeWork(begin_failures=1)
     loop = ControlLoop("A->B test", work, issues)
     loop.start()
@@ -94,7 +94,7 @@ def test_a_beginning_that_fails_is_told_and_tried_again(issues: Issues) -> None:
     assert work.done.index("first") > 1
 
 
-def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(issues: Issues) -> None:
+def test_a_step_that_fails_is_reported_and_runs_again_before_its_interval(issues: Issues) -> None:
     work = FakeWork(step_failures=1, interval_s=3600)
     loop = ControlLoop("A->B test", work, issues)
     loop.start()

@@ -158,7 +158,7 @@ def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:
         assert answer_to(task, "first", TaskReport()) == {"go": True}
 
 
-def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_heard_it() -> None:
+def test_an_empty_assignment_is_sent_again_until_a_beginning_task_confirms_it() -> None:
     partition = PartitionSpec(TopicPartition("t", 0), "a.t")
     with started(replace(SPEC, partitions=(partition,))) as (engine, task):
         assert answer_to(task, "first", TaskReport()) == {"go": True}
@@ -169,7 +169,7 @@ def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_hear
         assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
 
 
-def test_another_share_of_the_limit_is_told_once_it_is_news() -> None:
+def test_another_share_of_the_limit_is_sent_once_it_changes() -> None:
     partition = PartitionSpec(TopicPartition("t", 0), "a.t")
     with started(replace(SPEC, partitions=(partition,), bytes_per_s=500)) as (engine, task):
         engine.share(task, 500)

@@ -173,7 +173,7 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
     client.close()
 
 
-def test_a_task_tells_which_assignment_it_has_taken_and_takes_none_twice(driver: Driver) -> None:
+def test_a_task_reports_its_assignment_and_takes_none_twice(driver: Driver) -> None:
     client = driver.client()
     driver.answer = {"go": True, "assignment": encode_assignment(TaskAssignment(1, ()))}
     for count in (1, 2):
@@ -384,7 +384,7 @@ def lacks_ipv6() -> bool:
         pytest.param("::1", "::1", marks=pytest.mark.skipif(lacks_ipv6(), reason="the machine has no IPv6")),
     ],
 )
-def test_tasks_are_told_the_name_from_outside_while_the_driver_listens_elsewhere(bind_address: str, near: str) -> None:
+def test_tasks_get_the_name_from_outside_while_the_driver_listens_elsewhere(bind_address: str, near: str) -> None:
     (port,) = free_ports(1)
     server = LeaseServer(LeaseEndpoint(bind_address, "name.outside", port), lambda _caller, _report: {"stop": "enough"})
     assert server.address == Address("name.outside", port)

@@ -20,7 +20,7 @@ def _all_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
 
-def test_a_connector_that_copies_is_told_of_now_and_then_and_an_idle_one_is_not(
+def test_the_rate_of_a_connector_is_logged_now_and_then_unless_it_is_idle(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = SimpleNamespace(now=100.0)
@@ -48,7 +48,7 @@ def test_a_connector_that_copies_is_told_of_now_and_then_and_an_idle_one_is_not(
     assert look_at(3630, 60_000, 90_600) == [later], "the rate is that of the last half minute, not of the idle hour"
 
 
-def test_what_a_restarted_task_copies_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_a_restarted_task_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = SimpleNamespace(now=0.0)
     status = FlowStatus(Flow("A", "B"))
     lines = ProgressLines("mirror", status, lambda: clock.now)

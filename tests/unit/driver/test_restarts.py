@@ -1,4 +1,4 @@
-"""When a failed task is started again, and what is told of it meanwhile."""
+"""When a failed task is started again, and the states shown meanwhile."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_other_limits_give_a_task_that_was_given_up_another_chance() -> None:
     assert task.phase is TaskPhase.BACKING_OFF
 
 
-def test_a_running_task_that_is_asked_to_restart_ends_first() -> None:
+def test_a_running_task_ends_before_it_is_restarted() -> None:
     task = running()
     task.request_restart()
     assert (task.state([]).state, task.restart_at) == ("RESTARTING", None)

@@ -1,4 +1,4 @@
-"""Repeated steps: when they are due, and whose trouble is kept."""
+"""Repeated steps: when they are due, and how long their issues are kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_step_that_was_late_is_not_made_up_for() -> None:
     assert schedule.next_at == 1003
 
 
-def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
+def test_a_failed_step_runs_again_sooner_but_never_later() -> None:
     clock = Clock()
     schedule = Schedule(clock)
     schedule.repeat("ACLs", nothing, 600)
@@ -56,11 +56,11 @@ def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
     assert [name for name, _step in schedule.take_due()] == ["ACLs", "topics"]
 
 
-def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
+def test_an_issue_is_kept_until_its_own_steps_next_success() -> None:
     status = FlowStatus(Flow("A", "B"))
     assert status.note("ACLs", ["no DESCRIBE"]) is Change.NEW
     assert status.note("configs", []) is Change.NONE
-    assert status.note("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no news"
+    assert status.note("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no change"
     assert status.note("configs", ["no ALTER_CONFIGS"]) is Change.NEW
     assert status.issue == "no DESCRIBE; no ALTER_CONFIGS"
     assert status.note("ACLs", []) is Change.CLEARED

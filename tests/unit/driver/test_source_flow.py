@@ -131,7 +131,7 @@ def test_the_tasks_that_copy_share_the_flows_limit(clock: Any) -> None:
     assert shares_after(RunStepsNow()) == {"A->B-0": 900}
 
 
-def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause(clock: Any) -> None:
+def test_while_source_offsets_cannot_be_read_a_task_is_not_started_without_a_pause(clock: Any) -> None:
     flow = Flow(A0)
     flow.handle(RestartTask(0))
     flow._events.put(TaskEnd(flow.engine.started[0].spec))
@@ -148,7 +148,7 @@ def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause
     assert flow.status.issue is None
 
 
-def test_a_troubled_step_comes_again_as_soon_as_the_tasks_go_on(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_step_runs_again_as_soon_as_the_tasks_recover(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     flow = Flow(A0)
     flow._steps.runner.repeat_later("topics", lambda: (), 600)
@@ -167,7 +167,7 @@ def test_a_troubled_step_comes_again_as_soon_as_the_tasks_go_on(clock: Any, capl
     ]
 
 
-def test_a_task_without_a_slot_is_told_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_without_a_slot_is_reported_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
     clock.now += 59
     flow._tasks.look_after()
@@ -179,7 +179,7 @@ def test_a_task_without_a_slot_is_told_after_a_minute(clock: Any, caplog: pytest
     assert caplog.messages == [f"A->B: task 0: {NO_SLOT}"]
 
 
-def test_each_start_of_a_task_is_told_once_as_soon_as_it_knows_where_it_goes_on(
+def test_each_start_of_a_task_is_logged_once_it_knows_where_it_resumes(
     clock: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")

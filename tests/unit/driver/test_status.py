@@ -1,4 +1,4 @@
-"""What the screen and the log are told about a flow."""
+"""The status of a flow: issues, counts and rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
+def test_a_partition_that_waits_is_an_issue_until_it_continues() -> None:
     status = FlowStatus(Flow("A", "B"))
     status.take("A->B-0", TaskReport([PartitionReport("t", 1, issue="NOT_ENOUGH_REPLICAS")]))
     status.take("A->B-1", TaskReport([PartitionReport("t", 2)]))
@@ -34,14 +34,14 @@ def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> N
     assert status.issue == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
 
 
-def test_many_troubles_are_cut_short() -> None:
+def test_many_issues_are_cut_short() -> None:
     status = FlowStatus(Flow("A", "B"))
     status.take("A->B-0", TaskReport([PartitionReport("t", p, issue="x") for p in range(9)]))
     assert status.issue is not None
     assert status.issue.endswith("and 6 more")
 
 
-def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
+def test_a_tasks_issue_is_logged_once_it_lasts_and_when_it_clears(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
