@@ -1,9 +1,11 @@
-# Every target sets up what it needs; `make` alone tells what there is.
+# Every target sets up what it needs; `make` alone lists the targets.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
+SITE_VENV := .venv-docs
+SITE_STAMP := $(SITE_VENV)/.set-up
 
 .DEFAULT_GOAL := help
 ROUNDS ?= 4
@@ -16,7 +18,7 @@ UNIT = tests/architecture tests/golden tests/unit
 ALONE = -m "not broker and not spark" --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test slow check lint unit bench chaos soak exactness fuzz fuzz-rest fmt docs clean
+.PHONY: help setup demo test slow check lint unit bench chaos soak exactness fuzz fuzz-rest fmt docs reference site clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,12 +72,22 @@ fmt: $(STAMP) ## Format and sort imports
 	@$(BIN)/ruff format -q src tests bench docs
 	@$(BIN)/ruff check -q --fix --select I src tests bench docs
 
-docs: $(STAMP) ## Write the generated reference pages again
+docs: reference ## Write the generated reference pages, then build the site into build/site
+	@$(MAKE) --no-print-directory site
+
+reference: $(STAMP)
 	@$(BIN)/python docs/reference_pages.py
 	@$(BIN)/python -m tests.conformance docs/reference/conformance.md
 
-clean: ## Remove the virtual environment and caches of this folder
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .kernel_cache dist build
+# Needs no network once its environment exists; a broken link fails the build.
+site: $(SITE_STAMP)
+	@$(SITE_VENV)/bin/python docs/site_pages.py build/pages
+	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --strict
+	@! grep -rlE '<(script|img|link)[^>]*(src|href)="https?:' build/site --include='*.html' || { echo "error: these pages load from other hosts" >&2; exit 1; }
+	@echo "Open build/site/index.html; for its search: python3 -m http.server --directory build/site"
+
+clean: ## Remove the virtual environments and caches of this folder
+	rm -rf $(VENV) $(SITE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .kernel_cache dist build
 
 $(STAMP): requirements.txt requirements-dev.txt requirements-build.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11." >&2; exit 1; }
@@ -86,4 +98,11 @@ $(STAMP): requirements.txt requirements-dev.txt requirements-build.txt pyproject
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -c "from heliograph.wire.batches.forward import warm_up; warm_up()"
 	@$(BIN)/heliograph kafka fetch --tools
+	@touch $@
+
+$(SITE_STAMP): requirements-docs.txt
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11." >&2; exit 1; }
+	@echo "Setting up $(SITE_VENV) with $(PYTHON) (once) ..."
+	@$(PYTHON) -m venv $(SITE_VENV)
+	@$(SITE_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-docs.txt
 	@touch $@

@@ -1,4 +1,4 @@
-"""Test data: the same records for every copier, written once per workload; and a steady load behind probe records."""
+"""Test data: the same records for every copier, written once per workload; and a steady load during latency probes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bench.measure import SourceOffsets, admin_of
+from bench.measure import EndOffsets, admin_of
 from bench.single_batches import write_single_batches
 from bench.workloads import Workload
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
@@ -28,7 +28,7 @@ def make_topics(cluster: EmbeddedCluster, topics: tuple[str, ...], partitions: i
     failures = admin.create_topics([CreateTopic(topic, partitions, 1, ()) for topic in topics])
     assert not failures, failures
     admin.wait_for_leaders(dict.fromkeys(topics, partitions))
-    # Leaders are told before they take records; once they say where their log ends, they do.
+    # A new leader accepts records once it returns the end of its log.
     admin.end_offsets(TopicPartition(topic, number) for topic in topics for number in range(partitions))
     admin.close()
 
@@ -52,7 +52,7 @@ def write(cluster: EmbeddedCluster, workload: Workload) -> int:
 
 def _check(cluster: EmbeddedCluster, workload: Workload) -> None:
     admin = admin_of(cluster)
-    written = SourceOffsets(admin, workload.topics, workload.partitions).end_offsets()
+    written = EndOffsets(admin, workload.topics, workload.partitions).total()
     admin.close()
     if written != workload.records:
         raise RuntimeError(f"{workload.name}: {written} of {workload.records} records were written.")
@@ -108,7 +108,7 @@ def _produce(producer: Any, topic: str, value: bytes, partition: int, timestamp_
 
 
 class Load:
-    """What a steady load has done so far; shared with the process that makes it."""
+    """Progress of a steady load, shared with the process that produces it."""
 
     def __init__(self) -> None:
         self._done = _SPAWN.Array("d", [0.0, 0.0])
@@ -135,7 +135,7 @@ def background(
 ) -> Iterator[Load]:
     """So many records of the workload's size, `rate` a second, from a process of its own; ended with the block.
 
-    Large records are the cheap way to make load: what Python and librdkafka do for each is small against its bytes, so
+    Large records make load cheaply: what Python and librdkafka do for each is small against its bytes, so
     the two cores stay with the brokers and the copier.
     """
     stop, load = _SPAWN.Event(), Load()

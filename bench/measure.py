@@ -1,4 +1,4 @@
-"""CPU and memory of a copier's whole process tree, and the progress of its topics on the target."""
+"""CPU and memory of a copier's whole process tree, and the end offsets of its topics on the target."""
 
 from __future__ import annotations
 
@@ -96,17 +96,17 @@ class ProcessTree:
         self.peak_bytes = max(self.peak_bytes, total)
 
 
-class SourceOffsets:
-    """How far the copies of a workload's topics on the target are."""
+class EndOffsets:
+    """Watches the end offsets of a workload's topics."""
 
     def __init__(self, admin: Admin, topics: tuple[str, ...], partitions: int) -> None:
         self._admin = admin
         self._topics = topics
         self._tps = [TopicPartition(topic, number) for topic in topics for number in range(partitions)]
-        self._leader: Address | None = None  # asking the one broker directly keeps the watching cheap
+        self._leader: Address | None = None  # requests to the one broker are cheaper than those to the cluster
 
-    def end_offsets(self) -> int:
-        """Sum of all end offsets; 0 while a topic is not there. Transaction markers are in it."""
+    def total(self) -> int:
+        """Return the sum of all end offsets, with transaction markers; 0 while a topic does not exist."""
         if self._leader is None:
             view = self._admin.view(self._topics)
             leaders = {view.leaders.get(tp, -1) for tp in self._tps}
@@ -118,24 +118,24 @@ class SourceOffsets:
     def wait_for(
         self, records: int, timeout_s: float, on_count: Callable[[int], None] = lambda _count: None
     ) -> tuple[float, int]:
-        """The moment the end offsets sum up to so many, and their sum then."""
+        """Wait until the sum of the end offsets is at least `records`; return the time and the sum."""
         deadline = time.monotonic() + timeout_s
         while True:
             asked = time.monotonic()
-            count = self.end_offsets()
+            count = self.total()
             now = time.monotonic()
             on_count(count)
             if count >= records:
                 return now, count
             if now > deadline:
                 raise TimeoutError(f"{self._topics[0]} has {count} of {records} records after {timeout_s:.0f} s")
-            # Asking for a thousand partitions costs this process milliseconds; it must not take a core from the copier.
+            # A request for a thousand partitions takes milliseconds of CPU; it must not take a core from the copier.
             time.sleep(max(0.02 if count == 0 else 0.05, 8 * (now - asked)))
 
     def wait_for_mark(self, mark_ms: int, timeout_s: float) -> float:
-        """The moment the last record of every partition can be read, committed if in a transaction.
+        """Wait until the last record of every partition can be read, committed if in a transaction; return the time.
 
-        Progress is in order, so its last record stands for a whole partition. End offsets alone would not do: every
+        Records are copied in order, so the last one proves the whole partition. End offsets alone do not: every
         transaction marker takes one.
         """
         deadline = time.monotonic() + timeout_s
@@ -150,7 +150,7 @@ class SourceOffsets:
 
 
 def count_committed(cluster: EmbeddedCluster, topics: tuple[str, ...], partitions: int) -> int:
-    """Records a read-committed consumer gets from the beginning to the end: neither markers nor what was aborted."""
+    """Return the records that a read-committed consumer gets: neither markers nor aborted records."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,

@@ -1,11 +1,11 @@
-"""A long round trip on loopback: a process between copier and broker that hands every byte on, half a round trip later.
+"""A high-latency link on loopback: a proxy between copier and broker that forwards bytes half a round trip later.
 
 It has a link's delay and no bandwidth limit of its own: bytes are read as soon as they come, wait in a queue with the
-moment of their release, and leave in order. What it does not imitate: lost packets, a receive window too small for the
-way (the senders see loopback), and the round trip of TCP's own handshake. Both copiers are spared that alike.
+time of their release, and leave in order. It does not imitate lost packets, a receive window that is too small for the
+link (the senders see loopback), and the round trip of TCP's own handshake. This is the same for both copiers.
 
-Bytes are moved by the operating system (`splice`, on Linux), since what the proxy computes both copiers lack.
-One thread, one selector: `python -m bench.proxy LISTEN_PORT UPSTREAM_PORT ROUND_TRIP_MS`. It says `ready` on its
+The operating system moves the bytes (`splice`, on Linux), because the copiers lack the CPU that the proxy uses.
+One thread, one selector: `python -m bench.proxy LISTEN_PORT UPSTREAM_PORT ROUND_TRIP_MS`. It prints `ready` to its
 standard output when it listens, and ends when its standard input does, so it never outlives the benchmark.
 """
 
@@ -80,12 +80,12 @@ class Pipe:
 
     @property
     def wants_bytes(self) -> bool:
-        """Whether it may read on; the limit only guards the memory, it is no bandwidth."""
+        """Return whether it may read more; the limit protects memory, it is not a bandwidth."""
         return not self.is_at_end and self._queued_bytes < _MOST_QUEUED_BYTES
 
     @property
     def next_release(self) -> float | None:
-        """When the oldest bytes may leave; None while there are none, or while the other side does not take them."""
+        """Return the time at which the oldest bytes may leave; None if there are none, or if the other side blocks."""
         return self._queue[0].release_at if self._queue and not self.is_blocked else None
 
     def read(self) -> None:
@@ -143,7 +143,7 @@ class Link:
 
     @property
     def is_over(self) -> bool:
-        """Whether both directions have ended."""
+        """Return whether both directions have ended."""
         return all(pipe.is_shut for pipe in self.pipes)
 
     def register(self, selector: selectors.BaseSelector) -> None:

@@ -1,4 +1,4 @@
-"""What was measured: a line for each copier and row, the ratios between them, and which of the targets hold."""
+"""Reports a run: a line for each copier and workload, the ratios between them, and the targets that hold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ import psutil
 
 from bench.copiers import JAVA_TUNED, OURS
 from bench.latency import Latency
+from bench.plot import RESULTS
 from bench.workloads import WORKLOADS
-
-RESULTS = Path(__file__).resolve().parent / "results"
 
 
 @dataclass
 class Figures:
-    """What was measured of one copier on one workload."""
+    """Measurements of one copier on one workload."""
 
     workload: str
     copier: str
@@ -42,7 +41,7 @@ class Figures:
     committed_records: int | None = None
 
     def line(self) -> str:
-        """All of it in one line."""
+        """Return all figures in one line."""
         text = (
             f"{self.copier:18} {self.records_per_s:>11,.0f} rec/s {self.mb_per_s:7.1f} MB/s,"
             f" CPU {self.cpu_s_per_gb:5.2f} s/GB (brokers {self.broker_cpu_s_per_gb:.2f}), peak {self.peak_mb:,.0f} MB"
@@ -53,7 +52,7 @@ class Figures:
         if self.latency:
             text += f", latency {self.latency}"
         if self.loaded_latency:
-            text += f", latency behind {self.background_mb_per_s:,.0f} MB/s {self.loaded_latency}"
+            text += f", latency under {self.background_mb_per_s:,.0f} MB/s {self.loaded_latency}"
         if self.proxy_cpu_s_per_gb is not None:
             text += f", CPU of the proxy {self.proxy_cpu_s_per_gb:.2f} s/GB"
         if self.transaction_markers is not None:
@@ -65,46 +64,46 @@ class Figures:
 
 
 class Table:
-    """All figures of a run, by row and copier; a comparison that lacks a side is None."""
+    """All figures of a run by workload and copier; a comparison without one of its sides is None."""
 
     def __init__(self, figures: list[Figures]) -> None:
         self._by_key = {(row.workload, row.copier): row for row in figures}
         self.workloads = list(dict.fromkeys(row.workload for row in figures))
 
     def pair(self, workload: str) -> tuple[Figures, Figures] | None:
-        """Ours and tuned Java MM2's."""
+        """Return the figures of Heliograph and of tuned Java MM2."""
         ours, java = self._by_key.get((workload, OURS.name)), self._by_key.get((workload, JAVA_TUNED.name))
         return (ours, java) if ours and java else None
 
     def rate(self, workload: str) -> float | None:
-        """Our rate as a multiple of tuned Java MM2's."""
+        """Return our rate as a multiple of tuned Java MM2's."""
         pair = self.pair(workload)
         return pair[0].records_per_s / pair[1].records_per_s if pair else None
 
     def cpu(self, workload: str) -> float | None:
-        """Our CPU seconds per GB as a share of tuned Java MM2's."""
+        """Return our CPU seconds per GB as a share of tuned Java MM2's."""
         pair = self.pair(workload)
         return pair[0].cpu_s_per_gb / pair[1].cpu_s_per_gb if pair else None
 
     def of_own(self, workload: str, copier: str = OURS.name) -> float | None:
-        """A copier's rate as a share of its own rate in the row's baseline."""
+        """Return a copier's rate as a share of its own rate on the workload's baseline."""
         baseline = next(w.baseline for w in WORKLOADS if w.name == workload)
         row, base = self._by_key.get((workload, copier)), self._by_key.get((baseline, copier))
         return row.records_per_s / base.records_per_s if row and base else None
 
     def of_own_transactional(self, workload: str) -> float | None:
-        """The same, but nothing where no transaction was seen: the setting did nothing then."""
+        """Return the same, but None if no transaction was seen: the setting had no effect then."""
         row = self._by_key.get((workload, OURS.name))
         return self.of_own(workload) if row and row.transaction_markers else None
 
     def p50(self, workload: str, *, loaded: bool) -> float | None:
-        """Our median latency."""
+        """Return our median latency."""
         row = self._by_key.get((workload, OURS.name))
         latency = row and (row.loaded_latency if loaded else row.latency)
         return latency.p50_ms if latency else None
 
     def p99(self, workload: str, *, loaded: bool) -> float | None:
-        """Our 99th percentile as a share of tuned Java MM2's."""
+        """Return our 99th percentile as a share of tuned Java MM2's."""
         pair = self.pair(workload)
         if not pair:
             return None
@@ -114,7 +113,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Target:
-    """A promise, and whether a run kept it."""
+    """A target of the project, and whether a run met it."""
 
     says: str
     figure: Callable[[Table], float | None]
@@ -123,7 +122,7 @@ class Target:
     is_least: bool = True
 
     def verdict(self, table: Table) -> str:
-        """One line."""
+        """Return the result as one line."""
         value = self.figure(table)
         sign = ">=" if self.is_least else "<="
         wanted = f"{self.says} {sign} {self.limit:.3g}{self.unit}"
@@ -195,7 +194,8 @@ def print_targets(table: Table, scale: float) -> None:
         print(target.verdict(table))
 
 
-def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> None:
+def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> Path:
+    """Write the figures of a run; return the file."""
     RESULTS.mkdir(exist_ok=True)
     machine = {
         "cores": os.cpu_count(),
@@ -208,3 +208,4 @@ def save(figures: list[Figures], *, is_in_memory: bool, scale: float) -> None:
     rows = [asdict(row) for row in figures]
     file.write_text(json.dumps({"at": stamp, "machine": machine, "scale": scale, "figures": rows}, indent=2) + "\n")
     print(f"\nWritten to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
+    return file

@@ -3,7 +3,7 @@
 Both clusters, the copier and the load share this machine. A row's source topics are filled first; then each copier in
 turn is started and copies them. Rates count from the first replicated record to the last, so nobody's start-up is in
 them; CPU is counted over the same time, for the copier's whole process tree. Latency is measured afterwards, on topics
-of its own, with the copier warm: at 200 records a second, and behind a load of half the rate just measured.
+of its own, with the copier warm: at 200 records a second, and under a load of half the rate just measured.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.ballast import Ballast
 from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OURS, Copier
-from bench.doors import Certificates, Door, broker_config, make_certificates
 from bench.latency import Latency, measure_latency
+from bench.listeners import BrokerListener, Certificates, broker_config, make_certificates
 from bench.load import background, make_topics, write
-from bench.measure import ProcessTree, SourceOffsets, admin_of, broker_cpu_s, count_committed, cpu_s
+from bench.measure import EndOffsets, ProcessTree, admin_of, broker_cpu_s, count_committed, cpu_s
+from bench.plot import write_picture
 from bench.proxy import HOST, free_port, running_proxy
 from bench.report import Figures, Table, print_ratios, print_targets, save
 from bench.workloads import WORKLOADS, Workload, selected
@@ -50,8 +51,8 @@ class Bench:
     folder: Path
     source: EmbeddedCluster
     target: EmbeddedCluster
-    far: Door  # a second way to the source's brokers, told to those who come through the proxy
-    secured: tuple[Door, Door]  # a way behind TLS and a password to each side
+    far: BrokerListener  # of the source's brokers, advertised to clients that connect through the proxy
+    secured: tuple[BrokerListener, BrokerListener]  # with TLS and SASL, of source and target
     certificates: Certificates
     is_in_memory: bool
     latency_s: float
@@ -64,7 +65,7 @@ class Bench:
             topics += f",{PROBE_TOPIC},{LOAD_TOPIC}"
         if workload.is_secured:
             copier = replace(copier, extra=copier.extra + self.certificates.client_lines(copier.alias, "target"))
-        with self._way(workload) as (source, target, proxy):
+        with self._connection(workload) as (source, target, proxy):
             began = time.monotonic()
             with copier.running(self.folder, source, target, topics) as process:
                 tree = ProcessTree(psutil.Process(process.pid)).start()
@@ -79,10 +80,10 @@ class Bench:
         return figures
 
     @contextmanager
-    def _way(self, workload: Workload) -> Iterator[tuple[str, str, psutil.Process | None]]:
-        """The bootstrap servers a copier gets for each side, and the proxy before the source, where there is one."""
+    def _connection(self, workload: Workload) -> Iterator[tuple[str, str, psutil.Process | None]]:
+        """Yield the bootstrap servers of both sides for a copier, and the proxy of the source if there is one."""
         if workload.is_secured:
-            source, target = (f"{HOST}:{door.port}" for door in self.secured)
+            source, target = (f"{HOST}:{listener.port}" for listener in self.secured)
             yield source, target, None
         elif workload.round_trip_ms:
             with running_proxy(self.far.advertised_port, self.far.port, workload.round_trip_ms) as pid:
@@ -93,18 +94,18 @@ class Bench:
     def _copy(self, workload: Workload, copier: Copier, mark_ms: int, tree: ProcessTree, began: float) -> Figures:
         remotes = tuple(copier.remote(topic) for topic in workload.topics)
         admin = admin_of(self.target)
-        source_offsets = SourceOffsets(admin, remotes, workload.partitions)
+        ends = EndOffsets(admin, remotes, workload.partitions)
         ballast = Ballast(self.folder, workload.data_bytes if self.is_in_memory else 0)
         try:
-            first_at, first_count = source_offsets.wait_for(1, _START_TIMEOUT_S)
+            first_at, first_count = ends.wait_for(1, _START_TIMEOUT_S)
             cpu, brokers = tree.cpu_s(), broker_cpu_s(self.source, self.target)
-            last_at, _count = source_offsets.wait_for(
+            last_at, _count = ends.wait_for(
                 workload.records, _COPY_TIMEOUT_S, lambda count: ballast.keep_ahead_of(count * workload.record_bytes)
             )
             if workload.is_exactly_once:
-                last_at = source_offsets.wait_for_mark(mark_ms, _COPY_TIMEOUT_S)
+                last_at = ends.wait_for_mark(mark_ms, _COPY_TIMEOUT_S)
             cpu, brokers = tree.cpu_s() - cpu, broker_cpu_s(self.source, self.target) - brokers
-            end = source_offsets.end_offsets()
+            end = ends.total()
         finally:
             ballast.drop()
             admin.close()
@@ -167,7 +168,7 @@ class Bench:
         _delete(self.source, lambda name: name in (PROBE_TOPIC, LOAD_TOPIC))
 
     def row(self, number: int, workload: Workload, copiers: list[Copier]) -> list[Figures]:
-        """One workload with all copiers; one that fails is told and left out."""
+        """Measure one workload with all copiers; a copier that fails is reported and skipped."""
         print(
             f"== {workload.name}: writing {workload.records:,} records of {workload.record_bytes:,} B ...", flush=True
         )
@@ -213,7 +214,9 @@ def main() -> None:
     print_ratios(table)
     print_targets(table, scale)
     print(f"\nTook {(time.monotonic() - began) / 60:.1f} minutes.")
-    save(figures, is_in_memory=bench.is_in_memory, scale=scale)
+    file = save(figures, is_in_memory=bench.is_in_memory, scale=scale)
+    if scale >= 1 and not arguments.workload and not arguments.copier:
+        write_picture(file)
 
 
 def _arguments() -> argparse.Namespace:
@@ -242,7 +245,8 @@ def _memory_folder() -> str | None:
 def _start_bench(arguments: argparse.Namespace, cleanup: ExitStack) -> Bench:
     data = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="heliograph-bench-", dir=arguments.data)))
     certificates = make_certificates(data)
-    far, secured = Door(advertised_port=free_port()), (Door("SASL_SSL"), Door("SASL_SSL"))
+    far = BrokerListener(advertised_port=free_port())
+    secured = (BrokerListener("SASL_SSL"), BrokerListener("SASL_SSL"))
     of_source = broker_config({"FAR": far, "SECURED": secured[0]}, certificates)
     of_target = broker_config({"SECURED": secured[1]}, certificates)
     source = _start("bench-source", data, {**_BROKER_CONFIG, **of_source}, cleanup)

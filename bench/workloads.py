@@ -1,4 +1,4 @@
-"""The rows of the benchmark: what is copied, over what way, and which settings a row needs beyond the copier's own.
+"""The workloads of the benchmark: records, connection, and settings that a workload adds to those of the copier.
 
 Record counts are chosen so that Heliograph copies for about four seconds or more on two cores, and that no side holds
 more than 3 GB. A row that is compared with another row of ours names it as its `baseline` and stands right after it:
@@ -24,9 +24,9 @@ target.exactly.once.source.support = enabled
 """
 # A partition is fetched once a round trip at most, so 1 MiB of it (the default) would be the limit: 8 MiB lifts it to
 # more than the machine can copy. The whole answer may have 64 MiB then, and the operating system scales the receive
-# window itself (-1) instead of Kafka's 64 KiB, which would be 1.3 MB/s a connection on a real way of 50 ms. Heliograph
+# window itself (-1) instead of Kafka's 64 KiB, which would be 1.3 MB/s a connection on a real link of 50 ms. Heliograph
 # needs no such settings: it asks for more by itself the longer the round trip is.
-_JAVA_LONG_WAY = """\
+_JAVA_HIGH_LATENCY = """\
 {alias}.consumer.max.partition.fetch.bytes = 8388608
 {alias}.consumer.fetch.max.bytes = 67108864
 {alias}.consumer.receive.buffer.bytes = -1
@@ -64,7 +64,7 @@ class Workload:
 
     @property
     def pattern(self) -> str:
-        """What a copier is told to copy."""
+        """The value of `topics` for a copier."""
         return f"bench-{self.name}" if self.topic_count == 1 else f"bench-{self.name}-.*"
 
     @property
@@ -91,7 +91,7 @@ WORKLOADS = (
     ),
     Workload("500B-1000-partitions", 4_000_000, 500, topic_count=100, partitions=10, baseline="500B"),
     Workload("500B-tls", 4_000_000, 500, is_secured=True, baseline="500B"),
-    Workload("500B-50ms", 4_000_000, 500, round_trip_ms=50, java_extra=_JAVA_LONG_WAY),
+    Workload("500B-50ms", 4_000_000, 500, round_trip_ms=50, java_extra=_JAVA_HIGH_LATENCY),
     Workload("500B-lz4", 4_000_000, 500, compression="lz4"),
     Workload("500B-gzip", 3_000_000, 500, compression="gzip"),
     Workload("500B-zstd", 4_000_000, 500, compression="zstd"),

@@ -1,4 +1,4 @@
-"""Writes the generated reference pages: `python docs/reference_pages.py` here; a test keeps them fresh."""
+"""Writes the generated reference pages: `python docs/reference_pages.py`; tests compare them with the tables."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _CONFIGURATION_HEAD = """\
 Generated from the table in `src/heliograph/config/keys` by `make docs`; do not edit.
 
 Keys are MirrorMaker 2's, with its defaults; **own** marks keys or defaults that are Heliograph's
-([why](../decisions/0005-defaults-that-differ.md)). Where a key may stand in a dedicated-mode file:
+([why](../decisions/0005-defaults-that-differ.md)). Places of keys in a dedicated-mode file:
 
-| keys | at the top | behind | wins |
+| keys | at the top | with the prefix | precedence |
 |---|---|---|---|
 | connectors' | yes | `A->B.` | `A->B.` |
-| worker's | only {worker} | the target, `B.` | the top |
-| security | yes | `A.`, `A.consumer.`, `A->B.source.consumer.` and so on | the longest |
-| consumer's, producer's, admin's | no | `A.consumer.`, `A->B.source.consumer.` and so on | the longest |
+| worker's | only {worker} | of the target, `B.` | the top |
+| security | yes | `A.`, `A.consumer.`, `A->B.source.consumer.` and so on | the longest prefix |
+| consumer's, producer's, admin's | no | `A.consumer.`, `A->B.source.consumer.` and so on | the longest prefix |
 
-Connector keys that Java MM2 drops at the top of the file, and Heliograph with it: {dropped}.
+Connector keys that Java MM2, and so Heliograph, ignores at the top of the file: {dropped}.
 
-*Since* names the version of Kafka that brought a key, where that is known. *Ignored* keys are accepted, and the reason
-is told where one is set; *refused* keys are an error unless they have the default. `heliograph validate FILE` says what
-is wrong with a file, `heliograph explain FILE KEY` where a value comes from.
+*Since* is the version of Kafka that introduced a key, if known. *Ignored* keys are accepted without effect, and the
+reason is logged; *refused* keys are an error unless they have the default value. `heliograph validate FILE` reports the
+mistakes of a file, `heliograph explain FILE KEY` the origin of a value.
 """
 _COLUMNS = "\n## {title}\n\n| key | type | default | importance | since | meaning |\n|---|---|---|---|---|---|\n"
 
 
 def configuration_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     worker = ", ".join(f"`{prefix}*`" for prefix in WORKER_PREFIXES_AT_TOP)
     dropped = ", ".join(f"`{name}`" for name in sorted(DROPPED_AT_TOP))
     parts = [_CONFIGURATION_HEAD.format(worker=worker, dropped=dropped)]
@@ -105,16 +105,16 @@ _REST_HEAD = """\
 Generated from the tables in `src/heliograph/web` by `make docs`; do not edit.
 
 The API is Kafka Connect 4.3.1's: same paths, status codes, bodies and errors
-([what differs](../decisions/0010-rest-on-this-machine.md)). Bodies are JSON. Ask any worker of a group; what is not
-marked *local* is answered by the one that leads. *needs* is what a rule must give a caller, where there are
+([differences](../decisions/0010-rest-on-this-machine.md)). Bodies are JSON. Call any worker of a group; the leader
+answers everything that is not marked *local*. *needs* is what a rule must grant a caller if there are
 [rules](../guides/security-rest.md#rules).
 
 | method | path | answers | needs | meaning |
 |---|---|---|---|---|
 """
 _ERRORS = """
-`HEAD` answers as `GET` without the body, `OPTIONS` names the methods of a path. In `heliograph run`, whose file defines
-the connectors, whatever changes them is refused.
+`HEAD` responds as `GET` without the body, `OPTIONS` returns the methods of a path. In `heliograph run` the file defines
+the connectors, and requests that change them are refused.
 
 ## Errors
 
@@ -126,7 +126,7 @@ Every error is `{"error_code": STATUS, "message": TEXT}`.
 
 
 def rest_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [_REST_HEAD]
     for row in ROUTES:
         doc = f"{row.doc} (*local*)" if row.is_local else row.doc

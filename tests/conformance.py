@@ -1,7 +1,7 @@
-"""Which test of ours answers to which test of Kafka's: `python -m tests.conformance docs/reference/conformance.md`.
+"""Maps Kafka's tests of MM2 to ours: `python -m tests.conformance docs/reference/conformance.md` writes the page.
 
-A test of ours may ask for more than Java's, and a few ask for something else on purpose: then words say what. Where
-there is no test, words say why. `tests/architecture/test_conformance.py` holds table, tests and page together.
+A test of ours may check more than Java's, and a few check something else on purpose: then a note says what. If there is
+no test, the note gives the reason. `tests/architecture/test_conformance.py` compares table, tests and page.
 """
 
 from __future__ import annotations
@@ -450,10 +450,10 @@ _HEAD = """\
 
 Generated from `tests/conformance.py` by `make docs`; do not edit.
 
-Apache Kafka tests MirrorMaker 2 by the tests below (4.3, `connect/mirror` and `connect/mirror-client`). Beside each
-stands the test of ours that asks for the same, under `tests/`, or why there is none. Those in `broker` and `spark` run
-against real brokers, those in `interop` beside Kafka's own Java classes. Of {all}, {answered} are answered and
-{left_out} left out:
+These are Apache Kafka's tests of MirrorMaker 2 (4.3, `connect/mirror` and `connect/mirror-client`), each with the
+corresponding test of this project under `tests/`, or the reason why there is none. Tests in `broker` and `spark` use
+real brokers, tests in `interop` Kafka's own Java classes. Of {all} tests, {answered} have a counterpart and {left_out}
+are left out:
 
 | left out | why |
 |---|---|

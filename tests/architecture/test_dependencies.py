@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 FILES = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
+SITE_FILE = "requirements-docs.txt"  # installed into an environment of its own, which tests do not have
 OF_THE_ENVIRONMENT = {"heliograph", "pip", "setuptools"}  # our own, and what `python -m venv` brings along
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[A-Za-z0-9.]+)(?P<hashes>(?: --hash=sha256:[0-9a-f]{64})*)")
 
@@ -43,13 +44,19 @@ ALL_PINS = {name: pin for file in FILES for name, pin in pins(file).items()}
 INSTALLED = {canonicalize_name(found.name): found for found in metadata.distributions()}
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", (*FILES, SITE_FILE))
 def test_every_pin_has_hashes(file: str) -> None:
     assert [name for name, pin in pins(file).items() if not pin["hashes"]] == []
 
 
 def test_nothing_is_pinned_twice() -> None:
     assert sum(len(pins(file)) for file in FILES) == len(ALL_PINS)
+
+
+def test_the_site_is_built_with_the_versions_that_are_tested() -> None:
+    of_site = {name: pin["version"] for name, pin in pins(SITE_FILE).items()}
+    differing = {name for name in of_site.keys() & ALL_PINS.keys() if of_site[name] != ALL_PINS[name]["version"]}
+    assert differing == set()
 
 
 def test_everything_installed_is_pinned_at_its_version() -> None:
@@ -90,5 +97,5 @@ def test_every_licence_is_one_we_can_live_with(name: str) -> None:
 
 
 def test_no_file_names_a_place_to_install_from() -> None:
-    for file in (*FILES, "pyproject.toml", "Makefile"):
+    for file in (*FILES, SITE_FILE, "pyproject.toml", "Makefile", "mkdocs.yml", ".pre-commit-config.yaml"):
         assert not re.search(r"--(extra-)?index-url|--find-links|--trusted-host|https?://", (ROOT / file).read_text())

@@ -68,7 +68,7 @@ def test_every_promise_of_the_security_page_links_to_a_test() -> None:
     text = (TESTS.parent / "SECURITY.md").read_text()
     links = re.findall(r"\]\((tests/[^)]+)\)", text)
     assert [link for link in links if not (TESTS.parent / link).exists()] == []
-    defended = text.partition("## What is defended")[2].partition("### What the project itself")[0]
+    defended = text.partition("## What is defended")[2].partition("### Rules for the project itself")[0]
     rows = [
         line for line in defended.splitlines() if line.startswith("|") and not line.startswith(("| attack", "|---"))
     ]

@@ -1,7 +1,7 @@
-"""The ways into the two clusters: a plain one, one for the proxy, and one behind TLS and a password.
+"""Additional listeners of the two clusters: one for the proxy, and one with TLS and SASL.
 
-All of them lead to the same brokers and the same topics, so a row that copies over TLS is filled and watched by the
-plain way, and differs from its neighbour in nothing else.
+All listeners reach the same brokers and topics, so the topics of a TLS workload are filled and observed through the
+plain listener, and the workload differs from its baseline in nothing else.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _CLIENT = """\
 
 
 @dataclass
-class Door:
-    """A listener: where it is, where it says it is, and its protocol."""
+class BrokerListener:
+    """A listener of a broker: its protocol, its port, and the port that it advertises if that differs."""
 
     protocol: str = "PLAINTEXT"
     port: int = field(default_factory=free_port)
@@ -40,18 +40,18 @@ class Door:
 
 @dataclass(frozen=True)
 class Certificates:
-    """An authority of this run's own, and the brokers' key with its certificate."""
+    """The CA of this run, and the brokers' key with its certificate."""
 
     trusted: Path
     keystore: Path
 
     def client_lines(self, *names: str) -> str:
-        """What a copier's file says of clusters that it reaches by the secured way."""
+        """Return the lines of a copier's file for clusters that it reaches through the secured listener."""
         return "".join(_CLIENT.format(name=name, plain=_PLAIN, trusted=self.trusted) for name in names)
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """Files for brokers and clients, good as long as the folder is."""
+    """Write the files for brokers and clients into a folder."""
     authority = trustme.CA()
     issued = authority.issue_cert(HOST, "localhost")
     made = Certificates(folder / "ca.pem", folder / "broker.pem")
@@ -62,21 +62,21 @@ def make_certificates(folder: Path) -> Certificates:
     return made
 
 
-def broker_config(doors: dict[str, Door], certificates: Certificates) -> dict[str, str]:
-    """The settings that give a broker these doors beside its plain one, by their names in capitals."""
-    listeners = ["PLAINTEXT://" + HOST + ":{port}", *(f"{name}://{HOST}:{door.port}" for name, door in doors.items())]
+def broker_config(added: dict[str, BrokerListener], certificates: Certificates) -> dict[str, str]:
+    """Return the broker settings for these listeners, by upper-case names, beside the plain one."""
+    listeners = ["PLAINTEXT://" + HOST + ":{port}", *(f"{name}://{HOST}:{one.port}" for name, one in added.items())]
     advertised = [
         listeners[0],
-        *(f"{name}://{HOST}:{door.advertised_port or door.port}" for name, door in doors.items()),
+        *(f"{name}://{HOST}:{one.advertised_port or one.port}" for name, one in added.items()),
     ]
-    protocols = ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{n}:{door.protocol}" for n, door in doors.items())]
+    protocols = ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{n}:{one.protocol}" for n, one in added.items())]
     config = {
         "listeners": ",".join([*listeners, "CONTROLLER://" + HOST + ":{controller_port}"]),
         "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": ",".join(protocols),
         "inter.broker.listener.name": "PLAINTEXT",
     }
-    for name in (name.lower() for name, door in doors.items() if door.protocol == "SASL_SSL"):
+    for name in (name.lower() for name, one in added.items() if one.protocol == "SASL_SSL"):
         config[f"listener.name.{name}.sasl.enabled.mechanisms"] = "PLAIN"
         config[f"listener.name.{name}.plain.sasl.jaas.config"] = f'{_PLAIN} user_bench="bench";'
         config[f"listener.name.{name}.ssl.keystore.type"] = "PEM"
