@@ -225,6 +225,14 @@ def test_a_status_names_some_of_many_failures() -> None:
     assert state.trace.splitlines()[-2:] == ["t-19: no.", "and 8980 more"]
 
 
+def test_events_of_tasks_are_logged_by_their_severity(caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow(A0)
+    events = [Diagnostic(Severity.ERROR, "records are lost"), Diagnostic(Severity.WARNING, "a record was left out")]
+    flow.report(flow.engine.started[0].spec, TaskReport(events=events))
+    logged = [(record.levelname, record.message) for record in caplog.records]
+    assert logged == [("ERROR", "records are lost"), ("WARNING", "a record was left out")]
+
+
 def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
     spec = flow.engine.started[0].spec
