@@ -232,7 +232,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
             f"{_GROUPS}test_only_groups_that_the_filters_take_are_followed",
             but="there is no task that could be left out; without groups nothing is written",
         ),
-        "testConsumerGroupInitializeTimeout": ours(f"{_LOOP}test_a_beginning_that_fails_is_told_and_tried_again"),
+        "testConsumerGroupInitializeTimeout": ours(f"{_LOOP}test_a_beginning_that_fails_is_reported_and_tried_again"),
         "testReplicationDisabled": ours(f"{_CONTROL}test_replication_disabled"),
         "testReplicationEnabled": ours(f"{_CONTROL}test_mirror_checkpoint_connector_enabled"),
         "testFindConsumerGroups": ours(f"{_GROUPS}test_only_groups_that_the_filters_take_are_followed"),
@@ -261,7 +261,7 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testCheckpointsTaskRestartUsesExistingCheckpoints": ours(
             f"{_CHECKPOINTS}test_checkpoints_task_restart_uses_existing_checkpoints"
         ),
-        "testCheckpointStoreInitialized": ours(f"{_LOOP}test_a_beginning_that_fails_is_told_and_tried_again"),
+        "testCheckpointStoreInitialized": ours(f"{_LOOP}test_a_beginning_that_fails_is_reported_and_tried_again"),
     },
     "MirrorConnectorConfigTest": {
         "testSourceConsumerConfig": _BOTH_SIDES,

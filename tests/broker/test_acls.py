@@ -154,7 +154,7 @@ def test_missing_permissions_for_topics_are_named(here: Guarded, there: Guarded,
         there.admin_as("mirror", "B"),
     )
     (issue,) = sync.sync().issues
-    assert issue.startswith(f"The topics {alias}.{topic} cannot be made on 'B': TOPIC_AUTHORIZATION_FAILED")
+    assert issue.startswith(f"The topics {alias}.{topic} cannot be created on 'B': TOPIC_AUTHORIZATION_FAILED")
     assert issue.endswith("the principal needs CREATE on the topic or on the cluster")
     with pytest.raises(BrokerError, match=r"mm2-offsets.*cannot be created on 'B'.*needs CREATE on the topic"):
         create_offsets_topic(there.admin_as("mirror", "B"), settings_of(alias, topic))

@@ -68,7 +68,7 @@ class Lab:
         client.close()
         wait_for(lambda: self.remote not in admin_of(self.target).view().partition_counts)
         make_topic(self.target, self.remote)
-        forgotten = tuple(replace(part, source_offsets=None, is_forgotten=True) for part in self.copy.spec().partitions)
+        forgotten = tuple(replace(part, source_offsets=None, is_reset=True) for part in self.copy.spec().partitions)
         self.copy.once(syncs=SyncsSpec(cluster_spec(self.alias, self.source), self.syncs_topic), partitions=forgotten)
 
     def commit(self, group: str, offsets: Mapping[int, int], *, on_target: bool = False) -> None:

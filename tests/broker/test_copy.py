@@ -167,7 +167,7 @@ def test_records_gone_from_the_source_are_told_and_counted(
     delete_before(source, topic, 20)
     report = copy.once()
     assert [row.lost_offsets for row in report.partitions] == [10, 10]
-    assert any("offsets 10 to 19 are gone from the source" in event for event in report.events)
+    assert any("offsets 10 to 19 are gone from the source" in event.message for event in report.events)
     assert [len(records) for records in read(target, copy.remote, 2).values()] == [20, 20]
 
 
@@ -202,7 +202,7 @@ def test_a_topic_created_again_stops_with_a_sentence(
     assert "heliograph.on.recreated=restart" in failures[0]
     write(source, topic, odd_records(40))
     report = copy.once(on_recreated="restart")
-    assert any("copying it from its start" in event for event in report.events)
+    assert any("copying it from its start" in event.message for event in report.events)
     assert [len(records) for records in read(target, copy.remote, 2).values()] == [30, 30]
 
 

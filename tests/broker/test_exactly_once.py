@@ -16,6 +16,7 @@ from heliograph.executor.contract.task_spec import TaskSpec
 from heliograph.executor.copy import log_changes, offset_commits
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.kafka.admin.producer_fencing import fence_producers
+from heliograph.kafka.produce.target_partition import Outgoing
 from heliograph.model import TopicPartition
 from tests.support.clusters.clients import admin_of, make_topic, read, wait_for_markers, write
 from tests.support.runs.copying import Copy, HandLease, run_in_background, wait_for
@@ -40,14 +41,17 @@ def abandon(copy: Copy, after_records: int, **changes: object) -> None:
     class Vanished(BaseException):
         pass
 
-    class Trap(CopyLoop):
-        def on_acked(self, tp, outgoing, base_offset):  # type: ignore[no-untyped-def]
-            super().on_acked(tp, outgoing, base_offset)
-            if sum(p.counters.records for p in self.partitions.values()) >= after_records:
-                raise Vanished
+    loop = CopyLoop(copy.spec(once=False, **changes), HandLease())
+    count_acked = loop._records._on_acked
 
+    def trap(tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
+        count_acked(tp, outgoing, base_offset)
+        if sum(p.counters.records for p in loop.partitions.values()) >= after_records:
+            raise Vanished
+
+    loop._records._on_acked = trap  # type: ignore[method-assign]
     with pytest.raises(Vanished):
-        Trap(copy.spec(once=False, **changes), HandLease()).run()
+        loop.run()
 
 
 @pytest.mark.usefixtures("both_protocols")
@@ -147,7 +151,6 @@ def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(offset_commits, "_QUIET_INTERVAL_S", 600.0)
-    monkeypatch.setattr(offset_commits, "COMMITS_PER_TRANSACTION_TIMEOUT", 0.01)
     make_topic(source, topic)
     copy = Copy(source, target, alias, topic)
     write(source, topic, numbered(0, 100))
@@ -155,6 +158,7 @@ def test_a_transaction_the_target_gave_up_is_begun_again_not_taken_for_a_rival(
         "transactional_id": f"{alias}-mm2-MirrorSourceConnector-0",
         "commit_interval_ms": 60_000,
         "transaction_timeout_ms": 1000,
+        "max_commit_interval_ms": 100_000,
     }
     lease = HandLease()
     join = copy.background(lease, **settings)
@@ -259,7 +263,7 @@ def test_progress_that_was_forgotten_on_purpose_is_made_again(
     copy = Copy(source, target, alias, topic)
     copy.once()
     first, second = copy.spec().partitions
-    copy.once(partitions=(replace(first, source_offsets=None, is_forgotten=True), replace(second, source_offsets=None)))
+    copy.once(partitions=(replace(first, source_offsets=None, is_reset=True), replace(second, source_offsets=None)))
     assert {p: len(records) for p, records in read(target, copy.remote, 2).items()} == {0: 1000, 1: 500}
 
 

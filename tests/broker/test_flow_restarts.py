@@ -13,7 +13,7 @@ from heliograph.cli.inputs import MachineLookup
 from heliograph.config.effective.mirror_config import MirrorMakerConfig
 from heliograph.config.validate.dedicated_file import load
 from heliograph.driver.flow.source_flow import SourceFlow
-from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import TaskSpec
@@ -35,11 +35,15 @@ class StumblingEngine(ThreadEngine):
         self.starts = 0
 
     def start(
-        self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], on_end: Callable[[TaskEnd], None]
+        self,
+        spec: TaskSpec,
+        on_report: Callable[[TaskSpec, TaskReport], None],
+        on_end: Callable[[TaskEnd], None],
+        launch: LaunchOptions | None = None,
     ) -> RunningTask:
         self.starts += 1
         if self.starts > self.falls:
-            return super().start(spec, on_report, on_end)
+            return super().start(spec, on_report, on_end, launch)
         task = RunningTask(spec, on_report)
         threading.Timer(0.01, lambda: on_end(TaskEnd(spec, error="it fell over."))).start()
         return task

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 
 from heliograph.cli.main import cli
-from heliograph.driver.flow.source_flow import SourceFlow, source_state
+from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.kafka.admin.acl_admin import topic_acls
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import TopicPartition
@@ -140,7 +140,7 @@ def test_a_missing_transactional_id_is_named(here: Guarded, there: Guarded, tmp_
 
 
 def states_of(flow: SourceFlow) -> list[tuple[str, str | None]]:
-    return [source_state(flow), *((task.state, task.trace) for task in flow.task_states)]
+    return [flow.connector_state, *((task.state, task.trace) for task in flow.task_states)]
 
 
 @pytest.mark.parametrize("operation", ["READ", "WRITE"])

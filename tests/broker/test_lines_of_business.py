@@ -18,6 +18,7 @@ from heliograph.config.effective.connect_config import ConnectorConfig, WorkerCo
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.checkpoint_sync import CheckpointSync
+from heliograph.driver.steps.issues import StepIssues
 from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import BrokerError
 from heliograph.kafka.admin.acl_admin import add_acls, topic_acls
@@ -115,7 +116,9 @@ def replicated(setup: Setup) -> Setup:
             flow.start()
             assert flow.join(180)
             work = CheckpointSync(checkpoint, checkpoint.flow)
-            ControlLoop(line, work, lambda _step, issues: reported.extend(issues)).run_once()
+            issues = StepIssues()
+            ControlLoop(line, work, issues).run_once()
+            reported.extend(words for step in issues.issues.values() for words in step)
         assert flow.error is None
         assert [words for words in reported if "needs" in words or "AUTHORIZATION" in words] == []
     return setup

@@ -242,7 +242,7 @@ def test_a_follower_in_our_rack_is_read_and_left_when_it_dies(
     join = run_in_background(loop)
     write(three_brokers, topic, numbered(0, 3000))
     lease.wait_until_copied(3000)
-    fetched = loop._fetcher.partitions[TopicPartition(topic, 0)]
+    fetched = loop._clients.fetcher.partitions[TopicPartition(topic, 0)]
     wait_for(lambda: fetched.read_replica == near.node_id)
     wait_for(lambda: fetched.lane is not None and fetched.lane.node_id == near.node_id)
     write(three_brokers, topic, numbered(3000, 3000))
@@ -284,7 +284,7 @@ def test_a_log_cut_by_an_unclean_election_is_told_and_what_follows_is_copied(
         cluster_now(three_brokers).start_broker(leader)
     lease.stop_reason = "test"
     report = join()
-    reported = [event for reported in [*lease.reports, report] for event in reported.events if "cut" in event]
+    reported = [event.message for each in [*lease.reports, report] for event in each.events if "cut" in event.message]
     assert len(reported) == 1
     assert "cut at offset 10" in reported[0]
     assert "records of offsets 10 to 14 (5) that the source no longer has" in reported[0]

@@ -198,17 +198,17 @@ def test_a_session_is_renewed_before_it_ends_and_no_connection_is_lost(
     join = run_in_background(loop)
     write(lab.north.cluster, topic, [{"value": b"first", "partition": 0}])
     wait_for(lambda: copy.committed().get((topic, 0)) == 0)  # type: ignore[call-overload]
-    before = {connection: connection.session for connection in loop._network._lost_callbacks}
+    before = {connection: connection.session for connection in loop._clients.network._lost_callbacks}
     firsts = {connection: session.log_in_at for connection, session in before.items() if session}
     assert firsts
     wait_for(lambda: all(c.session.log_in_at > first + 1 for c, first in firsts.items() if c.session))
     wait_for(lambda: all(c.session.log_in_at > first + 3 for c, first in firsts.items() if c.session))
     write(lab.north.cluster, topic, [{"value": b"second", "partition": 0}])
     wait_for(lambda: copy.committed().get((topic, 0)) == 1)  # type: ignore[call-overload]
-    assert set(firsts) <= set(loop._network._lost_callbacks), "a connection was lost"
+    assert set(firsts) <= set(loop._clients.network._lost_callbacks), "a connection was lost"
     lease.stop_reason = "the test is over"
     join()
-    assert not any(report.issue for report in lease.reports)
+    assert not any(report.issue or report.unavailable_clusters for report in lease.reports)
 
 
 @contextmanager

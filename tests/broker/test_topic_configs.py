@@ -142,7 +142,7 @@ def test_fewer_brokers_than_the_replication_factor_is_a_sentence_in_the_status(
     flow.start()
     wait_until(lambda: flow.status.state == "RUNNING" and flow.status.issue is not None)
     issue = "replication.factor is 3, but the cluster 'target' has 1 broker; lower replication.factor or add brokers"
-    assert flow.status.issue == f"The topics {alias}.{topic} cannot be made on 'target': {issue}"
+    assert flow.status.issue == f"The topics {alias}.{topic} cannot be created on 'target': {issue}"
     flow.stop()
     assert flow.join(180)
     assert flow.status.state == "STOPPED"

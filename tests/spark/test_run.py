@@ -163,7 +163,7 @@ def test_a_topic_that_cannot_be_made_is_a_sentence_and_an_exit_code(
     make_topic(source, topic, 1)
     ended = run("run", write_file(tmp_path, source, target, alias, topic, "replication.factor=5"), "--once")
     assert ended.returncode == 1
-    assert f"error: {alias}->target: The topics {alias}.{topic} cannot be made on 'target':" in ended.stderr
+    assert f"error: {alias}->target: The topics {alias}.{topic} cannot be created on 'target':" in ended.stderr
     assert "replication.factor is 5, but the cluster 'target' has 1 broker" in ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
 

@@ -18,7 +18,7 @@ C. After an error a partition sends nothing until every answer it still waits fo
 D. A broker that holds no state of a producer takes whatever sequence comes first. So a partition's first batch travels
    alone until it is acknowledged, and so does the first after an error (the topic may have been created again); after a
    change of leader nothing is sent before every awaited answer has come.
-E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
+E. A batch is acknowledged exactly once, and in order: `on_acked` of the oldest batch is called first.
 F. A batch that may be in the log is given up only with the transaction it may be in, and its sequence is no other's.
 G. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
    with what was acknowledged, no more and no less.

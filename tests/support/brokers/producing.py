@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from kafka.protocol.producer import ProduceRequest
 
@@ -40,7 +40,7 @@ class Producing:
         **limits: int,
     ) -> None:
         self.brokers = brokers
-        self.acked: list[tuple[Any, int]] = []
+        self.acked: list[tuple[int, int]] = []
         self.failed: list[str] = []
         self.instead: list[Outgoing] | str = "it is too large"
         self.reads_again = False
@@ -59,9 +59,6 @@ class Producing:
 
     # --- what the producer says ---------------------------------------------------------------------------------------
 
-    def on_acked(self, _tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
-        self.acked.append((outgoing.tag, base_offset))
-
     def on_target_failed(self, _tp: TopicPartition, _outgoing: Outgoing, why: str) -> None:
         self.failed.append(why)
 
@@ -78,8 +75,15 @@ class Producing:
     def send(self, *numbers: int, tp: TopicPartition = TP, passes_hold: bool = False) -> None:
         """Queue batches of two records each."""
         for number in numbers:
-            outgoing = Outgoing(memoryview(batch_of(number)), 2, None, number, passes_hold=passes_hold)
-            self.producer.enqueue(self.producer.add(tp), outgoing)
+            self.producer.enqueue(self.producer.add(tp), self.batch(number, passes_hold=passes_hold))
+
+    def batch(self, number: int, records: int = 2, *, passes_hold: bool = False) -> Outgoing:
+        """A batch that is known by a number when it is acknowledged."""
+
+        def on_acked(_tp: TopicPartition, _outgoing: Outgoing, base_offset: int) -> None:
+            self.acked.append((number, base_offset))
+
+        return Outgoing(memoryview(batch_of(number, records)), records, on_acked, passes_hold=passes_hold)
 
     def step(self) -> None:
         self.network.poll(0.005)
@@ -95,7 +99,7 @@ class Producing:
 
     def until_acked(self, *numbers: int) -> None:
         self.until(lambda: len(self.acked) >= len(numbers))
-        assert [tag for tag, _base in self.acked] == list(numbers)
+        assert [number for number, _base in self.acked] == list(numbers)
 
     def for_a_moment(self, seconds: float = 0.1) -> None:
         deadline = time.monotonic() + seconds

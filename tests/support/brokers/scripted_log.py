@@ -60,7 +60,7 @@ class ScriptedLog:
         base_offset = self.end
         producer.next_sequence = stamp.sequence + stamp.records
         producer.known.append((stamp.sequence, base_offset))
-        self.batches.append(batch)
+        self.batches.append(base_offset.to_bytes(8, "big") + batch[8:])
         self.end += stamp.records
         return 0, base_offset
 

@@ -24,7 +24,8 @@ from heliograph.config.validate.dedicated_file import load
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.driver.loops.heartbeats import HeartbeatSource
-from heliograph.driver.steps.step_runner import ControlLoop
+from heliograph.driver.steps.issues import StepIssues
+from heliograph.driver.steps.step_runner import ControlLoop, Work
 from heliograph.kafka.admin.admin import Admin, alter_topic_configs
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import (
@@ -162,9 +163,9 @@ class GuardedFlow:
         config = self.config
         with listening(self.flow) as reported:
             for pair in config.heartbeat_flows:
-                ControlLoop(f"{pair}", HeartbeatSource(config, pair), lambda _s, t: reported.extend(t)).run_once()
+                reported.extend(_issues_of(f"{pair}", HeartbeatSource(config, pair)))
             self._copy(config, reported, until)
-            ControlLoop(f"{self.flow}", CheckpointSync(config, self.flow), lambda _s, t: reported.extend(t)).run_once()
+            reported.extend(_issues_of(f"{self.flow}", CheckpointSync(config, self.flow)))
         return reported
 
     def _copy(self, config: MirrorMakerConfig, reported: list[str], until: re.Pattern[str] | None) -> None:
@@ -179,6 +180,13 @@ class GuardedFlow:
         assert flow.join(180)
         reported += [str(flow.error)] if flow.error is not None else []
         reported += [*flow.status.failures, *([flow.status.issue] if flow.status.issue else [])]
+
+
+def _issues_of(name: str, work: Work) -> list[str]:
+    """Run the steps of a work once; the issues they found."""
+    issues = StepIssues()
+    ControlLoop(name, work, issues).run_once()
+    return [words for step in issues.issues.values() for words in step]
 
 
 def config_of(admin: Admin, topic: str, name: str) -> str | None:

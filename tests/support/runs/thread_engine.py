@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
+from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.errors import HeliographError
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
@@ -22,7 +22,11 @@ class ThreadEngine:
         self._leases: dict[RunningTask, HandLease] = {}
 
     def start(
-        self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], on_end: Callable[[TaskEnd], None]
+        self,
+        spec: TaskSpec,
+        on_report: Callable[[TaskSpec, TaskReport], None],
+        on_end: Callable[[TaskEnd], None],
+        _launch: LaunchOptions | None = None,
     ) -> RunningTask:
         task = RunningTask(spec, on_report)
         lease = self._leases[task] = HandLease(lambda report: on_report(spec, report))

@@ -35,9 +35,9 @@ def shown(*statuses: FlowStatus) -> str:
 @pytest.mark.parametrize(
     "issue", ["[fd00::1]:9092 cannot be reached", "no space left in [/data]", "[bold]x[/bold]", "took:eyes: a while"]
 )
-def test_a_trouble_is_shown_as_it_is(issue: str) -> None:
+def test_an_issue_is_shown_as_it_is(issue: str) -> None:
     status = FlowStatus(Flow("A", "B"))
-    status.note_control("topics", [issue])
+    status.note("topics", [issue])
     assert issue in shown(status)
 
 
@@ -48,14 +48,14 @@ def test_flows_and_topics_are_shown_as_they_are() -> None:
         assert words in shown(waiting, copying)
 
 
-def test_a_trouble_that_lasts_is_not_logged_every_ten_seconds(
+def test_an_issue_that_lasts_is_not_logged_every_ten_seconds(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who notes it has logged it, and logs its end."""
     monkeypatch.setattr("heliograph.cli.output._LOG_INTERVAL_S", 0.0)
     caplog.set_level(logging.INFO)
     status = FlowStatus(Flow("A", "B"))
-    status.note_control("group offsets", ["the consumer group 'g' is not moved"])
+    status.note("group offsets", ["the consumer group 'g' is not moved"])
     status.take("task", TaskReport([PartitionReport("t", 0, records=1)]))
     lines = LogLines()
     for _time in range(3):

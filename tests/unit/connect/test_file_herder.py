@@ -43,7 +43,7 @@ class Running:
         task = FlowTask.new(0, RestartLimits(1.0, -1))
         task.begin()
         task.tps, task.running = frozenset({tp}), _running("A->B-0")
-        flow._tasks, flow._replicated = [task], Replicated((tp,), {topic: f"A.{topic}"})
+        flow._tasks.tasks, flow._steps.replicated = [task], Replicated((tp,), {topic: f"A.{topic}"})
         flow.status.state = "RUNNING"
         flow.status.take("A->B-0", TaskReport([PartitionReport(topic, 0, records=records)], [], [], 0))
 
@@ -76,10 +76,10 @@ def test_only_topics_that_are_in_trouble_make_a_connector_without_tasks_failed()
     running = Running()
     status = running.flows[0].status
     status.state = "RUNNING"
-    status.note_control(SourceStep.ACLS, ["A lets nobody see its ACLs."])
+    status.note(SourceStep.ACLS, ["A lets nobody see its ACLs."])
     shown = running.herder.status(SOURCE)
     assert (shown.state, shown.trace) == ("RUNNING", "A lets nobody see its ACLs.")
-    status.note_control(SourceStep.TOPICS, ["A does not show us its topics."])
+    status.note(SourceStep.TOPICS, ["A does not show us its topics."])
     shown = running.herder.status(SOURCE)
     assert (shown.state, shown.trace) == ("FAILED", "A does not show us its topics.\nA lets nobody see its ACLs.")
     running.copy("t", 5)
@@ -93,9 +93,9 @@ def test_states_are_those_of_the_flow_and_its_tasks() -> None:
     running.copy("t", 5)
     assert running.herder.is_ready()
     assert [(task.id, task.state) for task in running.herder.status(SOURCE).tasks] == [(0, "UNASSIGNED")]
-    running.flows[0]._tasks[0].reported()
+    running.flows[0]._tasks.tasks[0].reported()
     assert [task.state for task in running.herder.status(SOURCE).tasks] == ["RUNNING"]
-    running.flows[0].error, running.flows[0].status.state = FencedError("another one runs."), "FAILED"
+    running.flows[0].life.error, running.flows[0].status.state = FencedError("another one runs."), "FAILED"
     assert (running.herder.status(SOURCE).state, running.herder.status(SOURCE).trace) == ("FAILED", "another one runs.")
 
 
@@ -105,8 +105,8 @@ def test_tasks_of_checkpoints_and_heartbeats_tell_their_troubles() -> None:
     assert [task.state for task in running.herder.status(HEARTBEAT).tasks] == ["UNASSIGNED"]
     running.control.is_started = True
     assert [task.state for task in running.herder.status(HEARTBEAT).tasks] == ["RUNNING"]
-    running.flows[0].status.note_control("A->B heartbeats: beat", ("B is away.",))
-    running.flows[0].status.note_control("A->B checkpoints: groups", ("no.",))
+    running.flows[0].status.note("A->B heartbeats: beat", ("B is away.",))
+    running.flows[0].status.note("A->B checkpoints: groups", ("no.",))
     assert [(task.state, task.trace) for task in running.herder.status(HEARTBEAT).tasks] == [("FAILED", "B is away.")]
 
 

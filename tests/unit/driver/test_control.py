@@ -36,10 +36,10 @@ def test_mirror_heartbeat_connector_disabled() -> None:
     assert loops_of("emit.heartbeats.enabled=false") == {"A->B checkpoints"}
 
 
-@pytest.mark.parametrize(("location", "holder"), [("source", "A"), ("target", "B")])
-def test_consumer_configs_for_offset_syncs_topic(location: str, holder: str) -> None:
+@pytest.mark.parametrize(("location", "cluster"), [("source", "A"), ("target", "B")])
+def test_consumer_configs_for_offset_syncs_topic(location: str, cluster: str) -> None:
     """MirrorCheckpointConfigTest: syncs are read where they are held, as that cluster's admin."""
     file = minimal(f"offset-syncs.topic.location={location}")
     sync = CheckpointSync(load(file, FakeLookup()), Flow("A", "B"))
-    assert sync._holder.alias == holder
+    assert sync._syncs_cluster.alias == cluster
     sync.close()

@@ -1,4 +1,4 @@
-"""Loops beside the copy: steps in their order, trouble until the next success, an end when asked."""
+"""Control loops: steps in their order, issues until the next success, an end when stopped."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from heliograph.driver.steps.issues import Change
 from heliograph.driver.steps.step_runner import ControlLoop, Schedule
 from heliograph.errors import ClusterError
 from tests.support.runs.copying import wait_for
 
 
 class FakeWork:
-    """Two steps, of which the second fails as often as told."""
+    """Two steps, of which the second fails as often as the test says."""
 
     def __init__(self, begin_failures: int = 0, step_failures: int = 0, *, interval_s: float = 0.01) -> None:
         self.done: list[str] = []
@@ -46,25 +47,30 @@ class FakeWork:
         self.closed.set()
 
 
-class Troubles:
-    """What a loop has told."""
+class Issues:
+    """An issue log that keeps all issues."""
 
     def __init__(self) -> None:
         self.now: dict[str, tuple[str, ...]] = {}
         self.ever: list[tuple[str, ...]] = []
 
-    def __call__(self, step: str, issues: tuple[str, ...]) -> None:
-        self.now[step] = issues
-        if issues:
-            self.ever.append(issues)
+    def note(self, step: str, issues: Iterable[str]) -> Change:
+        before, self.now[step] = self.now.get(step, ()), tuple(issues)
+        if self.now[step]:
+            self.ever.append(self.now[step])
+        return Change.between(before, self.now[step])
+
+    @property
+    def issues(self) -> dict[str, tuple[str, ...]]:
+        return {step: issues for step, issues in self.now.items() if issues}
 
 
 @pytest.fixture
-def issues() -> Troubles:
-    return Troubles()
+def issues() -> Issues:
+    return Issues()
 
 
-def test_steps_come_in_order_and_again(issues: Troubles) -> None:
+def test_steps_come_in_order_and_again(issues: Issues) -> None:
     work = FakeWork()
     loop = ControlLoop("A->B test", work, issues)
     loop.start()
@@ -76,7 +82,7 @@ def test_steps_come_in_order_and_again(issues: Troubles) -> None:
     assert issues.ever == []
 
 
-def test_a_beginning_that_fails_is_told_and_tried_again(issues: Troubles) -> None:
+def test_a_beginning_that_fails_is_reported_and_tried_again(issues: Issues) -> None:
     work = FakeWork(begin_failures=1)
     loop = ControlLoop("A->B test", work, issues)
     loop.start()
@@ -88,7 +94,7 @@ def test_a_beginning_that_fails_is_told_and_tried_again(issues: Troubles) -> Non
     assert work.done.index("first") > 1
 
 
-def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(issues: Troubles) -> None:
+def test_a_step_that_fails_is_reported_and_runs_again_before_its_interval(issues: Issues) -> None:
     work = FakeWork(step_failures=1, interval_s=3600)
     loop = ControlLoop("A->B test", work, issues)
     loop.start()
@@ -100,7 +106,7 @@ def test_a_step_that_fails_is_told_and_comes_again_before_its_interval(issues: T
     assert work.done.count("first") == 1
 
 
-def test_once_is_every_step_once_and_the_end(issues: Troubles) -> None:
+def test_once_is_every_step_once_and_the_end(issues: Issues) -> None:
     work = FakeWork(step_failures=1)
     ControlLoop("A->B test", work, issues).run_once()
     assert work.done == ["begin", "first", "second"]
@@ -115,7 +121,7 @@ class SlowWork(FakeWork):
         super().__init__()
         self.is_under_way, self.may_go_on = threading.Event(), threading.Event()
 
-    def ask_with(self, check: Callable[[], None]) -> None:
+    def check_before_writes(self, check: Callable[[], None]) -> None:
         self._check = check
 
     def _second(self) -> Iterable[str]:
@@ -127,7 +133,7 @@ class SlowWork(FakeWork):
         return ()
 
 
-def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(issues: Troubles) -> None:
+def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(issues: Issues) -> None:
     work = SlowWork()
     loop = ControlLoop("A->B test", work, issues)
     loop.start()
@@ -140,7 +146,7 @@ def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(issues: Troubl
     assert issues.ever == []
 
 
-def test_a_loop_that_never_began_can_be_stopped(issues: Troubles) -> None:
+def test_a_loop_that_never_began_can_be_stopped(issues: Issues) -> None:
     loop = ControlLoop("A->B test", FakeWork(), issues)
     loop.stop()
     assert loop.join(60)

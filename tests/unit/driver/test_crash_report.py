@@ -1,10 +1,10 @@
-"""Of Spark's many lines one is told, and no secret."""
+"""Of Spark's many lines one is shown, without secrets."""
 
 from __future__ import annotations
 
 import pytest
 
-from heliograph.driver.spark.spark_session import what_spark_says
+from heliograph.driver.spark.spark_session import spark_error_line
 
 
 @pytest.mark.parametrize(
@@ -22,5 +22,5 @@ from heliograph.driver.spark.spark_session import what_spark_says
         ("", "OSError"),
     ],
 )
-def test_the_line_with_the_reason_is_told(text: str, reported: str) -> None:
-    assert what_spark_says(OSError(text)) == reported
+def test_the_line_with_the_reason_is_shown(text: str, reported: str) -> None:
+    assert spark_error_line(OSError(text)) == reported

@@ -9,15 +9,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from zipfile import ZipFile
 
 import pytest
 from pyspark import TaskContext
 
 from heliograph.driver.spark import spark_engine as engine_module
-from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine, TaskEnd
-from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
+from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
+from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings, _package_archive
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment, introduce
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
@@ -62,7 +64,7 @@ def test_a_task_that_waits_for_a_slot_is_taken_back_when_it_is_stopped(monkeypat
     monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
     spark = BusySpark()
     driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     first = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     second = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -83,7 +85,7 @@ def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypat
         return spark
 
     driver = SimpleNamespace(context=context, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     engine.stop(task, "it is paused")
@@ -97,7 +99,7 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
     """A task that Spark has taken, whose runs are the test's."""
     spark = BusySpark()
     driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ended = threading.Event()
     task = engine.start(spec, lambda _spec, _report: None, lambda _end: ended.set())
     yield engine, task
@@ -110,7 +112,7 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
 def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = BusySpark()
     driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
     engine.take_back_if_lost(task)
@@ -121,8 +123,21 @@ def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatc
     assert not task.is_lost
     monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
     wait_for(lambda: engine.take_back_if_lost(task) or not ends.empty())
-    assert ends.get(timeout=60).error == "nothing was heard of it for long; its executor is lost."
+    assert ends.get(timeout=60).error == "no report for three lease periods; executor presumed lost."
     engine.close()
+
+
+def test_each_task_is_lost_after_three_lease_periods_of_its_own_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    with started(SPEC) as (engine, task):
+        other = engine.start(SPEC, lambda _spec, _report: None, lambda _end: None, LaunchOptions(lease_timeout_ms=2000))
+        assert [each.spec.lease.timeout_ms for each in (task, other) if each.spec.lease] == [1000, 2000]
+        for each in (task, other):
+            answer_to(each, "r", TaskReport([]))
+        now = other.heard_at
+        monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
+        for each in (task, other):
+            engine.take_back_if_lost(each)
+        assert (task.is_lost, other.is_lost) == (True, False)
 
 
 def answer_to(task: RunningTask, run_id: str, report: TaskReport) -> dict[str, Any]:
@@ -143,7 +158,7 @@ def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:
         assert answer_to(task, "first", TaskReport()) == {"go": True}
 
 
-def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_heard_it() -> None:
+def test_an_empty_assignment_is_sent_again_until_a_beginning_task_confirms_it() -> None:
     partition = PartitionSpec(TopicPartition("t", 0), "a.t")
     with started(replace(SPEC, partitions=(partition,))) as (engine, task):
         assert answer_to(task, "first", TaskReport()) == {"go": True}
@@ -154,7 +169,7 @@ def test_a_task_that_is_just_beginning_is_told_to_copy_nothing_until_it_has_hear
         assert answer_to(task, "first", TaskReport(assignment=1)) == {"go": True}
 
 
-def test_another_share_of_the_limit_is_told_once_it_is_news() -> None:
+def test_another_share_of_the_limit_is_sent_once_it_changes() -> None:
     partition = PartitionSpec(TopicPartition("t", 0), "a.t")
     with started(replace(SPEC, partitions=(partition,), bytes_per_s=500)) as (engine, task):
         engine.share(task, 500)
@@ -182,7 +197,7 @@ def test_a_driver_that_cannot_listen_where_spark_says_names_both_settings() -> N
     settings = {"spark.driver.host": "192.0.2.1"}  # an address that no machine has
     context = SimpleNamespace(getConf=lambda: settings)
     driver = SimpleNamespace(context=lambda: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
-    engine = SparkEngine(cast("SparkDriver", driver), lease_timeout_ms=1000)
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     with pytest.raises(EngineError, match=r"192\.0\.2\.1 .*Set spark\.driver\.bindAddress .*spark\.driver\.host"):
         engine.start(SPEC, lambda _spec, _report: None, lambda _end: None)
 
@@ -196,3 +211,9 @@ def test_a_jvm_that_has_ended_is_an_error() -> None:
     assert driver.error is None
     ended[0] = 137
     assert "Spark's JVM has ended" in str(driver.error)
+
+
+def test_executors_get_this_package_as_an_archive(tmp_path: Path) -> None:
+    with ZipFile(_package_archive(tmp_path)) as archive:
+        names = archive.namelist()
+    assert {"heliograph/__init__.py", "heliograph/executor/copy/copy_task.py"} <= set(names)

@@ -154,9 +154,7 @@ def test_groups_are_listed_once_however_many_are_moved(target: Target, sync: Che
     }
 
 
-def test_a_forbidden_group_is_told_by_its_name_and_the_others_are_moved_as_before(
-    target: Target, sync: CheckpointSync
-) -> None:
+def test_a_forbidden_group_is_reported_by_name_and_the_others_are_moved(target: Target, sync: CheckpointSync) -> None:
     target.forbidden = {"group-7"}
     assert list(sync.sync_groups()) == ["'B' does not let us use the group 'group-7'; the principal needs READ on it."]
     assert target.committed == dict.fromkeys(NAMES, 50) | {"group-7": 10}
@@ -164,7 +162,7 @@ def test_a_forbidden_group_is_told_by_its_name_and_the_others_are_moved_as_befor
     assert target.asked[DescribeGroupsRequest] == 1
 
 
-def test_committed_offsets_of_the_others_are_told_where_one_group_is_forbidden(target: Target) -> None:
+def test_committed_offsets_of_the_others_are_returned_if_one_group_is_forbidden(target: Target) -> None:
     target.forbidden = {"group-7", "group-8"}
     reported = GroupAdmin(target).committed_answered(NAMES)  # type: ignore[arg-type]
     assert set(reported.of) == set(NAMES) - target.forbidden
@@ -216,7 +214,7 @@ class Stop:
 
 def test_a_loop_that_is_stopped_moves_no_further_group(target: Target, sync: CheckpointSync) -> None:
     stop = Stop()
-    sync.ask_with(stop.check)
+    sync.check_before_writes(stop.check)
     target.before[OffsetCommitRequest] = lambda: setattr(stop, "is_set", True)
     with pytest.raises(StoppedError):
         list(sync.sync_groups())
@@ -250,7 +248,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
         reach("writing")
 
     sync.groups = ("new",)
-    sync.ask_with(stop.check)
+    sync.check_before_writes(stop.check)
     sync._source_groups = SimpleNamespace(committed_answered=committed_answered)  # type: ignore[assignment]
     sync._tail = SimpleNamespace(read_new=read_new, restarts=0)  # type: ignore[assignment]
     sync._noted = SimpleNamespace(note=lambda _partitions: reach("noting"))  # type: ignore[assignment]
@@ -262,7 +260,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
     assert done == in_order[: ends_at[stopped_in]]
 
 
-def test_a_round_in_which_no_group_goes_on_sets_nothing(target: Target, sync: CheckpointSync) -> None:
+def test_a_round_in_which_no_group_moves_sets_nothing(target: Target, sync: CheckpointSync) -> None:
     target.committed = dict.fromkeys(NAMES, 50)
     assert list(sync.sync_groups()) == []
     assert target.asked == {ListGroupsRequest: len(BROKERS), OffsetFetchRequest: 3 * len(BROKERS)}

@@ -56,7 +56,7 @@ def test_create_compacted_topic_assumes_it_exists(
     cluster.script(CreateTopicsRequest, code)
     assert ensure(admin) == TOPIC
     (reported,) = caplog.messages
-    assert "taken to be there" in reported
+    assert "assumed to exist" in reported
     assert ("needs CREATE on the topic or on the cluster" in reported) == (code != UNSUPPORTED)
 
 

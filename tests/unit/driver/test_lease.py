@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import queue
 import socket
 import threading
@@ -15,7 +16,9 @@ from uuid import UUID
 
 import pytest
 
-from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_place
+from heliograph.diagnostics import Diagnostic, Severity
+from heliograph.driver.spark import lease_server
+from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_endpoint
 from heliograph.embedded.process import free_ports
 from heliograph.errors import EngineError, LeaseLostError
 from heliograph.executor.contract.lease import (
@@ -32,6 +35,13 @@ from heliograph.executor.copy.lease_client import LeaseClient
 from heliograph.model import Address, SourceOffset, TopicPartition
 
 OFFSETS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
+
+
+def event(message: str) -> Diagnostic:
+    return Diagnostic(Severity.WARNING, message)
+
+
+SAID = event("said")
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
@@ -77,7 +87,7 @@ def driver() -> Any:
 
 def test_a_report_arrives_whole(driver: Driver) -> None:
     client = driver.client()
-    report = TaskReport([PartitionReport("t", 1, acked_offset=5, records=6)], ["said"], [])
+    report = TaskReport([PartitionReport("t", 1, acked_offset=5, records=6)], [SAID], [])
     client.report(report)
     assert eventually(lambda: driver.reports) == [("task-0", 2, report)]
     client.close()
@@ -87,15 +97,19 @@ def test_of_the_reports_that_wait_only_the_newest_is_sent_with_the_events_of_all
     may_answer = threading.Event()
     driver.wait = lambda: may_answer.wait(60)
     client = driver.client()
-    client.report(TaskReport(events=["first"]))
+    client.report(TaskReport(events=[event("first")]))
     eventually(lambda: driver.callers)
     for number in (1, 2, 3):
-        client.report(TaskReport([PartitionReport("t", 1, records=number)], [f"said {number}"], [f"trouble {number}"]))
+        client.report(
+            TaskReport([PartitionReport("t", 1, records=number)], [event(f"said {number}")], [f"issue {number}"])
+        )
     may_answer.set()
     eventually(lambda: len(driver.reports) == 2)
     client.close()
-    newest = TaskReport([PartitionReport("t", 1, records=3)], ["said 1", "said 2", "said 3"], ["trouble 3"])
-    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=["first"]), newest]
+    newest = TaskReport(
+        [PartitionReport("t", 1, records=3)], [event(f"said {number}") for number in (1, 2, 3)], ["issue 3"]
+    )
+    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=[event("first")]), newest]
 
 
 def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(driver: Driver) -> None:
@@ -103,18 +117,20 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
     driver.wait = lambda: may_answer.wait(60)
     driver.lost_answers = 1
     client = driver.client()
-    client.report(TaskReport(events=["one"]))
+    client.report(TaskReport(events=[event("one")]))
     eventually(lambda: driver.callers)
-    client.report(TaskReport(events=["two"], throttled_ms=7))
+    client.report(TaskReport(events=[event("two")], throttled_ms=7))
     may_answer.set()
     eventually(lambda: driver.reports)
     client.close()
-    assert [report for _task, _attempt, report in driver.reports] == [TaskReport(events=["one", "two"], throttled_ms=7)]
+    assert [report for _task, _attempt, report in driver.reports] == [
+        TaskReport(events=[event("one"), event("two")], throttled_ms=7)
+    ]
 
 
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
-    report = TaskReport([PartitionReport("t", 1, acked_offset=5, failure="why")], ["said"], ["trouble"], 3, 4)
-    assert report.to_json() == asdict(report)
+    report = TaskReport([PartitionReport("t", 1, acked_offset=5, failure="why")], [SAID], ["issue"], 3, 4)
+    assert report.to_json() == asdict(report) | {"events": [[logging.WARNING, "said"]]}
     assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 
@@ -157,7 +173,7 @@ def test_the_driver_hands_out_partitions(driver: Driver) -> None:
     client.close()
 
 
-def test_a_task_tells_which_assignment_it_has_taken_and_takes_none_twice(driver: Driver) -> None:
+def test_a_task_reports_its_assignment_and_takes_none_twice(driver: Driver) -> None:
     client = driver.client()
     driver.answer = {"go": True, "assignment": encode_assignment(TaskAssignment(1, ()))}
     for count in (1, 2):
@@ -277,6 +293,24 @@ def test_a_stranger_who_says_nothing_is_sent_away() -> None:
         welcome(ours, "token", within_s=0.05)
 
 
+def test_the_connection_of_a_task_that_vanished_is_closed_and_one_that_was_held_up_connects_again(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_server, "_SILENT_S", 0.1)
+    with socket.create_connection(tuple(driver.server.address)) as sock:
+        sock.settimeout(60)
+        introduce(sock, driver.server.token, {"task": "t", "attempt": 1, "run": "r"})
+        assert sock.recv(1) == b"", "its thread does not wait for ever"
+    client = driver.client()
+    client.report(TaskReport([]))
+    eventually(lambda: len(driver.reports) == 1)
+    time.sleep(0.5)
+    client.report(TaskReport([]))
+    eventually(lambda: len(driver.reports) == 2)
+    client.check()
+    client.close()
+
+
 def both_ends(token: str) -> tuple[Channel, Channel, socket.socket, socket.socket]:
     """A driver's channel and a task's, each over a socket of its own."""
     ours, theirs = socket.socketpair()
@@ -313,7 +347,7 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104
 
 def place_of(**settings: str) -> LeaseEndpoint:
     named = {f"spark.{name.replace('_', '.')}": value for name, value in settings.items()}
-    return lease_place(named.get)
+    return lease_endpoint(named.get)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +384,7 @@ def lacks_ipv6() -> bool:
         pytest.param("::1", "::1", marks=pytest.mark.skipif(lacks_ipv6(), reason="the machine has no IPv6")),
     ],
 )
-def test_tasks_are_told_the_name_from_outside_while_the_driver_listens_elsewhere(bind_address: str, near: str) -> None:
+def test_tasks_get_the_name_from_outside_while_the_driver_listens_elsewhere(bind_address: str, near: str) -> None:
     (port,) = free_ports(1)
     server = LeaseServer(LeaseEndpoint(bind_address, "name.outside", port), lambda _caller, _report: {"stop": "enough"})
     assert server.address == Address("name.outside", port)

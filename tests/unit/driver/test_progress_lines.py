@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heliograph.driver.flow.flow_status import FlowStatus, ProgressLines, beginning
+from heliograph.driver.flow.flow_status import FlowStatus, ProgressLines, resume_summary
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec
 from heliograph.model import Flow, SourceOffset, TopicPartition
@@ -20,7 +20,7 @@ def _all_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
 
-def test_a_connector_that_copies_is_told_of_now_and_then_and_an_idle_one_is_not(
+def test_the_rate_of_a_connector_is_logged_now_and_then_unless_it_is_idle(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = SimpleNamespace(now=100.0)
@@ -48,7 +48,7 @@ def test_a_connector_that_copies_is_told_of_now_and_then_and_an_idle_one_is_not(
     assert look_at(3630, 60_000, 90_600) == [later], "the rate is that of the last half minute, not of the idle hour"
 
 
-def test_what_a_restarted_task_copies_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_a_restarted_task_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = SimpleNamespace(now=0.0)
     status = FlowStatus(Flow("A", "B"))
     lines = ProgressLines("mirror", status, lambda: clock.now)
@@ -63,27 +63,27 @@ def test_what_a_restarted_task_copies_is_told_once(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     ("committed", "already_there", "words"),
     [
-        ((4, 9), (0, 0), "begins with 2 partitions: 2 behind what was committed"),
-        ((None,), (0,), "begins with 1 partition: 1 without progress yet"),
+        ((4, 9), (0, 0), "begins with 2 partitions: 2 after the committed offset"),
+        ((None,), (0,), "begins with 1 partition: 1 without source offsets"),
         (
             (4, None),
             (1000, 234),
             (
-                "begins with 2 partitions: 1 behind what was committed, 1 without progress yet;"
-                " 1,234 records behind that found on the target, not copied again"
+                "begins with 2 partitions: 1 after the committed offset, 1 without source offsets;"
+                " 1,234 records after that found on the target, not copied again"
             ),
         ),
         (
             (4,),
             (1,),
             (
-                "begins with 1 partition: 1 behind what was committed;"
-                " 1 record behind that found on the target, not copied again"
+                "begins with 1 partition: 1 after the committed offset;"
+                " 1 record after that found on the target, not copied again"
             ),
         ),
     ],
 )
-def test_a_beginning_says_where_a_task_goes_on(
+def test_the_log_says_where_the_partitions_of_a_task_resume(
     committed: tuple[int | None, ...], already_there: tuple[int, ...], words: str
 ) -> None:
     specs = [
@@ -91,4 +91,4 @@ def test_a_beginning_says_where_a_task_goes_on(
         for tp, offset in zip((T0, T1), committed, strict=False)
     ]
     rows = [PartitionReport("t", p, already_there=count) for p, count in enumerate(already_there)]
-    assert beginning(specs, rows) == words
+    assert resume_summary(specs, rows) == words

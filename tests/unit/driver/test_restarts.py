@@ -1,4 +1,4 @@
-"""When a failed task is started again, and what is told of it meanwhile."""
+"""When a failed task is started again, and the states shown meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heliograph.config import keys
 from heliograph.config.resolve.settings import Settings
 from heliograph.driver.flow import flow_task
-from heliograph.driver.flow.flow_task import FlowTask
+from heliograph.driver.flow.flow_task import FlowTask, TaskPhase
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
 from heliograph.model import TopicPartition
 
@@ -47,6 +47,9 @@ def running(limits: RestartLimits = FOR_EVER) -> FlowTask:
 
 
 def start(task: FlowTask) -> None:
+    if task.phase is TaskPhase.RUNNING:
+        task.request_restart()
+        task.ended_as_requested()
     task.begin()
     task.running = object()  # type: ignore[assignment]
 
@@ -75,7 +78,7 @@ def test_there_are_as_many_attempts_as_the_limit_says(attempts_max: int) -> None
     restarts = Restarts(RestartLimits(30.0, attempts_max))
     pauses = [restarts.pause_s() for _failure in range(attempts_max + 2)]
     assert [pause is None for pause in pauses] == [False] * attempts_max + [True, True]
-    restarts.forgive()
+    restarts.reset_failures()
     assert (restarts.pause_s() is None) == (attempts_max == 0)
 
 
@@ -114,9 +117,10 @@ def test_after_the_last_attempt_a_task_stays_failed_until_somebody_asks() -> Non
         assert fail(task) is not None
         start(task)
     assert fail(task) is None
-    assert (task.is_given_up, task.restart_at, task.state([]).state) == (True, None, "FAILED")
+    assert (task.phase, task.restart_at, task.state([]).state) == (TaskPhase.GIVEN_UP, None, "FAILED")
     task.restart_by_hand()
-    assert (task.is_given_up, task.restart_at is not None, task.state([]).state) == (False, True, "RESTARTING")
+    assert (task.phase, task.restart_at is not None) == (TaskPhase.BACKING_OFF, True)
+    assert task.state([]).state == "RESTARTING"
     start(task)
     assert fail(task) is not None
 
@@ -124,17 +128,17 @@ def test_after_the_last_attempt_a_task_stays_failed_until_somebody_asks() -> Non
 def test_other_limits_give_a_task_that_was_given_up_another_chance() -> None:
     task = running(RestartLimits(30.0, 0))
     assert fail(task) is None
-    task.limit(FOR_EVER)
+    task.set_limits(FOR_EVER)
     assert task.restart_at is not None
-    assert not task.is_given_up
+    assert task.phase is TaskPhase.BACKING_OFF
 
 
-def test_a_running_task_that_is_asked_to_restart_ends_first() -> None:
+def test_a_running_task_ends_before_it_is_restarted() -> None:
     task = running()
-    task.ask_to_restart()
+    task.request_restart()
     assert (task.state([]).state, task.restart_at) == ("RESTARTING", None)
     task.running = None
-    task.ended_as_asked()
+    task.ended_as_requested()
     assert (task.state([]).state, task.restart_at is not None) == ("RESTARTING", True)
 
 
@@ -182,7 +186,7 @@ def test_a_running_task_begins_again_where_it_is_given_back_what_was_taken_away(
     assert task.take_over(a | b)
     assert task.state([]).state == "RESTARTING"
     task.running = None
-    task.ended_as_asked()
+    task.ended_as_requested()
     start(task)
     task.reported()
     assert not task.take_over(a)

@@ -1,4 +1,4 @@
-"""Repeated steps: when they are due, and whose trouble is kept."""
+"""Repeated steps: when they are due, and how long their issues are kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_step_that_was_late_is_not_made_up_for() -> None:
     assert schedule.next_at == 1003
 
 
-def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
+def test_a_failed_step_runs_again_sooner_but_never_later() -> None:
     clock = Clock()
     schedule = Schedule(clock)
     schedule.repeat("ACLs", nothing, 600)
@@ -56,21 +56,21 @@ def test_a_troubled_step_comes_again_sooner_but_never_later() -> None:
     assert [name for name, _step in schedule.take_due()] == ["ACLs", "topics"]
 
 
-def test_a_trouble_is_kept_until_its_own_steps_next_success() -> None:
+def test_an_issue_is_kept_until_its_own_steps_next_success() -> None:
     status = FlowStatus(Flow("A", "B"))
-    assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NEWS
-    assert status.note_control("configs", []) is Change.NONE
-    assert status.note_control("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no news"
-    assert status.note_control("configs", ["no ALTER_CONFIGS"]) is Change.NEWS
+    assert status.note("ACLs", ["no DESCRIBE"]) is Change.NEW
+    assert status.note("configs", []) is Change.NONE
+    assert status.note("ACLs", ["no DESCRIBE"]) is Change.NONE, "the same again is no change"
+    assert status.note("configs", ["no ALTER_CONFIGS"]) is Change.NEW
     assert status.issue == "no DESCRIBE; no ALTER_CONFIGS"
-    assert status.note_control("ACLs", []) is Change.OVER
+    assert status.note("ACLs", []) is Change.CLEARED
     assert status.issue == "no ALTER_CONFIGS"
-    assert status.control_issues == {"configs": ("no ALTER_CONFIGS",)}
+    assert status.issues == {"configs": ("no ALTER_CONFIGS",)}
 
 
 def test_many_topics_with_one_reason_are_one_sentence() -> None:
     failures = {f"t{n}": "x" for n in range(7)} | {"u": "y"}
-    assert by_reason("The topics {names} cannot be made", failures) == (
-        "The topics t0, t1, t2, t3, t4 and 2 more cannot be made: x",
-        "The topics u cannot be made: y",
+    assert by_reason("The topics {names} cannot be created", failures) == (
+        "The topics t0, t1, t2, t3, t4 and 2 more cannot be created: x",
+        "The topics u cannot be created: y",
     )

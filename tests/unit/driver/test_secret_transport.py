@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from heliograph.cli.inputs import spark_pairs
 from heliograph.driver.spark.secret_transport import authentication, carries_secrets, encrypts
-from heliograph.driver.spark.spark_engine import SparkEngine
+from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
 from heliograph.driver.spark.spark_session import SparkSettings
 from heliograph.errors import ConfigError, EngineError
 from heliograph.executor.contract.task_spec import SyncsSpec, TaskSpec
@@ -84,14 +85,24 @@ def test_a_secret_is_made_for_executors_that_are_our_children() -> None:
 class Driver:
     """A Spark that would not encrypt."""
 
-    may_ship_secrets = False
+    encrypts_secrets = False
 
 
 def test_a_task_with_secrets_is_not_started_on_such_a_spark() -> None:
-    engine = SparkEngine(Driver(), lease_timeout_ms=1000)  # type: ignore[arg-type]
+    engine = SparkEngine(Driver(), LaunchOptions(lease_timeout_ms=1000))  # type: ignore[arg-type]
     with pytest.raises(EngineError, match=r"spark.authenticate=true.*unencrypted.secrets.allowed=true") as refused:
         engine.start(replace(TASK, source=SECRET), lambda _spec, _report: None, lambda _end: None)
     assert "canary" not in str(refused.value)
+
+
+def test_only_flows_that_allow_it_send_secrets_on_such_a_spark() -> None:
+    engine = SparkEngine(Driver(), LaunchOptions(allows_unencrypted_secrets=True))  # type: ignore[arg-type]
+    engine._lease_server = Mock(side_effect=ZeroDivisionError("it would be started"))  # type: ignore[method-assign]
+    spec = replace(TASK, source=SECRET)
+    with pytest.raises(ZeroDivisionError):
+        engine.start(spec, lambda _spec, _report: None, lambda _end: None)
+    with pytest.raises(EngineError, match="plain text"):
+        engine.start(spec, lambda _spec, _report: None, lambda _end: None, LaunchOptions())
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from heliograph.config.validate.dedicated_file import load
+from heliograph.diagnostics import Diagnostic, Severity
 from heliograph.driver.flow import flow_task
-from heliograph.driver.flow.flow_task import NO_SLOT
-from heliograph.driver.flow.source_flow import SourceFlow
+from heliograph.driver.flow.flow_life_cycle import FlowPhase
+from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask
+from heliograph.driver.flow.pending_reports import PendingReports
+from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.spark.spark_engine import TaskEnd
-from heliograph.errors import UnreachableError
+from heliograph.errors import EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
@@ -33,8 +37,8 @@ class Engine:
         self.stopped: list[Any] = []
         self.shares: dict[str, int] = {}
 
-    def start(self, spec: Any, _on_report: Any, _on_end: Any) -> Any:
-        self.started.append(SimpleNamespace(spec=spec))
+    def start(self, spec: Any, _on_report: Any, _on_end: Any, _launch: Any) -> Any:
+        self.started.append(SimpleNamespace(spec=replace(spec, attempt=len(self.started) + 1)))
         return self.started[-1]
 
     def assign(self, task: Any, partitions: Any) -> None:
@@ -51,29 +55,44 @@ class Engine:
 
 
 class Flow(SourceFlow):
-    """A flow whose topics and progress are the test's."""
+    """A flow whose topics and source offsets are the test's."""
 
     def __init__(self, *tps: TopicPartition, settings: tuple[str, ...] = ("tasks.max=2",)) -> None:
         config = load(minimal(*settings), FakeLookup({}))
         self.engine = Engine()
         super().__init__(config, config.flows[0], self.engine, flow_count=1)  # type: ignore[arg-type]
-        self._offsets_topic: Any = SimpleNamespace(name="mm2-offsets.A.internal", partition_count=1)
+        steps: Any = self._steps
+        steps.offsets_topic = SimpleNamespace(name="mm2-offsets.A.internal", partition_count=1)
+        steps.read_source_offsets = self._read_source_offsets
+        steps._sync_topics = lambda: self._topics_of_now
         self.asked = 0
-        self.is_progress_there = True
+        self.are_offsets_there = True
         self.copy(*tps)
 
-    def _source_offsets(self) -> SourceOffsets:
+    def _read_source_offsets(self) -> SourceOffsets:
         self.asked += 1
-        if not self.is_progress_there:
+        if not self.are_offsets_there:
             raise UnreachableError("b:1 cannot be reached.")
         return SourceOffsets({}, frozenset())
-
-    def _sync_topics(self) -> Replicated:
-        return self._topics_of_now
 
     def copy(self, *tps: TopicPartition) -> None:
         self._topics_of_now = Replicated(tps, {tp.topic: f"A.{tp.topic}" for tp in tps})
         self._refresh()
+
+    @property
+    def tasks(self) -> list[FlowTask]:
+        return self._tasks.tasks
+
+    def handle(self, *events: Event) -> None:
+        """One round of the flow's thread, after these events."""
+        for event in events:
+            self._events.put(event)
+        self._handle_next()
+
+    def report(self, spec: Any, report: TaskReport) -> None:
+        """One round of the flow's thread, after this report of a task."""
+        self._put_report(spec, report)
+        self._handle_next()
 
 
 @pytest.fixture
@@ -86,105 +105,105 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> None:
     flow = Flow(A0, Z0)
-    assert [task.tps for task in flow._tasks] == [{A0}, {Z0}]
+    assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
     flow.copy(A0)
     flow.copy(A0, Z0)
-    assert [task.tps for task in flow._tasks] == [{A0}, {Z0}]
+    assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
     assert flow.engine.stopped == [flow.engine.started[1]], "it begins again, once it has committed what it sent"
 
 
 def test_the_tasks_that_copy_share_the_flows_limit(clock: Any) -> None:
     flow = Flow(A0, Z0, settings=("tasks.max=3", "heliograph.throttle.bytes.per.second=900"))
 
-    def shares_after(event: Any) -> dict[str, int]:
+    def shares_after(*events: Event) -> dict[str, int]:
         flow.engine.shares.clear()
-        flow._events.put(event)
-        flow._wait_and_serve()
+        flow.handle(*events)
         return flow.engine.shares
 
     assert [task.spec.bytes_per_s for task in flow.engine.started] == [450, 450]
-    assert shares_after(lambda: flow.copy(A0, Z0, TopicPartition("m", 0))) == {f"A->B-{n}": 300 for n in range(3)}
+    flow.copy(A0, Z0, TopicPartition("m", 0))
+    assert shares_after(RunStepsNow()) == {f"A->B-{n}": 300 for n in range(3)}
     assert flow.engine.started[2].spec.bytes_per_s == 300
     assert shares_after(TaskEnd(flow.engine.started[0].spec, error="no.")) == {"A->B-1": 450, "A->B-2": 450}
     clock.now += 600
-    assert shares_after(lambda: None) == {f"A->B-{n}": 300 for n in range(3)}
-    assert shares_after(lambda: flow.copy(A0)) == {"A->B-0": 900}
+    assert shares_after(RunStepsNow()) == {f"A->B-{n}": 300 for n in range(3)}
+    flow.copy(A0)
+    assert shares_after(RunStepsNow()) == {"A->B-0": 900}
 
 
-def test_while_progress_cannot_be_read_a_task_is_not_tried_again_without_a_pause(clock: Any) -> None:
+def test_while_source_offsets_cannot_be_read_a_task_is_not_started_without_a_pause(clock: Any) -> None:
     flow = Flow(A0)
-    flow._tasks[0].running, flow._tasks[0].restart_at = None, clock.now
-    flow.is_progress_there, flow.asked = False, 0
+    flow.handle(RestartTask(0))
+    flow._events.put(TaskEnd(flow.engine.started[0].spec))
+    flow.are_offsets_there, flow.asked = False, 0
     for _round in range(100):
         clock.now += 0.01
-        flow._events.put(lambda: None)
-        flow._wait_and_serve()
+        flow.handle(RunStepsNow())
     assert flow.asked == 1
     assert flow.status.issue == "b:1 cannot be reached."
-    flow.is_progress_there = True
+    flow.are_offsets_there = True
     clock.now += 60
-    flow._events.put(lambda: None)
-    flow._wait_and_serve()
-    assert flow._tasks[0].running is not None
+    flow.handle(RunStepsNow())
+    assert flow.tasks[0].running is not None
     assert flow.status.issue is None
 
 
-def test_a_troubled_step_comes_again_as_soon_as_the_tasks_go_on(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_step_runs_again_as_soon_as_the_tasks_recover(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     flow = Flow(A0)
-    flow._steps.repeat("topics", lambda: (), 600)
-    flow._steps.report("topics", ["a:1 cannot be reached."])
+    flow._steps.runner.repeat_later("topics", lambda: (), 600)
+    flow._steps.runner.report("topics", ["a:1 cannot be reached."])
     spec = flow.engine.started[0].spec
     for _second in range(7):
-        flow._on_report(spec, TaskReport([], issue=["cluster 'A': a:1 cannot be reached"]))
+        flow.report(spec, TaskReport([], unavailable_clusters=["cluster 'A': a:1 cannot be reached"]))
         clock.now += 1
-    flow._on_report(spec, TaskReport([]))
-    flow._wait_and_serve()
+    flow.report(spec, TaskReport([]))
     assert flow.status.issue is None
     assert caplog.messages == [
         "A->B: a:1 cannot be reached (will be tried again)",
-        "A->B-0: cluster 'A': a:1 cannot be reached (it goes on trying)",
-        "A->B-0: it goes on as before.",
-        "A->B: topics: it goes on as before.",
+        "A->B-0: cluster 'A': a:1 cannot be reached (retrying)",
+        "A->B-0: recovered",
+        "A->B: topics: recovered",
     ]
 
 
-def test_a_task_without_a_slot_is_told_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_without_a_slot_is_reported_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
     clock.now += 59
-    flow._look_after_tasks()
+    flow._tasks.look_after()
     assert flow.task_states[0][1:3] == ("UNASSIGNED", None)
     clock.now += 1
-    flow._look_after_tasks()
-    flow._look_after_tasks()
+    flow._tasks.look_after()
+    flow._tasks.look_after()
     assert flow.task_states[0][1:3] == ("UNASSIGNED", NO_SLOT)
     assert caplog.messages == [f"A->B: task 0: {NO_SLOT}"]
 
 
-def test_each_start_of_a_task_is_told_once_as_soon_as_it_knows_where_it_goes_on(
-    caplog: pytest.LogCaptureFixture,
+def test_each_start_of_a_task_is_logged_once_it_knows_where_it_resumes(
+    clock: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     flow = Flow(A0, Z0)
     first, second = (running.spec for running in flow.engine.started)
     for report in (TaskReport([]), TaskReport([PartitionReport("a", 0, already_there=7)])):
-        flow._on_report(first, report)
-        flow._on_report(first, report)
+        flow.report(first, report)
+        flow.report(first, report)
     reported = [
         (
-            "A->B: task 0 begins with 1 partition: 1 without progress yet;"
-            " 7 records behind that found on the target, not copied again"
+            "A->B: task 0 begins with 1 partition: 1 without source offsets;"
+            " 7 records after that found on the target, not copied again"
         )
     ]
     assert caplog.messages == reported, "the other task has not spoken up yet"
-    flow._task_ended(TaskEnd(second, TaskReport([PartitionReport("z", 0)])))
-    reported.append("A->B: task 1 begins with 1 partition: 1 without progress yet")
+    flow.handle(TaskEnd(second, TaskReport([PartitionReport("z", 0)])))
+    reported.append("A->B: task 1 begins with 1 partition: 1 without source offsets")
     assert caplog.messages[:2] == reported, "also of a task that ends before its first report"
     caplog.clear()
-    flow._task_ended(TaskEnd(first, error="it fell over."))
-    flow._start(flow._tasks[0], flow._source_offsets())
-    flow._on_report(flow.engine.started[-1].spec, TaskReport([PartitionReport("a", 0)]))
-    assert caplog.messages[1:] == ["A->B: task 0 begins with 1 partition: 1 without progress yet"]
+    flow.handle(TaskEnd(first, error="it fell over."))
+    clock.now += 600
+    flow.handle(RunStepsNow())
+    flow.report(flow.engine.started[-2].spec, TaskReport([PartitionReport("a", 0)]))
+    assert caplog.messages[1:] == ["A->B: task 0 begins with 1 partition: 1 without source offsets"]
 
 
 def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_counts_kept() -> None:
@@ -200,7 +219,93 @@ def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_co
 
 def test_a_status_names_some_of_many_failures() -> None:
     flow = Flow(A0)
-    flow._tasks[0].reported()
-    state = flow._tasks[0].state([f"t-{p}: no." for p in range(9000)])
+    flow.tasks[0].reported()
+    state = flow.tasks[0].state([f"t-{p}: no." for p in range(9000)])
     assert state.trace is not None
     assert state.trace.splitlines()[-2:] == ["t-19: no.", "and 8980 more"]
+
+
+def test_events_of_tasks_are_logged_by_their_severity(caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow(A0)
+    events = [Diagnostic(Severity.ERROR, "records are lost"), Diagnostic(Severity.WARNING, "a record was left out")]
+    flow.report(flow.engine.started[0].spec, TaskReport(events=events))
+    logged = [(record.levelname, record.message) for record in caplog.records]
+    assert logged == [("ERROR", "records are lost"), ("WARNING", "a record was left out")]
+
+
+def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow(A0)
+    spec = flow.engine.started[0].spec
+    flow.report(spec, TaskReport([PartitionReport("a", 0, records=5)]))
+    flow._put_report(
+        spec, TaskReport([PartitionReport("a", 0, records=7)], [Diagnostic(Severity.ERROR, "a-0: no.")])
+    )  # on a lease thread
+    assert flow.status.totals[0] == 5, "the flow's thread takes it, when it comes to it"
+    flow._events.put(TaskEnd(spec, error="it fell over."))
+    flow.handle()
+    flow.report(
+        spec, TaskReport([PartitionReport("a", 0, records=9)], [Diagnostic(Severity.WARNING, "a-0: again no.")])
+    )
+    assert flow.task_states[0][1:3] == ("FAILED", "it fell over.")
+    assert flow.status.totals[0] == 7, "what the failed run had counted is not counted twice"
+    events = [(record.levelname, record.getMessage()) for record in caplog.records if record.msg == "%s"]
+    assert events == [("ERROR", "a-0: no."), ("WARNING", "a-0: again no.")], "events are logged by their severity"
+
+
+def test_reports_that_wait_for_the_flows_thread_become_one_with_all_events() -> None:
+    reports = PendingReports()
+    first, other = (SimpleNamespace(task_id="A->B-0", attempt=attempt) for attempt in (1, 2))
+    one, two = (Diagnostic(Severity.ERROR, message) for message in ("one.", "two."))
+    assert reports.put(first, TaskReport([], [one]))  # type: ignore[arg-type]
+    assert not reports.put(first, TaskReport([PartitionReport("a", 0, records=9)], [two]))  # type: ignore[arg-type]
+    assert reports.put(other, TaskReport([]))  # type: ignore[arg-type]
+    newest = reports.take(first)  # type: ignore[arg-type]
+    assert (newest.events, newest.partitions[0].records) == ([one, two], 9)
+    assert reports.put(first, TaskReport([]))  # type: ignore[arg-type]
+
+
+class FaultyFilter:
+    """A user's class that raises when it is called."""
+
+    def __init__(self) -> None:
+        self.is_faulty = True
+
+    def __call__(self) -> Replicated:
+        if self.is_faulty:
+            raise ZeroDivisionError("a mistake of the user's")
+        return Replicated((A0,), {"a": "A.a"})
+
+
+def test_a_users_class_that_raises_is_an_issue_and_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow(A0)
+    topics: Any = FaultyFilter()
+    flow._steps._sync_topics = topics  # type: ignore[method-assign]
+    flow._steps.runner.repeat_later("topics", flow._refresh, 600)
+    flow.handle(RunStepsNow())
+    assert flow.status.issue == "unexpected ZeroDivisionError: a mistake of the user's"
+    assert "(will be tried again)" in caplog.text
+    due_at = flow._steps.runner.schedule.next_at
+    assert due_at is not None
+    assert due_at < time.monotonic() + 31, "before its interval"
+    topics.is_faulty = False
+    flow.handle(RunStepsNow())
+    assert flow.status.issue is None
+
+
+def test_without_spark_a_flow_fails_at_a_refresh() -> None:
+    flow = Flow(A0)
+
+    def no_spark() -> Replicated:
+        raise EngineError("Spark's JVM has ended.")
+
+    flow._steps._sync_topics = no_spark  # type: ignore[method-assign]
+    flow._steps.runner.repeat_later("topics", flow._refresh, 600)
+    with pytest.raises(EngineError):
+        flow.handle(RunStepsNow())
+
+
+def test_a_flow_that_only_waits_for_its_clusters_ends_as_soon_as_it_is_stopped() -> None:
+    flow = Flow(A0)
+    flow.stop()
+    assert flow.join(0)
+    assert (flow.life.phase, flow.status.state) == (FlowPhase.ABANDONED, "STOPPED")

@@ -1,4 +1,4 @@
-"""What the screen and the log are told about a flow."""
+"""The status of a flow: issues, counts and rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
+def test_a_partition_that_waits_is_an_issue_until_it_continues() -> None:
     status = FlowStatus(Flow("A", "B"))
     status.take("A->B-0", TaskReport([PartitionReport("t", 1, issue="NOT_ENOUGH_REPLICAS")]))
     status.take("A->B-1", TaskReport([PartitionReport("t", 2)]))
@@ -28,18 +28,20 @@ def test_a_partition_that_waits_is_told_until_it_goes_on() -> None:
 def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> None:
     status = FlowStatus(Flow("A", "B"))
     rows = [PartitionReport("t", p, issue="FENCED_LEADER_EPOCH") for p in range(2)]
-    status.take("A->B-0", TaskReport(rows, issue=["cluster 'A': a:9092 cannot be reached: Connection refused"]))
+    status.take(
+        "A->B-0", TaskReport(rows, unavailable_clusters=["cluster 'A': a:9092 cannot be reached: Connection refused"])
+    )
     assert status.issue == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
 
 
-def test_many_troubles_are_cut_short() -> None:
+def test_many_issues_are_cut_short() -> None:
     status = FlowStatus(Flow("A", "B"))
     status.take("A->B-0", TaskReport([PartitionReport("t", p, issue="x") for p in range(9)]))
     assert status.issue is not None
     assert status.issue.endswith("and 6 more")
 
 
-def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
+def test_a_tasks_issue_is_logged_once_it_lasts_and_when_it_clears(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
@@ -60,8 +62,8 @@ def test_a_tasks_trouble_is_logged_once_it_lasts_and_when_it_is_over(
     assert report_at(115, 1, 2) == "t-1 waits: no leader.; t-2 waits: no leader."
     assert report_at(116) is None
     assert caplog.messages == [
-        "A->B-0: t-1 waits: no leader (it goes on trying)",
-        "A->B-0: it goes on as before.",
+        "A->B-0: t-1 waits: no leader (retrying)",
+        "A->B-0: recovered",
     ]
 
 

@@ -1,4 +1,4 @@
-"""New topics that we may not see, or that get no leader: they are told, and the others are copied."""
+"""New topics that we may not see, or that get no leader: they are reported, and the others are copied."""
 
 from __future__ import annotations
 

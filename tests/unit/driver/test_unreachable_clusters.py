@@ -1,4 +1,4 @@
-"""A cluster that does not answer is told with the keys by which the user's own file reaches it."""
+"""A cluster that does not answer is reported with the keys by which the user's own file reaches it."""
 
 from __future__ import annotations
 
@@ -83,18 +83,18 @@ def connector(**more: str) -> ConnectorConfig:
         (f"us.admin.bootstrap.servers={NOBODY}", "us.admin.bootstrap.servers and us.security.protocol"),
     ],
 )
-def test_a_file_is_told_by_the_keys_it_has(lines: str, keys: str) -> None:
+def test_the_error_names_the_keys_of_a_file(lines: str, keys: str) -> None:
     words = words_of(make_admin(load(FILE + lines, FakeLookup()), "us", FLOW))
     assert words.startswith("The cluster 'us' did not answer")
     assert words.endswith(f" Check {keys}.")
 
 
-def test_a_resource_is_told_by_its_fields() -> None:
+def test_the_error_names_the_fields_of_a_resource() -> None:
     config = load(ConfigText(RESOURCE, "mirror.yaml"), FakeLookup())
     assert words_of(make_admin(config, "us", FLOW)).endswith(" Check spec.clusters[0].bootstrapServers.")
 
 
-def test_a_connector_is_told_by_its_own_prefixes() -> None:
+def test_the_error_names_the_prefixed_keys_of_a_connector() -> None:
     words = words_of(make_admin(connector(), "us", FLOW))
     assert words.endswith(" Check source.cluster.bootstrap.servers and source.cluster.security.protocol.")
     written = TargetClients(connector(), FLOW)
@@ -115,7 +115,7 @@ def test_what_a_connector_overrides_is_what_counts() -> None:
     assert words.endswith(" Check bootstrap.servers and security.protocol.")
 
 
-def test_a_worker_is_told_by_the_keys_of_its_file() -> None:
+def test_the_error_names_the_keys_of_a_workers_file() -> None:
     nobody: Any = None
     worker = ConnectWorker(load_worker(WORKER, FakeLookup()), nobody, "http://here:8083", LogLevels())
     with pytest.raises(UnreachableError) as reported:

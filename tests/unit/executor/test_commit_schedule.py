@@ -24,7 +24,7 @@ def schedule(**changes: Any) -> CommitSchedule:
 def test_it_commits_by_the_interval() -> None:
     plain = schedule(commit_interval_ms=90_000)
     plain.ended(1030.0)
-    plain.note_news()
+    plain.note_uncommitted()
     assert plain.due_at(is_quiet=False) == plain.due_at(is_quiet=True) == 1090.0
 
 
@@ -43,7 +43,7 @@ def test_the_end_does_not_wait_for_the_interval() -> None:
 def test_a_transaction_ends_soon_where_nothing_follows() -> None:
     made = schedule(transactional_id="x", commit_interval_ms=15_000)
     assert made.due_at(is_quiet=True) == 1015.0
-    made.note_news()
+    made.note_uncommitted()
     assert made.due_at(is_quiet=False) == 1015.0
     assert made.due_at(is_quiet=True) < 1001.0
 

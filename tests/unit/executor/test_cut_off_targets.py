@@ -62,7 +62,7 @@ class Spread(Mirror):
         return hasattr(self, "loop") and len(self.targets()) == PARTITIONS
 
     def targets(self) -> list[TargetPartition]:
-        return [target for tp, target in list(self.loop._producer.partitions.items()) if tp.topic == "A.t"]
+        return [target for tp, target in list(self.loop._clients.producer.partitions.items()) if tp.topic == "A.t"]
 
     def issues(self) -> set[str | None]:
         """Those of now: a report's rows are the partitions' own."""
@@ -119,7 +119,7 @@ def test_what_waits_for_the_end_of_a_pause_is_not_read_again(mirror: Spread) -> 
     mirror.write(10)
     join = mirror.run(mirror.whole())
     wait_for(lambda: "broker 2 wants a pause, since we are over its quota" in mirror.issues())
-    target = mirror.loop._producer.partitions[TopicPartition("A.t", 0)]
+    target = mirror.loop._clients.producer.partitions[TopicPartition("A.t", 0)]
     assert all(outgoing.buffer is not None and outgoing.buffer.is_parked for outgoing in target.queue)
     assert len(target.queue) > 0
     mirror.target.brokers[2].stop()
@@ -150,7 +150,7 @@ def test_a_pause_of_many_partitions_does_not_outgrow_the_memory(mirror: Spread) 
     join = mirror.run(mirror.whole())
     waits = "broker 2 wants a pause, since we are over its quota"
     wait_for(lambda: mirror.has_begun and all(target.issue == waits for target in mirror.targets()))
-    pool = mirror.loop._pool
+    pool = mirror.loop._clients.pool
     wait_for(lambda: pool.parked_bytes and all(_is_set_aside(target) for target in mirror.targets()))
     assert pool.parked_bytes <= BUFFER_BYTES + 100 * len(LARGE)
     mirror.stop(join)
@@ -175,12 +175,12 @@ def test_what_is_parked_leaves_memory_for_what_moves() -> None:
     mirror = Spread()
     with mirror.source, mirror.target:
         loop = CopyLoop(mirror.whole(), HandLease())
-        assert loop._moving_bytes() == BUFFER_BYTES
-        loop._pool.park(memoryview(bytes(BUFFER_BYTES // 2)))
-        assert loop._moving_bytes() == BUFFER_BYTES // 2
-        loop._pool.park(memoryview(bytes(BUFFER_BYTES)))
-        assert loop._moving_bytes() == BUFFER_BYTES // 4
-        loop._network.close()
+        assert loop._budget.moving_bytes() == BUFFER_BYTES
+        loop._clients.pool.park(memoryview(bytes(BUFFER_BYTES // 2)))
+        assert loop._budget.moving_bytes() == BUFFER_BYTES // 2
+        loop._clients.pool.park(memoryview(bytes(BUFFER_BYTES)))
+        assert loop._budget.moving_bytes() == BUFFER_BYTES // 4
+        loop._clients.network.close()
 
 
 def test_brokers_that_say_nothing_do_not_keep_us_from_those_that_do() -> None:

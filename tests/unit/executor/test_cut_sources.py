@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kafka.protocol.producer import ProduceRequest
 
+from heliograph.diagnostics import Severity
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
@@ -79,7 +80,7 @@ class Mirror:
         return [row for report in self.lease.reports for row in report.partitions]
 
     def reported(self) -> list[str]:
-        return [event for report in self.lease.reports for event in report.events]
+        return [event.message for report in self.lease.reports for event in report.events]
 
 
 @pytest.fixture
@@ -99,7 +100,9 @@ def test_a_cut_is_told_and_counted_and_the_new_records_are_copied(mirror: Mirror
     report = mirror.stop(join)
     (row,) = report.partitions
     assert (row.cut_offsets, row.lost_offsets, row.position, row.committed_offset) == (3, 0, 11, 10)
-    (reported,) = [event for event in [*mirror.reported(), *report.events] if "cut" in event]
+    events = [event for each in [*mirror.lease.reports, report] for event in each.events]
+    (reported,) = [event.message for event in events if "cut" in event.message]
+    assert {event.severity for event in events} == {Severity.ERROR}
     assert reported.startswith("A->B t-0: the source's log was cut at offset 5")
     assert "records of offsets 5 to 7 (3) that the source no longer has" in reported
     source_offsets = mirror.loop.partitions[TP].source_offsets

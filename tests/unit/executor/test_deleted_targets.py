@@ -57,7 +57,9 @@ class TwoTopics(Mirror):
     def is_settled(self) -> bool:
         """Whether nothing is under way and nothing is asked for."""
         return (
-            self.loop._producer.is_idle and not self.loop._target.is_unsettled and not self.loop._producer.has_retries
+            self.loop._clients.producer.is_idle
+            and not self.loop._clients.target.is_unsettled
+            and not self.loop._clients.producer.has_retries
         )
 
 
@@ -121,9 +123,9 @@ def test_a_partition_that_nobody_waits_for_goes_on_when_its_topic_is_there_again
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
     mirror.write("d")
-    wait_for(lambda: "A.u" in mirror.loop._target.missing_since)
-    since = mirror.loop._target.missing_since["A.u"]
-    wait_for(lambda: mirror.loop._target._metadata_at > since + 1)
+    wait_for(lambda: "A.u" in mirror.loop._clients.target.missing_since)
+    since = mirror.loop._clients.target.missing_since["A.u"]
+    wait_for(lambda: mirror.loop._clients.target._metadata_at > since + 1)
     mirror.target.leaders["A.u", 0] = 1
     wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 3})
     report = mirror.stop(join)

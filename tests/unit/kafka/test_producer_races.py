@@ -9,9 +9,8 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import ProduceRequest
 
 from heliograph.errors import TaskError
-from heliograph.kafka.produce.target_partition import Outgoing
 from heliograph.model import TopicPartition
-from tests.support.brokers.producing import TP, Producing, batch_of
+from tests.support.brokers.producing import TP, Producing
 from tests.support.brokers.scripted_broker import LOST_AFTER, LOST_BEFORE, AppendedBut, ScriptedCluster, Seen
 
 NOT_LEADER, TIMED_OUT, TOO_LARGE, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 6, 7, 10, 19, 20
@@ -279,7 +278,7 @@ def test_markers_that_are_not_written_for_long_are_asked_about_less_and_less_oft
 def test_sequences_go_on_where_a_batch_too_large_was_refused(brokers: ScriptedCluster, ours: Producing) -> None:
     ours.send(1)
     ours.until_acked(1)
-    halves = [Outgoing(memoryview(batch_of(20 + n, records=1)), 1, None, 20 + n) for n in range(2)]
+    halves = [ours.batch(20 + n, records=1) for n in range(2)]
     ours.instead = halves
     brokers.script(ProduceRequest, TOO_LARGE)
     brokers.hold(ProduceRequest)
@@ -306,10 +305,10 @@ def test_a_batch_too_large_that_may_be_there_already_is_neither_left_out_nor_cut
     brokers: ScriptedCluster, ours: Producing, records: int
 ) -> None:
     """Others would have its sequences: the broker would take the next of its size for a repeat and lose it."""
-    ours.instead = [Outgoing(memoryview(batch_of(20 + n, records=1)), 1, None, 20 + n) for n in range(records - 1)]
+    ours.instead = [ours.batch(20 + n, records=1) for n in range(records - 1)]
     brokers.script(ProduceRequest, LOST_AFTER, TOO_LARGE)
     for number in (1, 2):
-        outgoing = Outgoing(memoryview(batch_of(number, records=records)), records, None, number)
+        outgoing = ours.batch(number, records=records)
         ours.producer.enqueue(ours.producer.add(TP), outgoing)
     with pytest.raises(TaskError, match="t-0: the target finds it too large, and an earlier try of the batch may have"):
         ours.for_a_moment(60)

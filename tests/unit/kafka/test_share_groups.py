@@ -217,7 +217,7 @@ class Flows:
     def round(self) -> list[str]:
         """One round of the loop, logged as `run` does."""
         issues = [*self.sync.refresh_groups(), *self.sync.sync_groups()]
-        log_change(log, self.status.note_control("group offsets", issues), "A->B", issues)
+        log_change(log, self.status.note("group offsets", issues), "A->B", issues)
         return issues
 
 
@@ -301,14 +301,14 @@ def test_a_consumer_group_whose_name_another_type_has_is_reported_once_with_the_
     for _round in range(3):
         assert flows.round() == [sentence]
     assert target.committed == {"g-1": 50}, "the other group is moved"
-    assert flows.status.control_issues == {"group offsets": (sentence,)}
+    assert flows.status.issues == {"group offsets": (sentence,)}
     target.starts, target.streams = {}, set()
     for _round in range(2):
         assert flows.round() == []
     assert target.committed == {"g-0": 50, "g-1": 50}
     assert [message for message in caplog.messages if "following" not in message] == [
         f"A->B: {sentence} (will be tried again)",
-        "A->B: it goes on as before.",
+        "A->B: recovered",
     ]
 
 

@@ -17,10 +17,10 @@ from heliograph.cli.rest_service import file_rest, rest_option, wanted_rest
 from heliograph.cli.signals import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.validate.dedicated_file import usable
-from heliograph.driver.flow.flow_status import TASK_STEP, SourceStep
+from heliograph.driver.flow.flow_status import prevents_copying
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.file_loops import Control
-from heliograph.driver.spark.spark_engine import SparkEngine
+from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.model import counted
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.driver.flow.flow_status import FlowStatus
+    from heliograph.model import Flow
 
 
 log = logging.getLogger("heliograph")
@@ -77,16 +78,12 @@ def run(
     rest = wanted_rest(config)
     screen = make_screen(verbose=verbose)
     log_findings(file, config.warnings, config.notes)
-    # Where the kernels were never compiled this takes seconds; Spark takes as long to start.
+    # If the kernels were never compiled this takes seconds; Spark takes as long to start.
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
-    first = config.settings(config.flows[0])
-    engine = SparkEngine(driver, lease_timeout_ms=first[keys.LEASE_TIMEOUT_MS])
-    flows = [
-        SourceFlow(config, flow, engine, flow_count=len(config.flows), once=once, keeps_trying=not once)
-        for flow in config.flows
-    ]
+    engine = SparkEngine(driver)
+    flows = [_make_flow(config, flow, engine, once=once) for flow in config.flows]
     control = Control(config, {flow.flow: flow.status for flow in flows})
     log.info(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
@@ -97,7 +94,7 @@ def run(
                 flow.start()
             if not once:
                 control.start()
-            _watch(flows, screen, stopping, driver, once=once)
+            _watch(flows, screen, stopping, driver)
     finally:
         close_screen(screen)
         _end(engine, flows)
@@ -114,7 +111,7 @@ def run(
 
 
 def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> tuple[list[str], list[str]]:
-    """The further values of `--clusters A B` and `--conf a=1 b=2`, as users of connect-mirror-maker.sh write them."""
+    """Return the further values of `--clusters A B` and `--conf a=1 b=2`, as connect-mirror-maker.sh accepts them."""
     targets = [word for word in more if "=" not in word]
     confs = [word for word in more if "=" in word]
     stray = [*([] if has_targets else targets), *([] if has_confs else confs)]
@@ -124,30 +121,33 @@ def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> t
 
 
 def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
-    is_allowed = config.settings(config.flows[0])[keys.UNENCRYPTED_SECRETS_ALLOWED]
-    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs), is_allowed)
+    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs))
+
+
+def _make_flow(config: MirrorMakerConfig, flow: Flow, engine: SparkEngine, *, once: bool) -> SourceFlow:
+    settings = config.settings(flow)
+    launch = LaunchOptions(settings[keys.LEASE_TIMEOUT_MS], settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
+    flow_count = len(config.flows)
+    return SourceFlow(config, flow, engine, flow_count=flow_count, once=once, keeps_trying=not once, launch=launch)
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:
-    """Slots of a local Spark: the same number for every flow, its cores or the largest `tasks.max`."""
+    """Return the slots of a local Spark: for every flow the same number, its cores or the largest `tasks.max`."""
     cores = os.cpu_count() or 1
     wanted = [config.settings(flow)[keys.TASKS_MAX] for flow in config.flows]
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
 
 
-def _watch(
-    flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver, *, once: bool
-) -> None:
-    """Show the flows until they end, none of them can begin, one has failed for good, or a signal comes.
+def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver) -> None:
+    """Show the flows until all have ended, none of them can begin, or a signal comes.
 
-    A copy that ends anyway goes on with its other flows.
+    A flow that has failed for good does not stop the others; the exit code reports it.
     """
     while not stopping.wait(_POLL_S) and any(not flow.join(0) for flow in flows):
         screen.show([flow.status for flow in flows])
         if driver.error is not None:
             raise EngineError(str(driver.error))
-        failed = [flow for flow in flows if flow.error is not None]
-        if len(failed) == len(flows) or (not once and any(flow.join(0) for flow in failed)):
+        if all(flow.error is not None for flow in flows):
             return
     screen.show([flow.status for flow in flows])
     if stopping.is_set():
@@ -165,35 +165,28 @@ def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:
 
 
 def _summary(flows: list[SourceFlow], *, once: bool) -> int:
-    """Say what became of each flow; the exit code."""
+    """Print the result of each flow; return the exit code."""
     code = 0
     for flow in flows:
         if flow.error is not None:
             click.echo(f"error: {flow.flow}: {flow.error}", err=True)
             code = EXIT_START
             continue
-        _tell_copied(flow.status)
+        _print_copied(flow.status)
         for failure in flow.status.failures:
             click.echo(f"error: {failure}", err=True)
             code = code or EXIT_INCOMPLETE
-        for step, issues in flow.status.control_issues.items():
+        for step, issues in flow.status.issues.items():
             for issue in issues:
                 click.echo(f"error: {flow.flow}: {issue}", err=True)
-            if once or _keeps_from_copying(step):
+            # What other steps lack is done by the next run; a copy that ends has no next run, and whoever migrates
+            # with it would find no checkpoint, config or ACL.
+            if once or prevents_copying(step):
                 code = code or EXIT_INCOMPLETE
     return code
 
 
-def _keeps_from_copying(step: str) -> bool:
-    """A topic that could not be made was not copied either, nor what a given-up task had to copy.
-
-    What troubles the other steps does not count where a flow was asked to stop: its next run does them again. A copy
-    that ends has no next run; whoever moves house with it would find no checkpoint, config or ACL.
-    """
-    return step == SourceStep.TOPICS or step.startswith(TASK_STEP)
-
-
-def _tell_copied(status: FlowStatus) -> None:
+def _print_copied(status: FlowStatus) -> None:
     records, size = status.totals
     topics = counted(len(status.rows()), "topic")
     click.echo(f"{status.flow}: {status.state.lower()}, {counted(records, 'record')}, {format_bytes(size)}, {topics}")

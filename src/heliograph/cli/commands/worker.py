@@ -21,7 +21,7 @@ from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.worker_file import examine_environment, examine_worker, usable_worker
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.connect_worker import ConnectWorker, _Herder, _lease_timeout_ms
-from heliograph.driver.spark.spark_engine import SparkEngine
+from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.mirror.policy.class_checks import class_error
@@ -57,14 +57,15 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     Without FILE the worker is configured by CONNECT_* variables, as in Connect's containers.
     """
     config = _load(file)
-    is_allowed = config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED]
-    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), is_allowed)
+    # The worker's own: whoever may change a connector must not decide how its secrets travel.
+    launch = LaunchOptions(_lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
+    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
     make_screen(verbose=verbose).close()
     log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
-    engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
+    engine = SparkEngine(driver, launch)
     try:
         with serving(config, engine, stopping.is_set) as url:
             log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)

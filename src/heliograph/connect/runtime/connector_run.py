@@ -18,10 +18,10 @@ from heliograph.config import keys
 from heliograph.config.effective.connect_config import CLASSES, is_live_change
 from heliograph.config.validate.key_names import unknown_keys
 from heliograph.driver.flow.flow_status import ProgressLines
-from heliograph.driver.flow.source_flow import SourceFlow, source_state
+from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.driver.loops.heartbeats import HeartbeatSource
-from heliograph.driver.steps.issues import Change, LogOnce, log_change
+from heliograph.driver.steps.issues import LogOnce, StepIssues
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import FencedError
@@ -83,7 +83,7 @@ class ConnectorRun:
     def __init__(self, config: ConnectorConfig, engine: SparkEngine) -> None:
         self.config = config
         _warn_of_unknown_keys(config)
-        self._issues: dict[str, tuple[str, ...]] = {}
+        self._issues = StepIssues()
         self._flow: SourceFlow | None = None
         self._lines: ProgressLines | None = None
         self._work: CheckpointSync | HeartbeatSource | None = None
@@ -101,11 +101,7 @@ class ConnectorRun:
             self._work = HeartbeatSource(config, config.flow)
         if self._work is not None:
             most_s = RestartLimits.of(settings).most_s
-            self._loop = ControlLoop(config.name, self._work, self._note_issues, most_s)
-
-    def _note_issues(self, step: str, issues: tuple[str, ...]) -> None:
-        log_change(log, Change.between(self._issues.get(step, ()), issues), step, issues)
-        self._issues[step] = issues
+            self._loop = ControlLoop(config.name, self._work, self._issues, most_s)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -154,9 +150,9 @@ class ConnectorRun:
             return RunState("FAILED", self.error, ())
         if self._flow is not None:
             tasks = tuple((task.state, task.trace) for task in self._flow.task_states)
-            return RunState(*source_state(self._flow), tasks)
+            return RunState(*self._flow.connector_state, tasks)
         if self._loop is not None:
-            issues = [words for step in self._issues.values() for words in step]
+            issues = [words for step in self._issues.issues.values() for words in step]
             return RunState("RUNNING", None, (("FAILED", "\n".join(issues)) if issues else ("RUNNING", None),))
         return RunState("RUNNING", None, ())
 

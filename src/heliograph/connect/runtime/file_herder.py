@@ -19,7 +19,6 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_run import task_configs
-from heliograph.driver.flow.source_flow import source_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +98,7 @@ class FileHerder:
             return ConnectorStatus(name, "RUNNING", self.worker_id, self._loop_tasks(kind, flow))
         running = self._flows[flow]
         tasks = [TaskStatus(task.number, task.state, self.worker_id, task.trace) for task in running.task_states]
-        state, trace = source_state(running)
+        state, trace = running.connector_state
         return ConnectorStatus(name, state, self.worker_id, tuple(tasks), trace)
 
     def task_configs(self, name: str) -> list[dict[str, str]]:

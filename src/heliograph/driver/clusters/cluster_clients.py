@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def make_admin(config: MirrorConfig, alias: str, flow: Flow) -> Admin:
-    """A client for the driver's own questions and changes."""
+    """Return a client for the driver's own requests."""
     return _admin(config, flow, alias, lambda: config.client(alias, "admin", flow))
 
 
 class TargetClients:
-    """The clients of the clusters a flow writes to: `target` is administered, `records` and `progress` are written.
+    """Clients of the clusters a flow writes to: `target` is administered, `records` and `source_offsets` are written.
 
-    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones; `holders` are
-    those that need the topics we write to.
+    In a dedicated-mode file all three are one cluster, and one client. `clients` are the different ones;
+    `topic_clusters` are those that need the topics we write to, the one of the records last.
     """
 
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
@@ -43,11 +43,11 @@ class TargetClients:
             self.source_offsets = _admin(
                 config, flow, WORKER_ALIAS, lambda: config.offsets_client(flow), "The worker's cluster"
             )
-        self.holders = tuple(dict.fromkeys((self.target, self.records)))
+        self.topic_clusters = tuple(dict.fromkeys((self.target, self.records)))
         self.clients = tuple(dict.fromkeys((self.target, self.records, self.source_offsets)))
 
     def close(self) -> None:
-        """Leave them all."""
+        """Close them all."""
         for client in self.clients:
             client.close()
 
@@ -55,7 +55,7 @@ class TargetClients:
 def _admin(
     config: MirrorConfig, flow: Flow, alias: str, make_client: Callable[[], Settings | None], title: str = ""
 ) -> Admin:
-    """A client that resolves its secrets anew at each connection."""
+    """Return a client that resolves its secrets again at each connection."""
     client = make_client()
     assert client is not None
     spec = spec_of(client, alias)

@@ -26,23 +26,23 @@ WORKER_ALIAS = "worker"  # the cluster of a connector's worker, which has no ali
 
 
 def cluster_spec(config: MirrorConfig, alias: str, role: str, flow: Flow) -> ClusterSpec:
-    """How a task reaches a cluster in a role (consumer or producer)."""
+    """Return how a task reaches a cluster in a role (consumer or producer)."""
     return spec_of(config.client(alias, role, flow), alias)
 
 
 def records_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec:
-    """How a task reaches the cluster it writes records to."""
+    """Return how a task reaches the cluster it writes records to."""
     return spec_of(config.records_client(flow), flow.target)
 
 
 def offsets_spec(config: MirrorConfig, flow: Flow) -> ClusterSpec | None:
-    """How a task reaches the cluster that keeps progress; None where that is the one of the records."""
+    """Return how a task reaches the cluster of source offsets; None if it is that of the records."""
     client = config.offsets_client(flow)
     return None if client is None else spec_of(client, WORKER_ALIAS)
 
 
 def spec_of(client: Settings, alias: str) -> ClusterSpec:
-    """How a client with these settings reaches its cluster."""
+    """Return how a client with these settings reaches its cluster."""
     bootstrap, security = try_both(lambda: _bootstrap(client, alias), lambda: make_security(client, alias))
     return ClusterSpec(alias, bootstrap, security, client[client_keys.REQUEST_TIMEOUT_MS])
 
@@ -55,9 +55,9 @@ def _bootstrap(client: Settings, alias: str) -> tuple[Address, ...]:
 
 
 def not_allowed(connector: ConnectorConfig) -> list[str]:
-    """What a connector's clients name and its worker, or a rule, does not allow, as far as that is known already.
+    """Return the values of a connector's clients that its worker, or a rule, does not allow, as far as they are known.
 
-    What is not there yet (a file of a placeholder) is judged when the clients are made.
+    Values that cannot be resolved yet (a file of a placeholder) are checked when the clients are made.
     """
     refused: dict[str, None] = {}
     for make_client, alias in _clients_of(connector):
@@ -79,7 +79,7 @@ def _clients_of(connector: ConnectorConfig) -> Iterator[tuple[Callable[[], Setti
 
 
 def fetch_limits(consumer: Settings, settings: Settings) -> FetchLimits:
-    """How a task reads, by the source's consumer keys. Sizes the user has set stay as they are; ours may grow."""
+    """Return how a task reads, by the source's consumer keys. Sizes set by the user are kept; the defaults may grow."""
     is_given = client_keys.FETCH_MAX_BYTES in consumer or client_keys.MAX_PARTITION_FETCH_BYTES in consumer
     buffer_bytes = settings[keys.TASK_BUFFER_BYTES]
     is_committed = consumer[client_keys.ISOLATION_LEVEL] == "read_committed"
@@ -95,7 +95,7 @@ def fetch_limits(consumer: Settings, settings: Settings) -> FetchLimits:
 
 
 def produce_limits(producer: Settings, settings: Settings) -> ProduceLimits:
-    """How a task writes, by the target's producer keys."""
+    """Return how a task writes, by the target's producer keys."""
     return ProduceLimits(
         lanes=settings[keys.CONNECTIONS_PER_BROKER],
         max_in_flight=producer[client_keys.MAX_IN_FLIGHT],

@@ -1,7 +1,7 @@
-"""Topics and groups that are wanted and that a cluster does not show us: they must not look as if they were missing.
+"""Finds topics and groups that a flow wants and a cluster hides from its principal: they are not simply missing.
 
-Kafka leaves out of a list whatever may not be described. So where nothing that is listed has a wanted name, the cluster
-is asked about that name itself, or about one that begins so: then it says whether it is hidden.
+Kafka omits from a list what the principal may not describe. So if no listed name matches a wanted one, that name, or
+one with the wanted prefix, is described by itself: the error code shows whether it is hidden.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def hidden_topics(admin: Admin, wanted: Iterable[Names], listed: Collection[str]) -> tuple[str, ...]:
-    """A sentence for each wanted name, or beginning of names, of which nothing is listed because it is hidden."""
+    """Return a sentence for each wanted name or prefix of which nothing is listed because it is hidden."""
     asked = {names.example: names for names in _not_among(wanted, listed)}
     codes = admin.view(asked).error_codes if asked else {}
     hidden = (names for example, names in asked.items() if codes.get(example) == TOPIC_AUTHORIZATION_FAILED)
@@ -29,7 +29,7 @@ def hidden_topics(admin: Admin, wanted: Iterable[Names], listed: Collection[str]
 
 
 def hidden_groups(admin: Admin, wanted: Iterable[Names], listed: Collection[str]) -> tuple[str, ...]:
-    """The same for consumer groups."""
+    """Return the same for consumer groups."""
     hidden = (names for names in _not_among(wanted, listed) if group_operations(admin, names.example) == NOTHING)
     return tuple(_sentence(admin, Resource(GROUP, names), "DESCRIBE") for names in hidden)
 

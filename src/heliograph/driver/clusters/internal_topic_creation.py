@@ -1,7 +1,7 @@
-"""Making the topics MM2 keeps for itself: progress, offset syncs, checkpoints, heartbeats.
+"""Creates MM2's internal topics: offsets, offset syncs, checkpoints, heartbeats.
 
-MM2's tolerance: whoever may not create topics on a cluster has often been given them ready-made. So a refusal for lack
-of permission, or of a broker too old to create topics, means "it is taken to be there"; anything else is an error.
+As in MM2, a refusal for lack of permission, or by a broker too old to create topics, means that the topic is assumed to
+exist: an administrator has often created it beforehand. Any other refusal is an error.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _REFUSED_CONFIGS = frozenset({INVALID_CONFIG, POLICY_VIOLATION})
-_TAKEN_TO_EXIST = frozenset({UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
+_ASSUMED_TO_EXIST = frozenset({UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 
 
 def create_offsets_topic(admin: Admin, settings: Settings) -> CreateTopic:
-    """Create the topic of progress where it is missing; returns it with the partitions it really has."""
+    """Create the offsets topic if it is missing; return it with its actual number of partitions."""
     return create_internal_topic(
         admin,
         offsets_topic(settings),
@@ -54,9 +54,9 @@ def create_offsets_topic(admin: Admin, settings: Settings) -> CreateTopic:
 
 
 def create_worker_topics(admin: Admin, settings: Settings) -> None:
-    """Create a Connect worker's three topics where they are missing.
+    """Create a Connect worker's three topics if they are missing.
 
-    Raises ConfigError for a topic that is there and not compacted: what the worker knows would be deleted with time.
+    Raises ConfigError for an existing topic that is not compacted: the worker's state would be deleted with time.
     """
     create_offsets_topic(admin, settings)
     for topic, key in (
@@ -68,7 +68,7 @@ def create_worker_topics(admin: Admin, settings: Settings) -> None:
 
 
 def _check_cleanup(admin: Admin, settings: Settings) -> None:
-    """Where the configs may not be read, the topics are taken to be sound, as Connect does."""
+    """Check that the topics are compacted. If their configs may not be read they are assumed to be, as in Connect."""
     names = {
         settings[key]: key.name
         for key in (keys.OFFSET_STORAGE_TOPIC, worker_keys.CONFIG_STORAGE_TOPIC, worker_keys.STATUS_STORAGE_TOPIC)
@@ -78,8 +78,8 @@ def _check_cleanup(admin: Admin, settings: Settings) -> None:
         policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), "compact")
         if policy != "compact":
             raise ConfigError(
-                f"the topic '{topic}' has cleanup.policy={policy}, so that what the worker knows would"
-                " be lost with time; set its cleanup.policy to compact, or name another topic.",
+                f"the topic '{topic}' has cleanup.policy={policy}, so that the worker's state would be deleted with time;"
+                " set its cleanup.policy to compact, or name another topic.",
                 names[topic],
             )
 
@@ -87,21 +87,21 @@ def _check_cleanup(admin: Admin, settings: Settings) -> None:
 def ensure_internal_topic(
     admin: Admin, topic: CreateTopic, *, is_explicit_factor: bool, factor_key: str = "replication.factor"
 ) -> CreateTopic:
-    """Create the topic where it is missing; returns it as it is. Call it once per start: what is tolerated is told.
+    """Create the topic if it is missing; return it as it exists. Call it once per start: it logs tolerated refusals.
 
-    A default replication factor bends to the number of brokers. Raises BrokerError for what MM2 does not tolerate.
+    A default replication factor is lowered to the number of brokers. Raises BrokerError for other refusals.
     """
     try:
         return create_internal_topic(admin, topic, is_explicit_factor=is_explicit_factor, factor_key=factor_key)
     except BrokerError as error:
-        if error.code not in _TAKEN_TO_EXIST:
+        if error.code not in _ASSUMED_TO_EXIST:
             raise
-        log.warning("%s It is taken to be there already.", error)
+        log.warning("%s It is assumed to exist already.", error)
         return topic
 
 
 def ensure_offset_syncs_topic(admin: Admin, settings: Settings) -> CreateTopic:
-    """The topic of offset syncs; with MM2's configs alone where the cluster refuses ours."""
+    """Ensure the offset-syncs topic; with MM2's configs alone if the cluster refuses ours."""
     key = keys.OFFSET_SYNCS_REPLICATION_FACTOR
     is_explicit, topic = key in settings, offset_syncs_topic(settings)
     try:
@@ -116,7 +116,7 @@ def ensure_offset_syncs_topic(admin: Admin, settings: Settings) -> CreateTopic:
 def create_internal_topic(
     admin: Admin, topic: CreateTopic, *, is_explicit_factor: bool, factor_key: str = "replication.factor"
 ) -> CreateTopic:
-    """As `ensure_internal_topic`, for a topic that must be seen: every refusal is raised."""
+    """Do the same as `ensure_internal_topic` for a topic that must be visible: every refusal is raised."""
     view = admin.view([topic.name])
     if topic.name in view.partition_counts:
         return replace(topic, partition_count=view.partition_counts[topic.name])

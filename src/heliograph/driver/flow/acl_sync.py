@@ -1,7 +1,7 @@
-"""Gather, plan, apply for topic ACLs: what the source grants on a topic, the target grants on its copy.
+"""Syncs topic ACLs: the target grants on a remote topic what the source grants on its topic.
 
-Only what is missing is added, nothing is ever deleted. A cluster without an authorizer is no error: it is told once,
-and looked at again in the next round.
+Missing ACLs are added, none is ever deleted. A cluster without an authorizer is no error: it is logged once, and tried
+again in the next round.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ log = logging.getLogger(__name__)
 
 
 class GatheredAcls(NamedTuple):
-    """A plan, and what is worth a word."""
+    """A plan, and notes for the log."""
 
     plan: AclPlan
     notes: tuple[str, ...]
 
 
 class AclSync:
-    """Keeps the ACLs of a flow's remote topics in step with the source's."""
+    """Keeps the ACLs of a flow's remote topics in sync with the source's."""
 
     def __init__(self, rules: TopicRules, source: Admin, target: Admin) -> None:
         self._rules = rules
         self._source = source
         self._target = target
-        self._reported = LogOnce(log)
+        self._log_once = LogOnce(log)
 
     def sync(self) -> tuple[str, ...]:
-        """One round; returns the troubles it met."""
+        """Run one round; return the issues found."""
         plan, notes = self.plan()
         for note in notes:
-            self._reported.report(logging.INFO, note)
+            self._log_once.report(logging.INFO, note)
         refused = add_acls(self._target, plan.adds)
         for acl in plan.adds:
             if acl not in refused:
@@ -55,7 +55,7 @@ class AclSync:
         return by_reason(f"The ACLs {{names}} cannot be added on '{self._target.alias}'", reasons)
 
     def plan(self) -> GatheredAcls:
-        """What the target lacks; changes nothing. Where nothing is wanted, the target is not even asked."""
+        """Return the ACLs that the target lacks; change nothing. If none are wanted, no request is sent to it."""
         source = _acls_of(self._source)
         if source is None:
             return GatheredAcls(AclPlan(), (_without_authorizer(self._source),))
@@ -74,13 +74,13 @@ class AclSync:
 
 
 def _acls_of(admin: Admin, needs: str = "DESCRIBE on the cluster") -> tuple[AclBinding, ...] | None:
-    """The cluster's topic ACLs; None where it has no authorizer."""
+    """Return the cluster's topic ACLs; None if it has no authorizer."""
     try:
         return topic_acls(admin, needs)
     except BrokerError as error:
         if error.code == CLUSTER_AUTHORIZATION_FAILED:
-            words = str(error).rstrip(".")
-            raise BrokerError(f"{words}; or set sync.topic.acls.enabled to false.", error.code) from None
+            reason = str(error).rstrip(".")
+            raise BrokerError(f"{reason}; or set sync.topic.acls.enabled to false.", error.code) from None
         if error.code != SECURITY_DISABLED:
             raise
         return None

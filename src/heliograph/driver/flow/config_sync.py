@@ -1,7 +1,7 @@
-"""Gather, plan, apply for topic configs: remote topics follow their sources', and only differences are written.
+"""Syncs topic configs: reads both clusters, plans, and writes only the differences to the remote topics.
 
-A config that the target refuses does not keep the topic's others from being altered. Trouble is returned in sentences
-for the flow's status; copying goes on.
+If the target refuses one config of a topic, its others are altered nevertheless. Issues are returned as sentences for
+the flow's status; copying continues.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_UNKNOWN_TOPIC = 3  # deleted between two questions
+_UNKNOWN_TOPIC = 3  # deleted between two requests
 
 
 class GatheredConfigs(NamedTuple):
-    """A plan, and what could not be read for it."""
+    """A plan, and the issues of reading its inputs."""
 
     plan: ConfigPlan
     issues: tuple[str, ...]
 
 
 class ConfigSync:
-    """Keeps the configs of a flow's remote topics in step with the source's."""
+    """Keeps the configs of a flow's remote topics in sync with the source's."""
 
     def __init__(self, rules: TopicRules, source: Admin, target: Admin) -> None:
         self._rules = rules
         self._source = source
         self._target = target
-        self._reported = LogOnce(log)
+        self._log_once = LogOnce(log)
 
     def sync(self) -> tuple[str, ...]:
-        """One round; returns the troubles it met."""
+        """Run one round; return the issues found."""
         plan, issues = self.plan(see_topics(self._rules, self._source, self._target))
         if plan.unknown:
-            self._reported.report(logging.WARNING, unknown_sentence(self._target.alias, plan))
+            self._log_once.report(logging.WARNING, unknown_sentence(self._target.alias, plan))
         try:
             return issues + self._apply(plan.alters)
         except BrokerError as error:
             if error.code != UNSUPPORTED_VERSION:
                 raise
-            self._reported.report(logging.WARNING, str(error))
+            self._log_once.report(logging.WARNING, str(error))
             return issues
 
     def plan(self, seen: SeenTopics) -> GatheredConfigs:
-        """What differs on topics that are on both sides; changes nothing."""
+        """Return what differs on topics that both clusters have; change nothing."""
         remote = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
         both = [topic for topic in seen.chosen if remote[topic] in seen.remote_counts]
         source, source_refused = self._source.described_configs(both)
@@ -78,7 +78,7 @@ class ConfigSync:
         for alter in alters:
             refusal = refused.get(alter.topic)
             if refusal is None:
-                self._tell_altered(alter)
+                self._log_altered(alter)
             elif refusal.code == INVALID_CONFIG:
                 del refused[alter.topic]
                 issues += self._one_by_one(alter)
@@ -88,27 +88,27 @@ class ConfigSync:
         )
 
     def _one_by_one(self, alter: AlterConfigs) -> list[str]:
-        """The broker says that something in the request is invalid, in words we cannot rely on; so, each by itself."""
+        """Alter each config by itself: the broker refused the request, and its message need not name the config."""
         issues = []
         for change in alter.changes:
             single = AlterConfigs(alter.topic, (change,))
             refusal = alter_topic_configs(self._target, [single]).get(alter.topic)
             if refusal is None:
-                self._tell_altered(single)
+                self._log_altered(single)
             else:
                 issues.append(
                     f"The config {change.name} of {alter.topic} cannot be altered on '{self._target.alias}': {refusal}"
                 )
         return issues
 
-    def _tell_altered(self, alter: AlterConfigs) -> None:
+    def _log_altered(self, alter: AlterConfigs) -> None:
         for change in alter.changes:
             new = "the default" if change.new is None else change.new
             log.info("%s: %s of %s: %s -> %s", self._target.alias, change.name, alter.topic, change.old, new)
 
 
 def unknown_sentence(alias: str, plan: ConfigPlan) -> str:
-    """Says which configs of the source are left out because the target does not have them."""
+    """Return the sentence about configs of the source that are skipped because the target does not have them."""
     return f"{alias}: topics have no config {enumerated(plan.unknown)} there; left out"
 
 

@@ -1,14 +1,7 @@
-"""What the driver knows about a flow, for the screen and the log: the newest report of each partition, and rates.
+"""The state of a flow as the driver knows it: the newest report of each partition, rates, issues, and log lines.
 
-What a source connector tells of itself: the steps of its loop by name, and its state in Connect's words.
-
-Java's MM2 is RUNNING while it may not even see its topics, and says so in a log alone. Here a connector that has
-nothing to copy because its topics are in trouble is FAILED; any other trouble stands as a trace beside RUNNING.
-
-What the log says of copying that goes well: where a task goes on when it begins, and how fast a connector copies.
-
-A terminal has the table of `run`. Whoever reads a worker's log has only its lines, so they are few: one for each start
-of a task, and one now and then for each connector that has copied anything since the last.
+`FlowStatus` collects what the flow's thread notes and may be read from any thread: by the screen of `run`, REST and the
+log. `ProgressLines` logs the rate of a connector now and then, for readers of a worker's log, which has no screen.
 """
 
 from __future__ import annotations
@@ -22,19 +15,45 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.driver.steps.issues import Change, TaskIssues, brief
+from heliograph.driver.steps.issues import StepIssues, TaskIssues, brief
 from heliograph.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from heliograph.driver.steps.issues import Change
     from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec
     from heliograph.model import Flow, TopicPartition
 
 
+log = logging.getLogger(__name__)
+
+_TASK_STEP = "task "
 _RATE_WINDOW_S = 5.0
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
+_INTERVAL_S = 30.0
+
+
+class SourceStep(StrEnum):
+    """The steps of a source connector."""
+
+    START = "start"
+    TOPICS = "topics"
+    ACLS = "ACLs"
+    CONFIGS = "configs"
+    SYNCS = "offset syncs"
+    RESTARTS = "restarts"
+
+
+def task_step(number: int) -> str:
+    """Return the name under which the issues of a task that was given up are kept."""
+    return f"{_TASK_STEP}{number}"
+
+
+def prevents_copying(step: str) -> bool:
+    """Return whether records are not copied while a step has issues: topics do not exist, or a task was given up."""
+    return step == SourceStep.TOPICS or step.startswith(_TASK_STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class TopicRow:
 
 
 class Counts(NamedTuple):
-    """What is counted of a partition over all tasks that copied it."""
+    """The counters of a partition, summed over all runs of its tasks."""
 
     records: int = 0
     bytes: int = 0
@@ -91,8 +110,8 @@ class FlowStatus:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.state = "STARTING"
-        self._control_issues: dict[str, tuple[str, ...]] = {}
-        self._issues = TaskIssues()
+        self._step_issues = StepIssues()
+        self._task_issues = TaskIssues()
         self._lock = threading.Lock()
         self._reports: dict[TopicPartition, PartitionReport] = {}
         self._departed: frozenset[TopicPartition] = frozenset()
@@ -102,61 +121,54 @@ class FlowStatus:
 
     @property
     def issue(self) -> str | None:
-        """What keeps the flow from going on just now, in words; None where nothing does."""
+        """The first issues of this moment, of steps and of tasks, as one text; None if there is none."""
         with self._lock:
-            words = [word for step in self._control_issues.values() for word in step]
-            words += self._issues.words
-        return brief(words) or None
+            of_tasks = self._task_issues.texts
+        return brief([*(issue for step in self.issues.values() for issue in step), *of_tasks]) or None
 
     def issue_of(self, task_id: str) -> str | None:
-        """What has kept a task from going on for a while."""
+        """Return the issue that a task has had for a while."""
         with self._lock:
-            return self._issues.lasting(task_id)
+            return self._task_issues.lasting(task_id)
 
-    def note_control(self, step: str, issues: Iterable[str]) -> Change:
-        """Keep what troubles a step of the control loop until the step's own next success; what is new about it."""
-        reported = tuple(issues)
-        with self._lock:
-            before = self._control_issues.pop(step, ())
-            if reported:
-                self._control_issues[step] = reported
-        return Change.between(before, reported)
+    def note(self, step: str, issues: Iterable[str]) -> Change:
+        """Keep the issues of a step until its next success; return what has changed."""
+        return self._step_issues.note(step, issues)
 
     @property
-    def control_issues(self) -> dict[str, tuple[str, ...]]:
-        """What troubles the control loop, by the name of the step."""
-        with self._lock:
-            return dict(self._control_issues)
+    def issues(self) -> dict[str, tuple[str, ...]]:
+        """The issues of each step that has any."""
+        return self._step_issues.issues
 
     def take(self, task_id: str, report: TaskReport) -> bool:
-        """Note a task's newest report; whether a trouble that has lasted is over."""
+        """Keep a task's newest report; return whether an issue that lasted has cleared."""
         with self._lock:
             for row in report.partitions:
                 self._reports[row.tp] = row
-            is_over = self._issues.note(task_id, _words_of(report))
+            has_cleared = self._task_issues.note(task_id, _issues_of(report))
             now = time.monotonic()
             if now - self._sampled_at >= _SAMPLE_INTERVAL_S:
                 self._sampled_at = now
                 self._sample(now)
-        return is_over
+        return has_cleared
 
     def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
-        """Keep what an ended task had counted: its successor counts from zero."""
+        """Keep the counts of a task that has ended: the next run counts from zero."""
         with self._lock:
-            self._issues.forget(task_id)
+            self._task_issues.drop(task_id)
             for tp in tps:
                 row = self._reports.get(tp)
                 if row is not None:
                     self._finished[tp] = self._counts(tp)
                     row.records = row.bytes = row.lost_offsets = row.cut_offsets = row.skipped_records = 0
 
-    def copies(self, tps: Iterable[TopicPartition]) -> None:
-        """What the flow copies from now on; of others only what was counted stays."""
+    def set_replicated(self, tps: Iterable[TopicPartition]) -> None:
+        """Set the partitions that the flow copies from now on; of others only the counts are kept."""
         with self._lock:
             self._departed = frozenset(self._reports).difference(tps)
 
-    def forget_failures(self, tps: Iterable[TopicPartition]) -> None:
-        """Partitions are tried again."""
+    def clear_failures(self, tps: Iterable[TopicPartition]) -> None:
+        """Clear the failures of partitions that are tried again."""
         with self._lock:
             for row in (self._reports[tp] for tp in tps if tp in self._reports):
                 row.failure = None
@@ -168,7 +180,7 @@ class FlowStatus:
             return [row.failure for row in self._current() if row.failure]
 
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
-        """The sentences of those of the partitions that have failed."""
+        """Return the sentence of each of these partitions that has failed."""
         with self._lock:
             failed = {tp: row.failure for tp in tps if (row := self._reports.get(tp)) is not None and row.failure}
         return [failed[tp] for tp in sorted(failed)]
@@ -181,13 +193,13 @@ class FlowStatus:
 
     @property
     def cut_offsets(self) -> int:
-        """Offsets that were copied, and that the source's log no longer has as they were."""
+        """Offsets that were copied and then truncated at the source."""
         with self._lock:
             return sum(self._counts(tp).cut_offsets for tp in self._reports)
 
     @property
     def skipped_records(self) -> int:
-        """Records that were left out because the target does not take their size."""
+        """Records that were skipped because they are too large for the target."""
         with self._lock:
             return sum(self._counts(tp).skipped_records for tp in self._reports)
 
@@ -205,7 +217,7 @@ class FlowStatus:
             return sum(row.lag for row in self._current())
 
     def records_by_topic(self) -> dict[str, int]:
-        """Records copied of each topic."""
+        """Return the number of records copied, by topic."""
         counts: dict[str, int] = {}
         with self._lock:
             for tp in self._reports:
@@ -213,7 +225,7 @@ class FlowStatus:
         return counts
 
     def rows(self) -> list[TopicRow]:
-        """One row per topic."""
+        """Return one row per topic."""
         with self._lock:
             by_topic: dict[str, list[PartitionReport]] = {}
             for row in self._current():
@@ -262,35 +274,8 @@ class FlowStatus:
             self._rates.setdefault(topic, _TopicRate()).add(now, records, size, latency_sum, latency_count)
 
 
-def _words_of(report: TaskReport) -> list[str]:
-    """What troubles a task. Where a cluster is away, what its partitions said last only hides that."""
-    stuck = [f"{row.tp} waits: {row.issue}" for row in report.partitions if row.issue]
-    if stuck and any(words.startswith("cluster '") for words in report.issue):
-        stuck = [f"{counted(len(stuck), 'partition')} wait{'' if len(stuck) > 1 else 's'}"]
-    return [*report.issue, *stuck]
-
-
-TASK_STEP = "task "  # and its number
-
-
-class SourceStep(StrEnum):
-    """A step of a source connector's loop."""
-
-    START = "start"
-    TOPICS = "topics"
-    ACLS = "ACLs"
-    CONFIGS = "configs"
-    SYNCS = "offset syncs"
-    RESTARTS = "restarts"
-
-
-log = logging.getLogger(__name__)
-
-_INTERVAL_S = 30.0
-
-
 class ProgressLines:
-    """Tells what a connector has copied, at most every half minute; nothing while it copies nothing."""
+    """Logs what a connector has copied, at most every half minute, and only if it copied anything."""
 
     def __init__(self, name: str, status: FlowStatus, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._status, self._clock = name, status, clock
@@ -298,14 +283,14 @@ class ProgressLines:
         self._reported = (0, 0)
 
     def report(self) -> None:
-        """To be called again and again."""
+        """Log a line if one is due."""
         elapsed_s = self._clock() - self._looked_at
         if elapsed_s < _INTERVAL_S:
             return
         before, self._reported = self._reported, self._status.totals
         self._looked_at += elapsed_s
         records, size = self._reported[0] - before[0], self._reported[1] - before[1]
-        if records > 0:  # what was copied of topics that have left is no longer counted
+        if records > 0:  # counts of topics that are no longer replicated are dropped
             log.info(
                 "Connector %s: %s records (%s/s), %s MB (%s MB/s) copied in %.0f s, lag %s",
                 self._name,
@@ -318,15 +303,23 @@ class ProgressLines:
             )
 
 
-def beginning(partitions: Iterable[PartitionSpec], rows: Iterable[PartitionReport]) -> str:
-    """Where a task goes on, as it was told and as it has found out since."""
+def resume_summary(partitions: Iterable[PartitionSpec], rows: Iterable[PartitionReport]) -> str:
+    """Return where the partitions of a task resume: by their specs, and by what the task found on the target."""
     positions = [partition.position for partition in partitions]
-    known = sum(position is not None for position in positions)
-    parts = [f"{known} behind what was committed"] if known else []
-    if known < len(positions):
-        parts.append(f"{len(positions) - known} without progress yet")
-    words = f"begins with {counted(len(positions), 'partition')}: {', '.join(parts)}"
+    committed = sum(position is not None for position in positions)
+    parts = [f"{committed} after the committed offset"] if committed else []
+    if committed < len(positions):
+        parts.append(f"{len(positions) - committed} without source offsets")
+    text = f"begins with {counted(len(positions), 'partition')}: {', '.join(parts)}"
     already_there = sum(row.already_there for row in rows)
     if not already_there:
-        return words
-    return f"{words}; {counted(already_there, 'record')} behind that found on the target, not copied again"
+        return text
+    return f"{text}; {counted(already_there, 'record')} after that found on the target, not copied again"
+
+
+def _issues_of(report: TaskReport) -> list[str]:
+    """Return the issues of a task. If a cluster is unavailable, the last errors of its partitions would hide it."""
+    waiting = [f"{row.tp} waits: {row.issue}" for row in report.partitions if row.issue]
+    if waiting and report.unavailable_clusters:
+        waiting = [f"{counted(len(waiting), 'partition')} wait{'' if len(waiting) > 1 else 's'}"]
+    return [*report.unavailable_clusters, *report.issue, *waiting]

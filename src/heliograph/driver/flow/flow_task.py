@@ -1,32 +1,67 @@
-"""One task of a flow as the driver sees it: what it copies, what runs it, and whether and when it is started again.
+"""One task of a flow as the driver sees it: its partitions, its phase, and when it is started again.
 
-Nothing here starts anything; `source_flow` does what `restart_at` says. A task that has failed is FAILED until its
-successor has spoken up, with the reason: whoever watches states must see it.
+Nothing here starts or stops anything; `task_supervisor` does. A task that failed is shown as FAILED, with the reason,
+until its next run has reported: users who watch states must see the failure.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
+from heliograph.states import StateMachine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from heliograph.driver.spark.spark_engine import RunningTask
+    from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.model import TopicPartition
     from heliograph.wire.records.connect_status import State
 
 
-NO_SLOT = "no slot of Spark has taken it for a minute: all are busy, or no executor starts. Raise --master."
-_SLOT_PATIENCE_S = 60.0
-_MOST_FAILURES = 20  # a status is a record, and its topic takes none of a megabyte
+NO_SLOT = "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master."
+_SLOT_WAIT_S = 60.0
+_MOST_FAILURES = 20  # a status is a record, and its topic refuses one of a megabyte
+
+
+class TaskPhase(Enum):
+    """The phases of a task."""
+
+    NEW = auto()  # never started
+    WAITING_FOR_SLOT = auto()  # started; Spark has not run it yet, or it has not reported yet
+    RUNNING = auto()
+    RESTARTING = auto()  # asked to end, to be started again afterwards
+    BACKING_OFF = auto()  # has ended; started again at `restart_at`
+    GIVEN_UP = auto()  # failed as often as the limit allows; only a request or another limit starts it again
+    DONE = auto()  # ended for good: the flow stops, or has copied everything once
+
+
+TASK_PHASES = StateMachine(
+    TaskPhase.NEW,
+    {
+        TaskPhase.NEW: {TaskPhase.WAITING_FOR_SLOT, TaskPhase.BACKING_OFF},
+        TaskPhase.WAITING_FOR_SLOT: {
+            TaskPhase.RUNNING,
+            TaskPhase.RESTARTING,
+            TaskPhase.BACKING_OFF,
+            TaskPhase.GIVEN_UP,
+            TaskPhase.DONE,
+        },
+        TaskPhase.RUNNING: {TaskPhase.RESTARTING, TaskPhase.BACKING_OFF, TaskPhase.GIVEN_UP, TaskPhase.DONE},
+        TaskPhase.RESTARTING: {TaskPhase.BACKING_OFF, TaskPhase.GIVEN_UP, TaskPhase.DONE},
+        TaskPhase.BACKING_OFF: {TaskPhase.WAITING_FOR_SLOT, TaskPhase.BACKING_OFF, TaskPhase.GIVEN_UP},
+        TaskPhase.GIVEN_UP: {TaskPhase.BACKING_OFF},
+        TaskPhase.DONE: (),
+    },
+)
 
 
 class TaskState(NamedTuple):
-    """What a task is doing, in Connect's words, and why it does not run, or not well."""
+    """The state of a task in Connect's terms; `trace` is why it does not run, or its lasting issue."""
 
     number: int
     state: State
@@ -36,126 +71,152 @@ class TaskState(NamedTuple):
 
 @dataclass(slots=True)
 class FlowTask:
-    """One slot of the connector."""
+    """One of the connector's tasks. Changed only in the flow's thread; `state` may be read from any."""
 
     number: int
     restarts: Restarts
     partition_restarts: Restarts
+    phase: TaskPhase = TASK_PHASES.initial
     tps: frozenset[TopicPartition] = frozenset()
-    departed: frozenset[TopicPartition] = frozenset()
+    departed: frozenset[TopicPartition] = frozenset()  # taken away from the current run
     running: RunningTask | None = None
-    has_reported: bool = False
-    is_beginning_told: bool = False
     started_at: float = 0.0
     restart_at: float | None = None
     retry_partitions_at: float | None = None
-    is_done: bool = False
-    is_given_up: bool = False
-    is_asked_to_restart: bool = False
-    is_waiting_told: bool = False
-    trace: str | None = None
+    trace: str | None = None  # why the last run failed, until the next one has reported
+    has_logged_start: bool = False
+    has_logged_waiting: bool = False
 
     @classmethod
     def new(cls, number: int, limits: RestartLimits) -> FlowTask:
-        """A task that has nothing yet."""
+        """Return a task without partitions."""
         return cls(number, Restarts(limits), Restarts.of_partitions(limits))
-
-    def limit(self, limits: RestartLimits) -> None:
-        """Other limits than before; what has failed is tried anew."""
-        self.restarts, self.partition_restarts = Restarts(limits), Restarts.of_partitions(limits)
-        self.retry_partitions_at = None
-        if self.is_given_up:
-            self.restart_by_hand()
 
     @property
     def task_id(self) -> str:
-        """The name of what runs; empty where nothing does."""
-        running = self.running  # another thread may take it away
+        """The id of the current run; empty if there is none."""
+        running = self.running  # read from another thread
         return "" if running is None else running.spec.task_id
 
+    def runs(self, spec: TaskSpec) -> bool:
+        """Return whether the current run is that of the spec: reports of earlier runs may arrive late."""
+        running = self.running
+        return running is not None and running.spec.task_id == spec.task_id and running.spec.attempt == spec.attempt
+
     def state(self, failures: Sequence[str], issue: str | None = None) -> TaskState:
-        """What to tell of it: `failures` of its partitions, or what troubles it while it goes on trying."""
-        is_silent = not self.has_reported
-        if self.running is None:
-            word: State = "FAILED" if self.trace else "UNASSIGNED" if self.restart_at is None else "RESTARTING"
-            return TaskState(self.number, word, self.trace, self.tps)
-        if self.is_asked_to_restart or (is_silent and self.trace):
-            return TaskState(self.number, "RESTARTING", self.trace, self.tps)
-        if is_silent:
-            return TaskState(self.number, "UNASSIGNED", NO_SLOT if self._waits_for_slot else None, self.tps)
-        if failures:
-            more = [f"and {len(failures) - _MOST_FAILURES} more"] if len(failures) > _MOST_FAILURES else []
-            return TaskState(self.number, "FAILED", "\n".join([*failures[:_MOST_FAILURES], *more]), self.tps)
-        return TaskState(self.number, "RUNNING", issue, self.tps)
+        """Return the state to show, given the failures of its partitions and its lasting issue."""
+        phase, trace = self.phase, self.trace
+        word: State
+        match phase:
+            case TaskPhase.RUNNING if failures:
+                more = [f"and {len(failures) - _MOST_FAILURES} more"] if len(failures) > _MOST_FAILURES else []
+                word, trace = "FAILED", "\n".join([*failures[:_MOST_FAILURES], *more])
+            case TaskPhase.RUNNING:
+                word, trace = "RUNNING", issue
+            case TaskPhase.RESTARTING:
+                word = "RESTARTING"
+            case TaskPhase.WAITING_FOR_SLOT if trace:
+                word = "RESTARTING"
+            case TaskPhase.WAITING_FOR_SLOT:
+                word, trace = "UNASSIGNED", NO_SLOT if self._is_waiting_long else None
+            case TaskPhase.BACKING_OFF if not trace:
+                word = "RESTARTING"
+            case _:
+                word = "FAILED" if trace else "UNASSIGNED"
+        return TaskState(self.number, word, trace, self.tps)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it is to be started now."""
-        return self.restart_at is not None and self.restart_at <= time.monotonic()
-
-    @property
-    def _waits_for_slot(self) -> bool:
-        is_waiting = self.running is not None and not self.has_reported
-        return is_waiting and time.monotonic() - self.started_at >= _SLOT_PATIENCE_S
-
-    def waits_for_slot_is_news(self) -> bool:
-        """Whether it has waited for long since its last start, said once."""
-        was_reported, self.is_waiting_told = self.is_waiting_told, self._waits_for_slot
-        return self.is_waiting_told and not was_reported
+    def set_limits(self, limits: RestartLimits) -> None:
+        """Change the limits of restarts; a task that was given up is tried again."""
+        self.restarts, self.partition_restarts = Restarts(limits), Restarts.of_partitions(limits)
+        self.retry_partitions_at = None
+        if self.phase is TaskPhase.GIVEN_UP:
+            self.restart_by_hand()
 
     def take_over(self, tps: frozenset[TopicPartition]) -> bool:
-        """Another share of the partitions; True where it must begin again: a running one cannot be given back what was
-        taken away from it, since what it sent of it has used up sequence numbers.
+        """Set the partitions; return whether the current run must end and start again: it cannot be given back a
+        partition that was taken away from it, since what it has sent of it used up sequence numbers.
         """
         self.departed |= self.tps - tps
         self.tps = tps
         if self.running is None or not self.departed & tps:
             return False
-        self.ask_to_restart()
+        self.request_restart()
         return True
 
     def begin(self) -> None:
-        """It is started."""
-        self.has_reported = self.is_beginning_told = False
+        """Note that it is started."""
+        self._enter(TaskPhase.WAITING_FOR_SLOT)
+        self.has_logged_start = False
         self.departed = frozenset()
         self.restart_at = None
         self.started_at = time.monotonic()
 
     def reported(self) -> None:
-        """It has spoken up."""
-        self.has_reported, self.trace = True, None
+        """Note that the current run has reported."""
+        self.trace = None
+        if self.phase is TaskPhase.WAITING_FOR_SLOT:
+            self._enter(TaskPhase.RUNNING)
 
     def failed(self, reason: str) -> float | None:
-        """It has ended on its own; the pause before its next start, or None where it is given up."""
+        """Note a failure; return the pause before the next start, None if the task is given up."""
         now = time.monotonic()
-        self.trace, self.is_asked_to_restart = reason, False
+        self.trace = reason
         pause_s = self.restarts.pause_s(now - self.started_at)
-        self.is_given_up = pause_s is None
+        self._enter(TaskPhase.GIVEN_UP if pause_s is None else TaskPhase.BACKING_OFF)
         self.restart_at = None if pause_s is None else now + pause_s
         return pause_s
 
+    def postpone(self, pause_s: float) -> None:
+        """Delay the next start; not a failure of the task."""
+        self._enter(TaskPhase.BACKING_OFF)
+        self.restart_at = time.monotonic() + pause_s
+
+    def ended_as_requested(self) -> None:
+        """Note that the run has ended to be started again: at once."""
+        self.trace = None
+        self.postpone(0.0)
+
+    def finish(self) -> None:
+        """Note that the run has ended for good."""
+        self._enter(TaskPhase.DONE)
+
     def restart_by_hand(self) -> None:
-        """Somebody wants it to begin again: what has failed before counts no more."""
-        self.restarts.forgive()
-        self.partition_restarts.forgive()
+        """Start again on a user's request: earlier failures no longer count."""
+        self.restarts.reset_failures()
+        self.partition_restarts.reset_failures()
         self.retry_partitions_at = None
-        self.is_given_up = False
-        self.ask_to_restart()
+        self.request_restart()
 
-    def ask_to_restart(self) -> None:
-        """Begin again: at once where it stands still, else as soon as it has ended."""
-        if self.running is None:
-            self.restart_at, self.trace = time.monotonic(), None
-        else:
-            self.is_asked_to_restart = True
+    def request_restart(self) -> None:
+        """Start again: at once if it does not run, otherwise as soon as it has ended."""
+        if self.phase in (TaskPhase.WAITING_FOR_SLOT, TaskPhase.RUNNING):
+            self._enter(TaskPhase.RESTARTING)
+        elif self.phase not in (TaskPhase.RESTARTING, TaskPhase.DONE):
+            self.ended_as_requested()
 
-    def ended_as_asked(self) -> None:
-        """It has ended because somebody wants it to begin again."""
-        self.is_asked_to_restart, self.trace, self.restart_at = False, None, time.monotonic()
+    @property
+    def is_due(self) -> bool:
+        """Whether to start it now."""
+        return self.restart_at is not None and self.restart_at <= time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not run again by itself."""
+        return self.phase in (TaskPhase.DONE, TaskPhase.GIVEN_UP)
+
+    def newly_waiting_for_slot(self) -> bool:
+        """Return whether it has waited long for a slot since its last start; true only once for each start."""
+        was_logged, self.has_logged_waiting = self.has_logged_waiting, self._is_waiting_long
+        return self.has_logged_waiting and not was_logged
+
+    @property
+    def _is_waiting_long(self) -> bool:
+        is_waiting = self.phase is TaskPhase.WAITING_FOR_SLOT
+        return is_waiting and time.monotonic() - self.started_at >= _SLOT_WAIT_S
 
     def is_due_for_failed_partitions(self, failures: Sequence[str]) -> bool:
-        """Whether to begin again because some partitions have failed; asked again and again."""
-        if self.running is None or self.is_asked_to_restart or not self.has_reported:
+        """Return whether to start again because partitions have failed; called repeatedly."""
+        if self.phase is not TaskPhase.RUNNING:
             return False
         now = time.monotonic()
         if not failures:
@@ -167,3 +228,6 @@ class FlowTask:
             self.retry_partitions_at = None
             return True
         return False
+
+    def _enter(self, phase: TaskPhase) -> None:
+        self.phase = TASK_PHASES.step(self.phase, phase)

@@ -1,6 +1,6 @@
-"""What a task is told at its start: everything it needs, out of the configuration of its flow.
+"""Builds the spec of a task from the configuration of its flow.
 
-A task sees no configuration but this: what it is told travels to an executor as one value.
+A task reads no other configuration: the spec travels to an executor as one value.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ def task_spec(
     offsets_topic: CreateTopic,
     task_count: int,
 ) -> TaskSpec:
-    """Task `number` of `task_count`; `offsets_topic` is where it tells its progress, as it really is."""
+    """Return the spec of task `number` of `task_count`; `offsets_topic` is as it exists on the cluster."""
     settings = config.settings(flow)
     consumer, producer = config.client(flow.source, "consumer", flow), config.records_client(flow)
     connector = config.source_connector(flow)
+    transaction_timeout_ms = producer[client_keys.TRANSACTION_TIMEOUT_MS]
     is_exactly_once = settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
     return TaskSpec(
         task_id=f"{config.label(flow)}-{number}",
@@ -56,7 +57,8 @@ def task_spec(
         limits=fetch_limits(consumer, settings),
         produce_limits=produce_limits(producer, settings),
         transactional_id=f"{transactional_prefix(settings, connector)}{number}" if is_exactly_once else None,
-        transaction_timeout_ms=producer[client_keys.TRANSACTION_TIMEOUT_MS],
+        transaction_timeout_ms=transaction_timeout_ms,
+        max_commit_interval_ms=transaction_timeout_ms // client_keys.COMMITS_PER_TRANSACTION_TIMEOUT,
         bytes_per_s=rate_share(settings[keys.THROTTLE_BYTES_PER_SECOND], task_count),
         tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
         on_truncation=settings[keys.ON_TRUNCATION],
@@ -72,24 +74,24 @@ def partition_specs(
     source_offsets: SourceOffsets,
     stop_offsets: Mapping[TopicPartition, int],
 ) -> tuple[PartitionSpec, ...]:
-    """What a task copies: each partition to where, from where on, and up to where if it shall end."""
+    """Return the partitions of a task: the remote topic of each, where it resumes, and where it ends, if it ends."""
     return tuple(
         PartitionSpec(
             tp,
             remote_topics[tp.topic],
             source_offsets.offsets.get(tp),
             stop_offsets.get(tp),
-            tp in source_offsets.forgotten,
+            tp in source_offsets.reset,
         )
         for tp in sorted(tps)
     )
 
 
 def _syncs_spec(config: MirrorConfig, flow: Flow) -> SyncsSpec | None:
-    """Where a flow's tasks tell their offset syncs; None where none are wanted."""
+    """Return where a flow's tasks write offset syncs; None if they write none."""
     settings = config.settings(flow)
     if not settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
         return None
-    holder = flow.source if settings[keys.OFFSET_SYNCS_LOCATION] == "source" else flow.target
-    spec = cluster_spec(config, holder, "producer", flow)
+    cluster = flow.source if settings[keys.OFFSET_SYNCS_LOCATION] == "source" else flow.target
+    spec = cluster_spec(config, cluster, "producer", flow)
     return SyncsSpec(spec, offset_syncs_topic(settings).name, settings[keys.OFFSET_LAG_MAX])

@@ -1,6 +1,6 @@
-"""Gather, plan, apply for topics: what the source has, what the target lacks, and making it so.
+"""Syncs topics: reads both clusters, plans what the target lacks, and creates or grows remote topics.
 
-Invariant: a topic that cannot be made, seen or led is told, and keeps no other from being copied.
+Invariant: a topic that cannot be created, described or has no leader is reported, and delays no other.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ TOPIC_KEYS = f"{keys.TOPICS.name}, {keys.TOPICS_EXCLUDE.name}"
 
 @dataclass(frozen=True, slots=True)
 class SeenTopics:
-    """The topics of both clusters at one moment, as far as a flow is concerned."""
+    """The topics of both clusters at one moment, as far as a flow needs them."""
 
     counts: dict[str, int]  # all topics of the source, with their partitions
     chosen: tuple[str, ...]  # those to replicate
     remote_counts: dict[str, int]  # remote topics that exist
     broker_count: int  # of the target
-    unusable: frozenset[str] = frozenset()  # names the source lists that can be no topic's
+    unusable: frozenset[str] = frozenset()  # names listed by the source that no topic can have
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What the target lacks, what is worth a word, and what keeps topics from being planned."""
+    """The changes that the target needs, notes for the log, and issues of topics that could not be planned."""
 
     actions: tuple[CreateTopic | AddPartitions, ...] = ()
     notes: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """What a flow copies now: source partitions whose remote partition exists, and the names of remote topics."""
+    """The source partitions that a flow copies, those whose remote partition exists, and the names of remote topics."""
 
     partitions: tuple[TopicPartition, ...]
     remote_topics: dict[str, str]
@@ -62,7 +62,7 @@ class Replicated:
 
 
 def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
-    """Ask both clusters for their topics."""
+    """Read the topics of both clusters."""
     listed = source.view()
     counts = listed.partition_counts
     chosen = rules.chosen(within_matching_time(counts, TOPIC_KEYS, source.alias))
@@ -71,21 +71,21 @@ def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
 
 
 class TopicSync:
-    """Keeps a flow's remote topics in step with the source's."""
+    """Keeps a flow's remote topics in sync with the source's."""
 
     def __init__(self, settings: Settings, rules: TopicRules, source: Admin, target: Admin) -> None:
         self._settings = settings
         self._rules = rules
         self._source = source
         self._target = target
-        self._reported = LogOnce(log)
+        self._log_once = LogOnce(log)
 
     def sync(self) -> Replicated:
-        """One round: discover, create, grow. What could not be created is told and tried again in the next round."""
+        """Run one round: discover, create, grow. Issues are returned, and tried again in the next round."""
         seen = see_topics(self._rules, self._source, self._target)
         plan = self.plan(seen)
         for note in (*plan.notes, *self._hidden_heartbeats(seen)):
-            self._reported.report(logging.WARNING, note)
+            self._log_once.report(logging.WARNING, note)
         hidden = hidden_topics(self._source, wanted_topics(self._settings, self._rules), seen.counts)
         made, issues = self._apply(plan.actions, seen.broker_count)
         remote_counts = seen.remote_counts | made
@@ -99,17 +99,17 @@ class TopicSync:
         return Replicated(tuple(partitions), remote_topics, (*unusable, *hidden, *plan.issues, *issues))
 
     def _hidden_heartbeats(self, seen: SeenTopics) -> tuple[str, ...]:
-        """Told, but no trouble: nobody's records are missing."""
+        """Return notes, not issues: no records of users are missing."""
         if not self._rules.replicate_heartbeats:
             return ()
         heartbeats = Names(self._rules.policy.heartbeats_topic(), is_whole=True)
         return tuple(
-            f"{words}, or set heartbeats.replication.enabled to false"
-            for words in hidden_topics(self._source, [heartbeats], seen.counts)
+            f"{sentence}, or set heartbeats.replication.enabled to false"
+            for sentence in hidden_topics(self._source, [heartbeats], seen.counts)
         )
 
     def plan(self, seen: SeenTopics) -> TopicPlan:
-        """What must be created or grown; changes nothing."""
+        """Return what must be created or grown; change nothing."""
         missing = [topic for topic in seen.chosen if self._rules.remote_topic(topic) not in seen.remote_counts]
         configs, refused = self._source.described_configs(missing)
         states = [
@@ -150,24 +150,28 @@ class TopicSync:
                 )
         reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
         return made, (
-            *by_reason(f"The topics {{names}} cannot be made on '{self._target.alias}'", reasons),
+            *by_reason(f"The topics {{names}} cannot be created on '{self._target.alias}'", reasons),
             *by_reason(f"The topics {{names}} on '{self._target.alias}' cannot be used yet", lacking),
         )
 
     def _create(self, topics: list[CreateTopic]) -> dict[str, BrokerRefusal]:
-        """Create topics; where one's configs are refused, again without those the target has never heard of."""
+        """Create topics; if the configs of one are refused, try again without those unknown to the target."""
         refused = self._target.create_topics(topics)
-        disliked = [topic for topic in topics if topic.name in refused and refused[topic.name].code == INVALID_CONFIG]
-        if disliked:
-            # Any topic tells which configs there are; the one of progress is ours to describe.
+        refused_configs = [
+            topic for topic in topics if topic.name in refused and refused[topic.name].code == INVALID_CONFIG
+        ]
+        if refused_configs:
+            # Any topic shows which configs there are; the offsets topic is ours to describe.
             there = sorted(self._target.view().partition_counts, key=offsets_topic(self._settings).name.__ne__)
             described, _refused = self._target.described_configs(there[:1])
             known = {entry.name for entries in described.values() for entry in entries}
             reduced = [
                 replace(topic, configs=tuple(config for config in topic.configs if config[0] in known))
-                for topic in disliked
+                for topic in refused_configs
             ]
-            again = [topic for topic, before in zip(reduced, disliked, strict=True) if topic.configs != before.configs]
+            again = [
+                topic for topic, before in zip(reduced, refused_configs, strict=True) if topic.configs != before.configs
+            ]
             if known and again:
                 refused = {name: why for name, why in refused.items() if name not in {topic.name for topic in again}}
                 refused |= self._target.create_topics(again)

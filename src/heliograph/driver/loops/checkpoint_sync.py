@@ -1,14 +1,14 @@
-"""The checkpoint connector's work, step by step: follow groups, translate offsets, write checkpoints, move groups.
+"""The checkpoint connector: follows groups, translates their offsets, writes checkpoints, moves groups on the target.
 
-Nothing here knows threads; `control_loop` calls the steps on their intervals. State is what the topics say: checkpoints
-are read once at the beginning, offset syncs are followed.
+Its steps are run by a `ControlLoop`; there are no threads here. Its state is that of the topics: checkpoints are read
+once at the start, offset syncs are followed.
 
 Invariants:
-A. A checkpoint never points behind an unread record, and for a group that goes forward it never goes back.
-B. A group on the target is moved only forward, and only while nobody uses it.
-C. A group that is gone from the source is neither checkpointed nor moved any more; one that is followed and cannot be
-   asked about now is not gone.
-D. Once the loop is stopped nothing more is written: another may lead already, with newer checkpoints.
+A. A checkpoint never points past an unread record, and while a group's offset grows its checkpoint never goes back.
+B. A group on the target is moved only forward, and only while it has no members.
+C. A group that was deleted on the source is neither checkpointed nor moved any more; a followed group whose coordinator
+   is unavailable was not deleted.
+D. Once the loop is stopped nothing more is written: the new leader may already have written newer checkpoints.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GROUP_KEYS = f"{keys.GROUPS.name}, {keys.GROUPS_EXCLUDE.name}"
-_MOVED_AT_ONCE = 100  # groups: the fewer, the less time between our look at a group's offsets and setting them
+_MOVED_AT_ONCE = 100  # groups: the fewer, the less time between reading a group's offsets and setting them
 
 
 class CheckpointSync:
@@ -78,8 +78,8 @@ class CheckpointSync:
         self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
         is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
         syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
-        self._holder = self._source if is_at_source else self._target
-        self._tail = LogTail(self._holder, syncs_tp)
+        self._syncs_cluster = self._source if is_at_source else self._target
+        self._tail = LogTail(self._syncs_cluster, syncs_tp)
         self._restarts = 0
         self._map = OffsetMap()
         self._known = WrittenCheckpoints()
@@ -92,21 +92,21 @@ class CheckpointSync:
         """Checkpoints written since the start, by topic."""
         return {self._topic.topic: self.checkpoints_written}
 
-    def ask_with(self, check: Callable[[], None]) -> None:
-        """Call `check` before each write; it raises where nothing more is to be written."""
+    def check_before_writes(self, check: Callable[[], None]) -> None:
+        """Call `check` before each write; it raises if nothing more may be written."""
         self._check = check
 
     def close(self) -> None:
-        """Leave the clusters."""
+        """Close the clients."""
         self._source.close()
         self._written.close()
 
     def begin(self) -> Iterable[str]:
-        """Make the topics where they are missing, and learn which checkpoints were written before."""
-        ensure_offset_syncs_topic(self._holder, self._settings)
-        for holder in self._written.holders:
+        """Create missing topics, and read the checkpoints written before."""
+        ensure_offset_syncs_topic(self._syncs_cluster, self._settings)
+        for cluster in self._written.topic_clusters:
             ensure_internal_topic(
-                holder,
+                cluster,
                 checkpoints_topic(self._settings),
                 is_explicit_factor=keys.CHECKPOINTS_REPLICATION_FACTOR in self._settings,
                 factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
@@ -117,9 +117,9 @@ class CheckpointSync:
         return ()
 
     def plan(self, schedule: Schedule) -> None:
-        """Groups, then checkpoints, then the groups on the target, each as often as the settings say."""
+        """Add the steps in this order: groups, checkpoints, groups on the target."""
         settings = self._settings
-        is_refreshed = settings[keys.REFRESH_GROUPS_ENABLED]  # where not, the groups of the start are followed
+        is_refreshed = settings[keys.REFRESH_GROUPS_ENABLED]  # if not, the groups found at the start are followed
         refresh_s = settings[keys.REFRESH_GROUPS_INTERVAL_SECONDS] if is_refreshed else math.inf
         schedule.repeat("groups", self.refresh_groups, refresh_s)
         schedule.repeat("checkpoints", self.emit, settings[keys.EMIT_CHECKPOINTS_INTERVAL_SECONDS])
@@ -127,12 +127,12 @@ class CheckpointSync:
             schedule.repeat("group offsets", self.sync_groups, settings[keys.SYNC_GROUP_OFFSETS_INTERVAL_SECONDS])
 
     def refresh_groups(self) -> Iterable[str]:
-        """Which groups to follow: those the filter takes that have read a topic the filter takes.
+        """Find the groups to follow: those accepted by the filter that have read an accepted topic.
 
-        A share group is followed by its name alone: what it has read is asked when its offsets are synced.
+        A share group is followed by its name alone: its topics are read when its offsets are synced.
         """
         listed, issue, others = self._source_groups.groups_answered()
-        # Nobody lists the groups of a coordinator that is away, so those followed before are asked about by name.
+        # No broker lists the groups of a coordinator that is unavailable: those followed before are requested by name.
         known = sorted({*filter(is_group_name, listed), *self.groups})
         not_names = [each for each in (*listed, *others) if not is_group_name(each)]
         unusable = unusable_sentence(self.flow.source, "groups", not_names)
@@ -156,7 +156,7 @@ class CheckpointSync:
         return (*unusable, *hidden, *([] if issue is None else [str(issue)]), *reported.issues)
 
     def _committed(self, groups: list[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
-        """Committed offsets of topics that count, and why those of a group are not known."""
+        """Return the committed offsets of accepted topics, and why those of a group are unknown."""
         reported = self._source_groups.committed_answered(groups)
         counting = {
             group: {tp: offset for tp, offset in offsets.items() if self._counts(tp.topic)}
@@ -168,7 +168,7 @@ class CheckpointSync:
         return is_topic_name(topic) and self._rules.names.accepts(topic)
 
     def emit(self) -> Iterable[str]:
-        """Translate every group's offsets and write what is new."""
+        """Translate the offsets of every group and write new checkpoints."""
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
         reported = self._committed(list(self.groups))
         self._learn_syncs()

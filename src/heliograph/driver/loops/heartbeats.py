@@ -1,6 +1,6 @@
-"""The heartbeat connector's work: a sign of life of a flow, written to its target.
+"""The heartbeat connector: writes heartbeats of a flow to its target.
 
-Replicated like any topic, it tells others which clusters reach which: that is all MirrorClient knows of a topology.
+The heartbeats topic is replicated like any other; MirrorClient learns from it which clusters replicate to which.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class HeartbeatSource:
         self.written: dict[str, int] = {}
 
     def close(self) -> None:
-        """Leave the target."""
+        """Close the clients."""
         self._written.close()
 
     def begin(self) -> Iterable[str]:
-        """Make the topic where it is missing."""
-        for holder in self._written.holders:
+        """Create the topic if it is missing."""
+        for cluster in self._written.topic_clusters:
             ensure_internal_topic(
-                holder,
+                cluster,
                 self._topic,
                 is_explicit_factor=keys.HEARTBEATS_REPLICATION_FACTOR in self._settings,
                 factor_key=keys.HEARTBEATS_REPLICATION_FACTOR.name,
@@ -53,7 +53,7 @@ class HeartbeatSource:
         return ()
 
     def plan(self, schedule: Schedule) -> None:
-        """A beat every so often."""
+        """Add the step that writes a heartbeat."""
         schedule.repeat("beat", self.beat, self._settings[keys.EMIT_HEARTBEATS_INTERVAL_SECONDS])
 
     def beat(self) -> Iterable[str]:

@@ -1,7 +1,7 @@
-"""Notes in the topic of progress that a checkpoint or heartbeat connector has written for a partition, as Connect does.
+"""Writes the source offsets of checkpoint and heartbeat connectors to Connect's offsets topic.
 
-The offset is always 0 and nobody goes on from it; it is what `/connectors/{name}/offsets` lists. So each partition is
-noted once per start. A dedicated-mode file has no such endpoint, and nothing is noted.
+The offset is always 0 and no connector resumes from it; it is what `/connectors/{name}/offsets` lists. So each
+partition is written once per start. For a dedicated-mode file, which has no such endpoint, nothing is written.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class NotedOffsets:
-    """What one connector has noted since its start."""
+    """The partitions that one connector has written since its start."""
 
     def __init__(self, config: MirrorConfig, flow: Flow, written: TargetClients, kind: ConnectorKind) -> None:
         self._connector = config.source_connector(flow) if config.notes_offsets else None
         self._settings = config.settings(flow)
-        self._holder = written.source_offsets
+        self._cluster = written.source_offsets
         self._kind = kind
         self._topic: StoredTopic | None = None
         self._noted: set[bytes] = set()
 
     def note(self, partitions: Iterable[dict[str, Any]]) -> None:
-        """Note the partitions that are new."""
+        """Write the partitions that are new."""
         if self._connector is None:
             return
         keys = [encode_any_key(self._connector, ordered_partition(self._kind, each)) for each in partitions]
@@ -40,6 +40,6 @@ class NotedOffsets:
         if not new:
             return
         if self._topic is None:
-            self._topic = StoredTopic(self._holder, create_offsets_topic(self._holder, self._settings).name)
+            self._topic = StoredTopic(self._cluster, create_offsets_topic(self._cluster, self._settings).name)
         self._topic.write((key, encode_value(0)) for key in new)
         self._noted |= set(new)

@@ -1,9 +1,9 @@
-"""Where secrets may travel: only between parts of one Spark that prove themselves to each other, and encrypted.
+"""Decides whether secrets may travel to executors: only if Spark's processes authenticate each other, and encrypted.
 
-A task's payload holds what its clients log in with, and Spark hands it out on ports of its own, also on a local master:
-to every user of the machine, unless it asks for a proof (`spark.authenticate`). So that is on by default wherever the
-parts of a Spark can share a secret without the user's help. Away from this machine the payload must be encrypted too
-(`spark.network.crypto.enabled` or `spark.ssl.rpc.enabled`), or the user says that it need not.
+A task's payload holds the credentials of its clients, and Spark serves it on ports of its own, also on a local master:
+to every user of the machine, unless it authenticates them (`spark.authenticate`). So that is on by default if Spark's
+processes can share a secret without the user's help. On its way to another machine the payload must be encrypted as
+well (`spark.network.crypto.enabled` or `spark.ssl.rpc.enabled`), unless the user allows it to be sent in plain text.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SECRET_BYTES = 32
 _ENCRYPTIONS = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 REFUSAL = (
     "This Spark would send passwords and keys to its executors in plain text. Set spark.authenticate=true and"
-    " spark.network.crypto.enabled=true (or spark.ssl.rpc.enabled=true) with --conf or in spark-defaults.conf; where"
-    " the network is safe without, say heliograph.spark.unencrypted.secrets.allowed=true in the file."
+    " spark.network.crypto.enabled=true (or spark.ssl.rpc.enabled=true) with --conf or in spark-defaults.conf; if"
+    " the network is safe without, set heliograph.spark.unencrypted.secrets.allowed=true in the file."
 )
 OPEN_PORTS = (
     "spark.authenticate is not true: everyone who can reach the ports of this Spark, other users of this machine"
@@ -35,11 +35,11 @@ OPEN_PORTS = (
 
 
 def authentication(master: str, conf: Callable[[str, str], str]) -> dict[str, str]:
-    """The settings that have the parts of a Spark prove themselves, where the user's own say nothing about it.
+    """Return settings by which Spark's processes authenticate each other; none if the user's own settings decide it.
 
-    Spark itself makes and hands on the secret of a local master (inside one process), on YARN and on Kubernetes. For
-    `local-cluster`, whose executors are children of the driver, we make it. The secret of a standalone master is its
-    administrator's: with another one, or with one where the master has none, no connection comes about.
+    Spark itself generates and distributes the secret of a local master (inside one process), on YARN and on Kubernetes.
+    For `local-cluster`, whose executors are child processes, we generate it. The administrator of a standalone master
+    sets its secret: with any other, no connection succeeds.
     """
     if conf(_AUTHENTICATE, ""):
         return {}
@@ -56,17 +56,17 @@ def authentication(master: str, conf: Callable[[str, str], str]) -> dict[str, st
 
 
 def is_local(master: str) -> bool:
-    """Whether executors are on this machine, inside the driver's JVM."""
+    """Return whether executors are on this machine, inside the driver's JVM."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def authenticates(conf: Callable[[str, str], str]) -> bool:
-    """Whether Spark, by its settings as they count, answers only those who know its secret."""
+    """Return whether Spark, by its effective settings, answers only peers that know its secret."""
     return _is_true(conf, _AUTHENTICATE)
 
 
 def encrypts(conf: Callable[[str, str], str]) -> bool:
-    """Whether Spark, by its settings as they count, sends payloads encrypted and to its own executors alone."""
+    """Return whether Spark, by its effective settings, sends payloads encrypted and only to its own executors."""
     return authenticates(conf) and any(_is_true(conf, name) for name in _ENCRYPTIONS)
 
 
@@ -75,8 +75,8 @@ def _is_true(conf: Callable[[str, str], str], name: str) -> bool:
 
 
 def carries_secrets(value: object) -> bool:
-    """Whether a value, or one inside of it, has a secret: a text of a dataclass that does not show in its repr.
+    """Return whether a value contains a secret: a text of a dataclass that is not shown in its repr.
 
-    Certificates are long rather than secret.
+    Certificates are not shown because they are long; they are not secret.
     """
     return any(True for _secret in secrets_of(value))

@@ -1,8 +1,8 @@
 """Runs copy tasks as Spark jobs of one long-lived task each, and keeps their leases.
 
-`SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported
-exactly once through `on_end`; a Python worker that was killed ends the Spark job with an error, and that is how we
-learn of it. Of each start only one run is heard, the first that reports: what Spark runs again is sent away.
+`SparkEngine` is the only place that knows both Spark and leases. A task's end, whatever its cause, is reported exactly
+once through `on_end`; if a Python worker is killed, its Spark job ends with an error. Of each start only one run is
+accepted, the first that reports: Spark may run a task again, and the answer to such a run is to end itself.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_place
+from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_endpoint
 from heliograph.driver.spark.secret_transport import REFUSAL, carries_secrets
-from heliograph.driver.spark.spark_session import what_spark_says
+from heliograph.driver.spark.spark_session import spark_error_line
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
 from heliograph.executor.contract.task_report import TaskReport
@@ -31,13 +31,23 @@ if TYPE_CHECKING:
     from heliograph.driver.spark.spark_session import SparkDriver
 
 
-_SILENCE_S = 3.0  # so long a task that has a slot does not take to speak up
-_LOST_LEASES = 3  # after one lease a silent task has ended itself; Spark is given two more to find out
+_SILENCE_S = 3.0  # a task that has a slot reports earlier
+_LOST_LEASES = 3  # after one lease a silent task has ended itself; Spark gets two more to notice
+
+
+class LaunchOptions(NamedTuple):
+    """How the tasks of a flow are run, by the settings of that flow."""
+
+    lease_timeout_ms: int = 10_000
+    allows_unencrypted_secrets: bool = False  # the user states that the network is safe
+
+
+_DEFAULT_LAUNCH = LaunchOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """How a task ended: with a last report, or with the reason it failed."""
+    """The end of a run: with a last report, or with the reason of its failure."""
 
     spec: TaskSpec
     report: TaskReport | None = None
@@ -47,11 +57,14 @@ class TaskEnd:
 
 
 class RunningTask:
-    """The driver's view of one task."""
+    """One run of a task as the engine sees it."""
 
-    def __init__(self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None]) -> None:
+    def __init__(
+        self, spec: TaskSpec, on_report: Callable[[TaskSpec, TaskReport], None], lease_timeout_ms: int = 10_000
+    ) -> None:
         self.spec = spec
         self.on_report = on_report
+        self.lease_timeout_ms = lease_timeout_ms
         self.stop_reason: str | None = None
         self.run_id: str | None = None
         self.heard_at = 0.0
@@ -61,11 +74,14 @@ class RunningTask:
 
 
 class SparkEngine:
-    """Starts tasks, answers their reports, tells how they ended."""
+    """Starts tasks, answers their reports, reports their ends.
 
-    def __init__(self, driver: SparkDriver, *, lease_timeout_ms: int) -> None:
+    `launch` holds for tasks that are started without options of their own.
+    """
+
+    def __init__(self, driver: SparkDriver, launch: LaunchOptions = _DEFAULT_LAUNCH) -> None:
         self._driver = driver
-        self._lease_timeout_ms = lease_timeout_ms
+        self._default_launch = launch
         self._lock = threading.Lock()
         self._attempts = itertools.count(1)
         self._tasks: dict[tuple[str, int], RunningTask] = {}
@@ -73,7 +89,7 @@ class SparkEngine:
 
     @property
     def slots(self) -> int:
-        """How many tasks can run at the same time."""
+        """The number of tasks that can run at the same time."""
         return self._driver.slots
 
     def start(
@@ -81,17 +97,19 @@ class SparkEngine:
         spec: TaskSpec,
         on_report: Callable[[TaskSpec, TaskReport], None],
         on_end: Callable[[TaskEnd], None],
+        launch: LaunchOptions | None = None,
     ) -> RunningTask:
-        """Start a task in the background; `on_end` is called once, from another thread.
+        """Start a task in the background; `on_report` and `on_end` (once) are called from other threads.
 
-        Raises EngineError where the task's secrets would travel unencrypted, or the driver cannot listen for it.
+        Raises EngineError if the task's secrets would travel unencrypted, or the driver cannot listen for it.
         """
-        if carries_secrets(spec) and not self._driver.may_ship_secrets:
+        options = launch or self._default_launch
+        if carries_secrets(spec) and not (options.allows_unencrypted_secrets or self._driver.encrypts_secrets):
             raise EngineError(REFUSAL)
         leases = self._lease_server()
-        lease = LeaseSpec(leases.address, leases.token, self._lease_timeout_ms)
+        lease = LeaseSpec(leases.address, leases.token, options.lease_timeout_ms)
         leased = replace(spec, attempt=next(self._attempts), lease=lease)
-        task = RunningTask(leased, on_report)
+        task = RunningTask(leased, on_report, options.lease_timeout_ms)
         key = (spec.task_id, leased.attempt)
         with self._lock:
             self._tasks[key] = task
@@ -106,8 +124,8 @@ class SparkEngine:
         return task
 
     def stop(self, task: RunningTask, reason: str) -> None:
-        """Ask a task to flush, commit and end; it hears it with its next report. One that waits for a slot of Spark
-        reports nothing: its job is taken back.
+        """Ask a task to flush, commit and end: the answer to its next report says so. A task that waits for a slot of
+        Spark reports nothing: its job is cancelled.
         """
         task.stop_reason = reason
         if task.run_id is None:
@@ -123,20 +141,20 @@ class SparkEngine:
             is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
             task.is_cancelled |= is_there and task.run_id is None
         if is_there and task.is_cancelled:
-            with suppress(Exception):  # Spark that is gone has no job either
+            with suppress(Exception):  # if Spark has ended, so has the job
                 self._driver.context().cancelJobGroup(_job_group(task.spec))
-            self._cancel_later(task)  # its thread may be about to hand in the job
+            self._cancel_later(task)  # its thread may be about to submit the job
 
     def take_back_if_lost(self, task: RunningTask) -> None:
-        """End a task that has spoken and was then silent for long. Its executor is gone; Spark would run it again, and
-        without a free slot keep that waiting without end and without a word.
+        """Cancel a task that has reported and then been silent for three lease periods: its executor is presumed lost.
+        Spark would run it again, and without a free slot keep it waiting for ever without a message.
         """
         with self._lock:
             silent_s = time.monotonic() - task.heard_at
-            if task.run_id is None or silent_s < _LOST_LEASES * self._lease_timeout_ms / 1000:
+            if task.run_id is None or silent_s < _LOST_LEASES * task.lease_timeout_ms / 1000:
                 return
-            task.is_lost = True  # and told again and again, in case Spark has not heard
-        with suppress(Exception):  # Spark that is gone has no job either
+            task.is_lost = True  # the job is cancelled at each call, in case Spark missed one
+        with suppress(Exception):  # if Spark has ended, so has the job
             self._driver.context().cancelJobGroup(_job_group(task.spec))
 
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
@@ -145,14 +163,14 @@ class SparkEngine:
             task.assignment = task.assignment._replace(number=task.assignment.number + 1, partitions=partitions)
 
     def share(self, task: RunningTask, bytes_per_s: int) -> None:
-        """Let a running task read so many bytes per second (0: no limit); it hears of it where that is news."""
+        """Set the bytes per second that a running task may read (0: no limit)."""
         with self._lock:
             if task.assignment.bytes_per_s != bytes_per_s:
                 number = task.assignment.number + 1
                 task.assignment = task.assignment._replace(number=number, bytes_per_s=bytes_per_s)
 
     def close(self) -> None:
-        """Take all leases back and stop Spark."""
+        """End all leases and stop Spark."""
         if self._leases is not None:
             self._leases.close()
         self._driver.stop()
@@ -163,12 +181,12 @@ class SparkEngine:
             context = self._driver.context()
             context.setJobGroup(_job_group(spec), f"{spec.flow} task {spec.task_id}", interruptOnCancel=True)
             outcome = json.loads(context.parallelize([0], 1).mapPartitions(task_function(spec)).collect()[0])
-        except Exception as error:  # noqa: BLE001  (Spark raises what it likes; the task is lost in any case)
+        except Exception as error:  # noqa: BLE001  (Spark may raise anything; the task has ended in any case)
             if task.is_cancelled:
                 return TaskEnd(spec)
             if task.is_lost:
-                return TaskEnd(spec, error="nothing was heard of it for long; its executor is lost.")
-            return TaskEnd(spec, error=f"Spark lost the task: {what_spark_says(error)}")
+                return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.")
+            return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}")
         if "error" in outcome and task.is_cancelled:
             return TaskEnd(spec)
         if "error" in outcome:
@@ -180,11 +198,11 @@ class SparkEngine:
         with self._lock:
             if self._leases is None:
                 is_local = self._driver.settings.is_local
-                place = OWN_MACHINE if is_local else lease_place(self._driver.context().getConf().get)
+                endpoint = OWN_MACHINE if is_local else lease_endpoint(self._driver.context().getConf().get)
                 try:
-                    self._leases = LeaseServer(place, self._answer)
+                    self._leases = LeaseServer(endpoint, self._answer)
                 except OSError as error:
-                    raise place.refusal(error) from error
+                    raise endpoint.refusal(error) from error
             return self._leases
 
     def _answer(self, caller: TaskIdentity, report: TaskReport) -> dict[str, Any]:
@@ -206,7 +224,7 @@ class SparkEngine:
             assignment = task.assignment
         if report.assignment == assignment.number:
             return {"go": True}
-        # Sent again until a report tells of it: an answer can be lost with its connection, and a task that is just
+        # Sent again until a report confirms it: an answer can be lost with its connection, and a task that is just
         # beginning takes it later.
         return {"go": True, "assignment": encode_assignment(assignment)}
 

@@ -1,19 +1,13 @@
-"""Starts Spark for long-lived copy tasks: small, quiet, quick.
+"""Starts Spark for long-lived copy tasks.
 
-The JVM only schedules; data never passes through it. So it gets a small heap, the first-tier compiler and no web page
-unless asked for, and everything it writes goes to a file. Only the classic RDD API is used: it needs neither pandas
-nor Arrow on the executors.
+The JVM only schedules; data never passes through it. So it gets a small heap, the first-tier compiler and, by default,
+no web UI, and its output goes to a file. Only the classic RDD API is used: it needs neither pandas nor Arrow on the
+executors.
 
-Secrets pass through the JVM in the payloads of tasks. So its ports answer only those who know its secret, what Spark
-puts on a disk is encrypted, our own files are in a folder that only we can enter, and neither we nor what we start
-leaves a core dump. Spark and its Python processes connect through sockets in that folder: on TCP any local user could
-have Spark's daemon fork processes without limit, and stop Spark's scheduler with one silent connection.
-
-
-What is told of an error that nobody foresaw: its kind and words, and its stack trace for the log.
-
-Its words were written by others and may hold anything, so what is known to be a secret is hidden in them, and what
-looks like one.
+Secrets pass through the JVM in the payloads of tasks. So its ports authenticate every peer, files that Spark writes are
+encrypted, our own files are in a folder that only our user can enter, and no process leaves a core dump. Spark and its
+Python processes connect through sockets in that folder: on TCP any local user could make Spark's daemon fork processes
+without limit, and block Spark's scheduler with one silent connection.
 """
 
 from __future__ import annotations
@@ -30,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import heliograph
 from heliograph.config.resolve.redaction import shown_error
 from heliograph.driver.spark.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
 from heliograph.embedded.java import java_home
@@ -37,16 +32,6 @@ from heliograph.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-_TELLING = ("Python worker exited", "Caused by", "SparkException", "IllegalArgumentException")
-
-
-def what_spark_says(error: Exception) -> str:
-    """The one line of Spark's many that tells the reason."""
-    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
-    reported = [line for line in lines if any(sign in line for sign in _TELLING)]
-    return shown_error((reported or lines or [type(error).__name__])[0])[:300]
 
 
 log = logging.getLogger(__name__)
@@ -61,16 +46,17 @@ appender.file.fileName = {log}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
 """
+_REASON_SIGNS = ("Python worker exited", "Caused by", "SparkException", "IllegalArgumentException")
 _DEFAULTS = {
     "spark.app.name": "heliograph",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
     "spark.python.worker.reuse": "true",
-    "spark.task.maxFailures": "1",  # a lost task is started again by us, from its newest committed offsets
+    "spark.task.maxFailures": "1",  # we start a lost task again, from its newest committed offsets
     "spark.speculation": "false",  # a second run of a task would be a second writer of its partitions
     "spark.scheduler.mode": "FAIR",
-    "spark.io.encryption.enabled": "true",  # a payload that is large, or finds no memory, passes through a file
+    "spark.io.encryption.enabled": "true",  # a payload that is large, or finds no memory, is written to a file
     "spark.hadoop.hadoop.security.groups.cache.background.reload": "false",
 }
 _PYTHON_SOCKETS = "spark.python.unix.domain.socket"
@@ -85,29 +71,28 @@ def _own_folder() -> Path:
 
 @dataclass(slots=True)
 class SparkSettings:
-    """How Spark is started: its master, and the user's `--conf` pairs, which win over ours.
+    """How Spark is started: its master, and the user's `--conf` pairs, which override ours.
 
-    `folder` is made when Spark starts. `allows_unencrypted_secrets` is the user's word that the network is safe.
+    `folder` is made when Spark starts.
     """
 
     master: str
     conf: Mapping[str, str] = field(default_factory=dict)
-    allows_unencrypted_secrets: bool = False
     folder: Path = field(default_factory=_own_folder)
 
     @property
     def log_file(self) -> Path:
-        """What the JVM writes."""
+        """The JVM's log."""
         return self.folder / "spark.log"
 
     @property
     def log_config_file(self) -> Path:
-        """Where the JVM reads how to log."""
+        """The JVM's log configuration."""
         return self.folder / "log4j2.properties"
 
     @property
     def socket_folder(self) -> Path:
-        """Where Spark and its Python processes connect: our folder, or one in /tmp where that path is too long."""
+        """The folder of the sockets of Spark's Python processes: ours, or one in /tmp if that path is too long."""
         is_short = len(os.fsencode(self.folder)) + _SOCKET_NAME_BYTES <= _LONGEST_SOCKET_PATH
         return self.folder if is_short else Path("/tmp") / self.folder.name  # noqa: S108  (made by us, or not used)
 
@@ -123,7 +108,7 @@ class SparkSettings:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether executors are on this machine, in whichever process."""
+        """Whether executors are on this machine, in any process."""
         return self.is_local or self.master.startswith("local-cluster[")
 
 
@@ -139,7 +124,7 @@ class SparkDriver:
         self._thread.start()
 
     def context(self) -> Any:
-        """The context, once it is there; raises EngineError where Spark did not start."""
+        """Wait for the context and return it; raise EngineError if Spark did not start."""
         self._thread.join()
         if self.error is not None:
             raise self.error
@@ -147,24 +132,22 @@ class SparkDriver:
 
     @property
     def error(self) -> EngineError | None:
-        """Why there is no Spark: it did not start, or its JVM has ended since; None where all is well."""
+        """The reason why Spark does not run: it did not start, or its JVM has ended; None if it runs."""
         if self._error is None and self._context is not None and not self._is_stopped:
-            jvm = getattr(self._context._gateway, "proc", None)  # noqa: SLF001  (PySpark tells it nowhere else)
+            jvm = getattr(self._context._gateway, "proc", None)  # noqa: SLF001  (PySpark has no public access to it)
             if jvm is not None and jvm.poll() is not None:
                 self._error = EngineError(f"Spark's JVM has ended (its log: {self.settings.log_file})")
         return self._error
 
     @property
     def slots(self) -> int:
-        """How many tasks can run at the same time."""
+        """The number of tasks that can run at the same time."""
         return int(self.context().defaultParallelism)
 
     @property
-    def may_ship_secrets(self) -> bool:
-        """Whether a task's payload may hold what its clients log in with."""
-        if self.settings.is_local or self.settings.allows_unencrypted_secrets:
-            return True
-        return encrypts(self.context().getConf().get)
+    def encrypts_secrets(self) -> bool:
+        """Whether a task's payload, with the credentials of its clients, is safe from others on its way."""
+        return self.settings.is_local or encrypts(self.context().getConf().get)
 
     def stop(self) -> None:
         """Stop Spark."""
@@ -176,14 +159,14 @@ class SparkDriver:
     def _start(self) -> None:
         try:
             self._context = _start_context(self.settings)
-        except Exception as error:  # noqa: BLE001  (handed to whoever asks for the context)
+        except Exception as error:  # noqa: BLE001  (raised by `context`)
             self._error = EngineError(
-                f"Spark could not be started: {what_spark_says(error)} (its log: {self.settings.log_file})"
+                f"Spark could not be started: {spark_error_line(error)} (its log: {self.settings.log_file})"
             )
 
 
 def _start_context(settings: SparkSettings) -> Any:
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (half a second that other commands need not wait for)
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (half a second that other commands save)
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
     os.environ["JAVA_HOME"] = str(java_home())
@@ -214,7 +197,7 @@ def _start_context(settings: SparkSettings) -> Any:
 
 
 def _python_sockets(settings: SparkSettings) -> dict[str, str]:
-    """Settings by which Spark's Python processes on this machine listen in a folder that only we can enter."""
+    """Return settings by which Spark's Python processes on this machine listen in a folder that only we can enter."""
     if not settings.is_on_this_machine:
         return {}
     folder = settings.socket_folder
@@ -232,11 +215,18 @@ def _python_sockets(settings: SparkSettings) -> dict[str, str]:
 
 
 def _forbid_core_dumps() -> None:
-    """A dump of memory holds every secret in plain text; the processes we start inherit this."""
+    """Forbid core dumps, here and in child processes: they hold every secret in plain text."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _package_archive(folder: Path) -> str:
-    """This package as a zip, for executors that do not have it installed (its dependencies they must have)."""
-    package = Path(__file__).resolve().parent.parent
+    """Return this package as a zip, for executors that have its dependencies but not the package itself."""
+    package = Path(heliograph.__file__).resolve().parent
     return shutil.make_archive(str(folder / "heliograph"), "zip", package.parent, package.name)
+
+
+def spark_error_line(error: Exception) -> str:
+    """Return the line of Spark's long error message that names the reason, with secrets hidden."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
+    reasons = [line for line in lines if any(sign in line for sign in _REASON_SIGNS)]
+    return shown_error((reasons or lines or [type(error).__name__])[0])[:300]

@@ -1,34 +1,35 @@
-"""Telling troubles well: many topics with one reason are one sentence, what does not change is told once, and so is its
-end.
+"""Groups failures by reason and logs each only when it starts and when it clears.
 
-
-What troubles the tasks of a flow while they go on trying: told once it lasts, and once more when it is over.
-
-A leader that moves or a broker that restarts is trouble for a moment, and nobody's business; one that stays away is.
-Partitions come and go in the words of a lasting trouble, so what is shown of it changes only now and then: states are
-written to a topic, and whoever watches them is not to be woken by every change of words.
+`StepIssues` keeps the issues of the steps of one flow or loop, `TaskIssues` those of a flow's tasks. While a leader
+moves or a broker restarts, a task has an issue for a moment; only one that lasts is reported. The partitions named in
+the text of a lasting issue come and go, so the shown text changes only now and then: each state is a record in a topic.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
+log = logging.getLogger(__name__)
+
 _MOST_NAMES = 5
-_MOST_NAME_LETTERS = 249  # as many as a topic's name has; a cluster may say longer ones
-_MOST_TOLD = 1_000
+_MOST_NAME_LETTERS = 249  # as many as a topic's name has; a cluster may send longer ones
+_MOST_REMEMBERED = 1_000
 _MOST_REASONS = 20
+_MOST_SHOWN = 3
+_LASTS_S = 5.0
 
 
 def by_reason(sentence: str, failures: Mapping[str, object]) -> tuple[str, ...]:
-    """One sentence per reason: `sentence` has a place `{names}` for what failed, and the reason follows it."""
+    """Return one sentence per reason: `{names}` in `sentence` is replaced by what failed, and the reason follows."""
     names_of: dict[str, list[str]] = {}
     for name, reason in failures.items():
         names_of.setdefault(str(reason), []).append(name)
@@ -39,36 +40,76 @@ def by_reason(sentence: str, failures: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def enumerated(names: Iterable[str]) -> str:
-    """`a, b and 7 more`."""
+    """Return `a, b and 7 more`."""
     listed = [name if len(name) <= _MOST_NAME_LETTERS else f"{name[:_MOST_NAME_LETTERS]}..." for name in sorted(names)]
     more = f" and {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
     return ", ".join(listed[:_MOST_NAMES]) + more
 
 
+def brief(issues: Sequence[str]) -> str:
+    """Return the first few issues, and how many more there are."""
+    more = [f"and {len(issues) - _MOST_SHOWN} more"] if len(issues) > _MOST_SHOWN else []
+    return "; ".join([*issues[:_MOST_SHOWN], *more])
+
+
 class Change(Enum):
-    """What has become of a trouble since it was last looked at."""
+    """The difference between the issues of a step before and now."""
 
     NONE = auto()
-    NEWS = auto()
-    OVER = auto()
+    NEW = auto()
+    CLEARED = auto()
 
     @classmethod
     def between(cls, before: Sequence[str], now: Sequence[str]) -> Change:
-        """From the troubles of then to those of now."""
+        """Compare two lists of issues."""
         if tuple(before) == tuple(now):
             return cls.NONE
-        return cls.NEWS if now else cls.OVER
+        return cls.NEW if now else cls.CLEARED
 
 
 def log_change(
-    log: logging.Logger, change: Change, whose: str, issues: Iterable[str], *, step: str = "", is_last: bool = False
+    log: logging.Logger, change: Change, subject: str, issues: Iterable[str], *, step: str = "", is_last: bool = False
 ) -> None:
-    """Tell a trouble that is news, or that one is over; `is_last`: what met it is not tried again."""
-    if change is Change.OVER:
-        log.info("%s: it goes on as before.", f"{whose}: {step}" if step else whose)
-    elif change is Change.NEWS:
+    """Log issues that are new, or that they have cleared; `is_last`: the step is not tried again."""
+    if change is Change.CLEARED:
+        log.info("%s: recovered", f"{subject}: {step}" if step else subject)
+    elif change is Change.NEW:
         for issue in issues:
-            log.warning("%s: %s%s", whose, issue.rstrip("."), "." if is_last else " (will be tried again)")
+            log.warning("%s: %s%s", subject, issue.rstrip("."), "." if is_last else " (will be tried again)")
+
+
+class IssueLog(Protocol):
+    """Keeps the issues of steps; may be read from any thread."""
+
+    def note(self, step: str, issues: Iterable[str]) -> Change:
+        """Replace the issues of a step, none if it succeeded; return what has changed."""
+
+    @property
+    def issues(self) -> Mapping[str, tuple[str, ...]]:
+        """The issues of each step that has any."""
+
+
+class StepIssues:
+    """An `IssueLog` in memory: keeps the issues of a step until its next success."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._issues: dict[str, tuple[str, ...]] = {}
+
+    def note(self, step: str, issues: Iterable[str]) -> Change:
+        """Replace the issues of a step, none if it succeeded; return what has changed."""
+        reported = tuple(issues)
+        with self._lock:
+            before = self._issues.pop(step, ())
+            if reported:
+                self._issues[step] = reported
+        return Change.between(before, reported)
+
+    @property
+    def issues(self) -> dict[str, tuple[str, ...]]:
+        """The issues of each step that has any."""
+        with self._lock:
+            return dict(self._issues)
 
 
 class LogOnce:
@@ -79,68 +120,56 @@ class LogOnce:
         self._reported: dict[str, None] = {}
 
     def report(self, level: int, sentence: str) -> None:
-        """Log the sentence, unless it was."""
+        """Log the sentence unless it was logged before."""
         if sentence not in self._reported:
-            if len(self._reported) >= _MOST_TOLD:
+            if len(self._reported) >= _MOST_REMEMBERED:
                 del self._reported[next(iter(self._reported))]
             self._reported[sentence] = None
             self._log.log(level, "%s", sentence)
 
 
-log = logging.getLogger(__name__)
-
-_LASTS_S = 5.0
-_MOST_WORDS = 3
-
-
 @dataclass(slots=True)
 class _Issue:
-    words: str
+    text: str
     since: float
     shown: str | None = None
     shown_at: float = 0.0
 
 
 class TaskIssues:
-    """The troubles of a flow's tasks, by the task's id."""
+    """The issues of a flow's tasks, by task id. Not thread-safe."""
 
     def __init__(self) -> None:
         self._issues: dict[str, _Issue] = {}
 
-    def note(self, task_id: str, words: Sequence[str]) -> bool:
-        """What the task's newest report tells; nothing, where all is well. Whether a lasting trouble is over."""
-        if not words:
-            is_over = self.lasting(task_id) is not None
-            if is_over:
-                log.info("%s: it goes on as before.", task_id)
-            self.forget(task_id)
-            return is_over
+    def note(self, task_id: str, issues: Sequence[str]) -> bool:
+        """Replace the issues of a task by those of its newest report; return whether a lasting one has cleared."""
+        if not issues:
+            has_cleared = self.lasting(task_id) is not None
+            if has_cleared:
+                log.info("%s: recovered", task_id)
+            self.drop(task_id)
+            return has_cleared
         now = time.monotonic()
         issue = self._issues.setdefault(task_id, _Issue("", now))
-        issue.words = brief(words)
+        issue.text = brief(issues)
         if now - max(issue.since, issue.shown_at) < _LASTS_S:
             return False
         if issue.shown is None:
-            log.warning("%s: %s (it goes on trying)", task_id, issue.words.rstrip("."))
-        issue.shown, issue.shown_at = issue.words, now
+            log.warning("%s: %s (retrying)", task_id, issue.text.rstrip("."))
+        issue.shown, issue.shown_at = issue.text, now
         return False
 
-    def forget(self, task_id: str) -> None:
-        """The task has ended."""
+    def drop(self, task_id: str) -> None:
+        """Forget the issues of a task that has ended."""
         self._issues.pop(task_id, None)
 
     def lasting(self, task_id: str) -> str | None:
-        """What has troubled a task for a while."""
+        """Return the issue that a task has had for a while."""
         issue = self._issues.get(task_id)
         return None if issue is None else issue.shown
 
     @property
-    def words(self) -> list[str]:
-        """All there is just now, lasting or not."""
-        return [issue.words for issue in self._issues.values()]
-
-
-def brief(words: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    more = [f"and {len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
-    return "; ".join([*words[:_MOST_WORDS], *more])
+    def texts(self) -> list[str]:
+        """All issues of this moment, lasting or not."""
+        return [issue.text for issue in self._issues.values()]

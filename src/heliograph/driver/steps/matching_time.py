@@ -1,7 +1,7 @@
-"""The most time that a flow may spend on matching names in one round.
+"""Limits the time that a flow spends on matching names in one round.
 
-A pattern has a limit for one name (`java_regex`), but a cluster may have many names, each just below it. What counts is
-the processor time of the flow's own thread, so that a busy machine, or a filter class that waits, is not mistaken.
+A pattern has a limit for one name (`java_regex`), but a cluster may have many names, each just below it. The processor
+time of the flow's own thread is measured, not elapsed time: the machine may be busy, and a filter class may wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_S = 10.0
 
 
 def within_matching_time(names: Iterable[str], keys: str, alias: str) -> Iterator[str]:
-    """The names one by one; raises PatternLimitError where what is done with them takes too long altogether."""
+    """Yield the names one by one; raise PatternLimitError if the caller takes too long for all of them."""
     began = time.thread_time()
     for name in names:
         yield name

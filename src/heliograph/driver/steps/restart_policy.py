@@ -1,10 +1,10 @@
-"""When to start again what has failed: with growing pauses, and where the user wants it so, not for ever.
+"""Decides when a task or connector that failed is started again: with growing pauses, and up to a limit of attempts.
 
-Java's Connect leaves a failed task dead until somebody restarts it; a flow for disaster recovery must not be dead over
-night. `heliograph.restart.attempts.max` brings Java's way back (0), or something between.
+Connect leaves a failed task FAILED until a user restarts it; a flow for disaster recovery must not stay down over
+night. `heliograph.restart.attempts.max=0` brings back Connect's behaviour.
 
-Invariant: failures count only in a row. Whoever has run for a while, and for longer than the longest pause, begins to
-count anew.
+Invariant: only failures in a row count. After a run of a minute that was also longer than the longest pause, counting
+starts again.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 _FIRST_S = 0.5
-_SOUND_S = 60.0
+_STABLE_S = 60.0
 _TRY_AGAIN_S = 30.0
-_PATIENCE = 10
+_PARTITIONS_FACTOR = 10
 
 
 class RestartLimits(NamedTuple):
-    """The longest pause, and how often in a row something is started again; -1 is no limit."""
+    """The longest pause, and the number of restarts in a row; -1 is no limit."""
 
     most_s: float
     attempts_max: int
 
     @classmethod
     def of(cls, settings: Settings) -> RestartLimits:
-        """As the settings say."""
+        """Return the limits of the settings."""
         return cls(settings[keys.RESTART_BACKOFF_MAX_MS] / 1000, settings[keys.RESTART_ATTEMPTS_MAX])
 
     @property
     def try_again_s(self) -> float:
-        """The pause before a step that was troubled comes again, where its own interval is longer."""
+        """The pause before a failed step runs again, if its own interval is longer."""
         return min(_TRY_AGAIN_S, self.most_s)
 
 
@@ -57,19 +57,19 @@ class Restarts:
 
     @classmethod
     def of_partitions(cls, limits: RestartLimits) -> Restarts:
-        """For a task of which only some partitions have failed: rarer, since the others stand still for a moment."""
-        return cls(limits._replace(most_s=limits.most_s * _PATIENCE), first_s=limits.most_s)
+        """Return restarts with longer pauses, for a task with failed partitions: a restart pauses its others."""
+        return cls(limits._replace(most_s=limits.most_s * _PARTITIONS_FACTOR), first_s=limits.most_s)
 
     def pause_s(self, ran_s: float = 0.0) -> float | None:
-        """It has failed after running for so long: the pause before the next start; None where there is none."""
-        if ran_s > max(_SOUND_S, self._backoff.most_s):
+        """Count a failure after a run of this length; return the pause before the next start, None if there is none."""
+        if ran_s > max(_STABLE_S, self._backoff.most_s):
             self._backoff.reset()
         if 0 <= self._attempts_max <= self._backoff.failures:
             return None
         return self._backoff.next_pause_s()
 
-    def forgive(self) -> None:
-        """Count anew: somebody has asked for it, or has changed something."""
+    def reset_failures(self) -> None:
+        """Start counting again: a user requested a restart, or changed something."""
         self._backoff.reset()
 
 
@@ -79,7 +79,7 @@ def keep_trying(
     stopping: threading.Event,
     on_failure: Callable[[ClusterError], None],
 ) -> None:
-    """Do a step until its clusters let it, or the end is wanted; raises where it may not be tried again."""
+    """Run a step until its clusters allow it, or stopping is set; raise its error after the last attempt."""
     restarts = Restarts(limits)
     while not stopping.is_set():
         try:

@@ -29,10 +29,8 @@ import json
 import secrets
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from uuid import UUID
 
 from heliograph.executor.contract.task_spec import PartitionSpec
-from heliograph.model import SourceOffset, TopicPartition
 
 if TYPE_CHECKING:
     import socket
@@ -159,47 +157,14 @@ class TaskAssignment(NamedTuple):
 
 
 def encode_assignment(assignment: TaskAssignment) -> list[Any]:
-    """An assignment as plain values."""
-    rows = [
-        [p.tp.topic, p.tp.partition, p.remote_topic, _encode_progress(p.source_offsets), p.stop_offset]
-        for p in assignment.partitions
-    ]
-    return [assignment.number, rows, assignment.bytes_per_s]
-
-
-def _encode_progress(source_offsets: SourceOffset | None) -> list[Any] | None:
-    if source_offsets is None:
-        return None
-    topic_id = None if source_offsets.topic_id is None else str(source_offsets.topic_id)
-    return [
-        source_offsets.offset,
-        source_offsets.target_end,
-        topic_id,
-        [list(known) for known in source_offsets.epochs],
-    ]
+    """Return an assignment as JSON values."""
+    return [assignment.number, [partition.to_json() for partition in assignment.partitions], assignment.bytes_per_s]
 
 
 def decode_assignment(values: list[Any]) -> TaskAssignment:
-    """The assignment an answer carries."""
+    """Return the assignment that `encode_assignment` encoded."""
     number, rows, bytes_per_s = values
-    partitions = tuple(_decode_partition(TopicPartition(topic, p), *rest) for topic, p, *rest in rows)
-    return TaskAssignment(number, partitions, bytes_per_s)
-
-
-def _decode_partition(
-    tp: TopicPartition, remote_topic: str, source_offsets: list[Any] | None, stop_offset: int | None
-) -> PartitionSpec:
-    if source_offsets is None:
-        return PartitionSpec(tp, remote_topic, None, stop_offset)
-    offset, target_end, topic_id, epochs = source_offsets
-    known = SourceOffset(
-        tp,
-        offset,
-        target_end,
-        None if topic_id is None else UUID(topic_id),
-        epochs=tuple((epoch, start) for epoch, start in epochs),
-    )
-    return PartitionSpec(tp, remote_topic, known, stop_offset)
+    return TaskAssignment(number, tuple(PartitionSpec.from_json(row) for row in rows), bytes_per_s)
 
 
 class TaskLease(Protocol):

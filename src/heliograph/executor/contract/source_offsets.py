@@ -20,7 +20,7 @@ class SourceOffsets(NamedTuple):
     """What is known of a source connector's partitions."""
 
     offsets: dict[TopicPartition, SourceOffset]
-    forgotten: frozenset[TopicPartition]
+    reset: frozenset[TopicPartition]
 
 
 def read_source_offsets(holder: Admin, topic: str, connector: str, source: str) -> SourceOffsets:

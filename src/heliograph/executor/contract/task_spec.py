@@ -1,20 +1,16 @@
-"""What crosses to an executor: frozen values, no open resource. Sockets open inside the task.
+"""The specification of a copy task: frozen values without open resources, sent to an executor in the task's payload.
 
-Secrets travel here, in the task's payload, never in Spark's configuration; they do not show in a repr.
+The payload holds the credentials of the task's clients; they never appear in Spark's configuration or in a repr. The
+driver decides whether the payload may travel (`driver/spark/secret_transport`); `secrets_of` lists what must be hidden.
 
-
-Where secrets may travel: only between parts of one Spark that prove themselves to each other, and encrypted.
-
-A task's payload holds what its clients log in with, and Spark hands it out on ports of its own, also on a local master:
-to every user of the machine, unless it asks for a proof (`spark.authenticate`). So that is on by default wherever the
-parts of a Spark can share a secret without the user's help. Away from this machine the payload must be encrypted too
-(`spark.network.crypto.enabled` or `spark.ssl.rpc.enabled`), or the user says that it need not.
+A `PartitionSpec` has one encoding, `to_json`: for the payload, and for assignments that the lease carries later.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 from heliograph.kafka.request_options import FetchLimits, ProduceLimits
 from heliograph.kafka.security.connection_spec import ClusterSpec  # noqa: TC001  (a field's type stays importable)
@@ -26,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """One partition to copy: behind its `progress` (None: none yet) and, for `--once`, up to `stop_offset`.
+    """One partition to copy: after its source offset (None: none yet) and, for `--once`, up to `stop_offset`.
 
-    One whose progress was forgotten on purpose is copied again, whatever of it the target has.
+    If its source offset was reset (a null record), it is copied again, even if the target has its records.
     """
 
     tp: TopicPartition
     remote_topic: str
     source_offsets: SourceOffset | None = None
     stop_offset: int | None = None
-    is_forgotten: bool = False
+    is_reset: bool = False
 
     @property
     def position(self) -> int | None:
@@ -46,6 +42,40 @@ class PartitionSpec:
     def target(self) -> TopicPartition:
         """The partition of the same number on the target."""
         return TopicPartition(self.remote_topic, self.tp.partition)
+
+    def to_json(self) -> list[Any]:
+        """Return all fields, in order, as JSON values."""
+        source_offsets = None if self.source_offsets is None else _offset_to_json(self.source_offsets)
+        return [list(self.tp), self.remote_topic, source_offsets, self.stop_offset, self.is_reset]
+
+    @classmethod
+    def from_json(cls, values: list[Any]) -> Self:
+        """Return the partition that `to_json` encoded."""
+        tp, remote_topic, source_offsets, *rest = values
+        known = None if source_offsets is None else _offset_from_json(source_offsets)
+        return cls(TopicPartition(*tp), remote_topic, known, *rest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the same encoding, so that a task gets the same value at its start and later."""
+        return type(self).from_json, (self.to_json(),)
+
+
+def _offset_to_json(known: SourceOffset) -> list[Any]:
+    topic_id = None if known.topic_id is None else str(known.topic_id)
+    epochs = [list(epoch) for epoch in known.epochs]
+    return [list(known.tp), known.offset, known.target_end, topic_id, known.run_count, epochs]
+
+
+def _offset_from_json(values: list[Any]) -> SourceOffset:
+    tp, offset, target_end, topic_id, run_count, epochs = values
+    return SourceOffset(
+        TopicPartition(*tp),
+        offset,
+        target_end,
+        None if topic_id is None else UUID(topic_id),
+        run_count,
+        tuple((epoch, first_offset) for epoch, first_offset in epochs),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +120,7 @@ class TaskSpec:
     produce_limits: ProduceLimits = field(default_factory=ProduceLimits)
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    max_commit_interval_ms: int = 20_000  # of a transaction
     bytes_per_s: int = 0
     tolerates_too_large: bool = False
     on_truncation: str = "continue"

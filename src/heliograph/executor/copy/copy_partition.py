@@ -1,4 +1,7 @@
-"""One partition of a copy: what it is to do, how far it has come, and what it counts."""
+"""The partitions of a task: how far each has come, what it counts, and which the task has now.
+
+`CopyPartition` is one source partition with its target; `CopyPartitions` finds them from either side, adds and removes.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heliograph.errors import TaskError
 from heliograph.executor.contract.task_report import PartitionReport
 from heliograph.model import SourceOffset
 from heliograph.wire.batches.leader_epochs import EpochHistory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
     from heliograph.executor.contract.task_spec import PartitionSpec
+    from heliograph.executor.copy.copy_clients import CopyClients
+    from heliograph.executor.copy.resume import ResumePoint
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
     from heliograph.kafka.produce.target_partition import TargetPartition
     from heliograph.mirror.groups.offset_syncs import PartitionSyncs
+    from heliograph.model import TopicPartition
     from heliograph.wire.batches.forward import Piece
 
 
 class CopyPartition:
-    """Progress and counters of one partition.
+    """Offsets and counters of one partition.
 
-    `acked_offset` is the last source offset that is safe on the target; `passed_offset` the last that was handed on or
-    needs no copy (a transaction marker, say). Where nothing is under way, all that was passed is safe.
+    `acked_offset` is the last source offset that is safe on the target; `passed_offset` the last that was queued or
+    needs no copy (a transaction marker, for example). While nothing is queued or in flight, both mean the same.
     """
 
     __slots__ = (
-        "_untold",
+        "_unreported_runs",
         "acked_offset",
         "counters",
         "damaged_answers",
@@ -47,7 +55,7 @@ class CopyPartition:
     def __init__(self, spec: PartitionSpec, target: TargetPartition, syncs: PartitionSyncs | None = None) -> None:
         self.spec = spec
         self.syncs = syncs
-        self._untold: array[int] = array("q")
+        self._unreported_runs: array[int] = array("q")
         run = spec.source_offsets.run if spec.source_offsets is not None else None
         if syncs is not None and run is not None:
             syncs.resume(run)
@@ -64,19 +72,19 @@ class CopyPartition:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is fetched for it."""
+        """Return whether nothing more is fetched for it."""
         return self.counters.is_done or self.counters.failure is not None
 
     @property
     def safe_offset(self) -> int | None:
-        """The last source offset that need not be copied again; None where this task has not come past any."""
+        """Return the last source offset that need not be copied again; None if this task has not passed any."""
         if self.target.is_idle and self.counters.failure is None:
             return self.passed_offset
         return self.acked_offset
 
     @property
     def source_offsets(self) -> SourceOffset | None:
-        """What to commit."""
+        """Return what to commit; None if this task has not passed any offset."""
         offset = self.safe_offset
         if offset is None:
             return None
@@ -84,45 +92,45 @@ class CopyPartition:
         return SourceOffset(self.spec.tp, offset, *known)
 
     def _run_count(self, offset: int) -> int:
-        """How many records up to an offset follow each other on both sides, the last of them being the target's."""
-        run = self.syncs.last_run if self.syncs is not None and not self._untold else None
+        """Return how many records up to an offset follow each other on both sides, up to the target's last record."""
+        run = self.syncs.last_run if self.syncs is not None and not self._unreported_runs else None
         if run is None or (run.upstream + run.count, run.downstream + run.count) != (offset + 1, self.target_end):
             return 0
         return run.count
 
     def report_runs(self) -> bool:
-        """What was acknowledged is there to stay, with exactly-once once its transaction has ended; if anything."""
-        if self.syncs is None or not self._untold:
+        """Hand acknowledged runs (in transactions: committed ones) to the offset syncs; return whether any was new."""
+        if self.syncs is None or not self._unreported_runs:
             return False
-        self.syncs.note_all(self._untold)
-        self._untold = array("q")
+        self.syncs.note_all(self._unreported_runs)
+        self._unreported_runs = array("q")
         return True
 
     def go_back(self, position: int) -> None:
-        """Go on at an earlier place, since the source's log was cut there; nothing is under way."""
+        """Continue at an earlier offset, at which the source's log was cut; nothing is in flight."""
         self.acked_offset = self.passed_offset = position - 1
         self.is_cut = True
 
     def decide_end(self, latest: int) -> None:
-        """Where a copy of what is there now ends; a log that was cut may never come to where it ended before."""
+        """Move the stop offset of a log that was cut: it may never again reach the end that it had."""
         if self.is_cut and self.stop_offset is not None:
             self.stop_offset, self.is_cut = latest, False
 
     def report(self, fetched: FetchPartition | None, committed_offset: int | None) -> PartitionReport:
-        """The counters, with where it stands now."""
+        """Return the counters, with the current offsets and issue."""
         counters = self.counters
         if fetched is not None:
             counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
-        # Also where nothing more is fetched: what is queued may still wait for the target.
+        # Also if nothing more is fetched: queued batches may still wait for the target.
         counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
         counters.acked_offset = self.safe_offset
         counters.committed_offset = committed_offset
         return counters
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
-        """A batch is safe; `base_offset` is its place on the target, -1 where the broker does not say."""
+        """Count a batch that is safe; `base_offset` is its offset on the target, -1 if the broker does not say."""
         if base_offset >= 0 and self.syncs is not None:
-            self._untold.extend(_flat_runs(piece, base_offset))
+            self._unreported_runs.extend(_flat_runs(piece, base_offset))
         self.acked_offset = piece.last_offset
         self.target_end = base_offset + piece.record_count if base_offset >= 0 else None
         counters = self.counters
@@ -135,8 +143,87 @@ class CopyPartition:
             counters.latency_max_ms = max(counters.latency_max_ms, latency_ms)
 
 
+class CopyPartitions:
+    """The partitions of a task, by their source and by their target.
+
+    A partition that was taken away stays in `departed` and in `by_target`: what was sent of it is still acknowledged,
+    and is committed here.
+    """
+
+    def __init__(self, clients: CopyClients) -> None:
+        self.by_source: dict[TopicPartition, CopyPartition] = {}
+        self.by_target: dict[TopicPartition, CopyPartition] = {}
+        self.departed: dict[TopicPartition, CopyPartition] = {}
+        self._clients = clients
+
+    @property
+    def are_over(self) -> bool:
+        """Return whether nothing more is fetched for any of them."""
+        return all(partition.is_over for partition in self.by_source.values())
+
+    @property
+    def are_done(self) -> bool:
+        """Return whether all of them, and there are some, were to be copied up to a stop offset and are over."""
+        is_once = all(partition.spec.stop_offset is not None for partition in self.by_source.values())
+        return bool(self.by_source) and is_once and self.are_over
+
+    @property
+    def are_idle(self) -> bool:
+        """Return whether no batch of them is queued or unacknowledged."""
+        return all(partition.target.is_idle for partition in self.by_source.values())
+
+    @property
+    def are_settled(self) -> bool:
+        """Return whether each is idle, or waits for the target."""
+        return all(partition.target.is_idle or partition.target.issue for partition in self.by_source.values())
+
+    def add(self, point: ResumePoint) -> None:
+        """Copy a partition, too, from its resume point on."""
+        spec, clients = point.spec, self._clients
+        if spec.target in self.by_target:
+            # What was sent before it was taken away has used up sequences; only a new producer can begin again.
+            raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
+        syncs = clients.syncs.add(spec.tp) if clients.syncs is not None else None
+        partition = CopyPartition(spec, clients.producer.add(spec.target), syncs)
+        partition.target_end = point.target_end
+        partition.passed_offset = point.resumed_after
+        partition.counters.already_there = point.already_there
+        self.by_source[spec.tp] = partition
+        self.by_target[spec.target] = partition
+        clients.fetcher.add(spec.tp, spec.position, partition.topic_id, partition.epochs)
+
+    def retain(self, wanted: Iterable[TopicPartition]) -> None:
+        """Stop copying all partitions but the wanted ones."""
+        kept = frozenset(wanted)
+        for tp in [tp for tp in self.by_source if tp not in kept]:
+            self._clients.fetcher.remove(tp)
+            self.departed[tp] = self.by_source.pop(tp)
+            self.discard(self.departed[tp])
+
+    def stop_all(self) -> None:
+        """Fetch nothing more, and discard what was not sent."""
+        for tp, partition in self.by_source.items():
+            self._clients.fetcher.remove(tp)  # or a response in flight would be sent after the gap of what is discarded
+            self.discard(partition)
+
+    def discard(self, partition: CopyPartition) -> int | None:
+        """Discard the batches of a partition that were not sent; return the offset of the first, None without any."""
+        oldest = self._clients.producer.discard(partition.spec.target)
+        if oldest is None:
+            return None
+        assert oldest.piece is not None
+        position = oldest.piece.base_offset
+        partition.passed_offset = position - 1
+        return position
+
+    def source_offsets(self) -> dict[TopicPartition, SourceOffset]:
+        """Return what to commit: of each partition that has passed an offset, departed ones included."""
+        everyone = self.by_source | self.departed
+        return {tp: known for tp, partition in everyone.items() if (known := partition.source_offsets) is not None}
+
+
 def _flat_runs(piece: Piece, base_offset: int) -> array[int]:
-    """Where the records of a piece went, as triples of an `OffsetRun` in a row."""
+    """Return the offset runs of a piece, flattened: three numbers for each `OffsetRun`."""
     if piece.runs is None:
         return array("q", (piece.base_offset, base_offset, piece.record_count))
     runs = np.empty((len(piece.runs), 3), np.int64)

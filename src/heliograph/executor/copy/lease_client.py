@@ -5,9 +5,6 @@ for the lease's time ends itself, so a partition never has two writers for longe
 refuses the connection the driver is gone, and the task ends at once: a restarted process must not meet the tasks of
 its predecessor. The same holds where somebody answers at that port who is not the driver: `lease_channel` has each
 end prove to the other that it knows the token that only the driver and the task's payload have.
-
-
-Lets something slow and blocking be done while a task's lease is kept.
 """
 
 from __future__ import annotations
@@ -17,16 +14,13 @@ import secrets
 import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from heliograph.errors import LeaseLostError
 from heliograph.executor.contract.lease import NotOurPeerError, TaskAssignment, decode_assignment, introduce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from heliograph.executor.contract.task_report import TaskReport
     from heliograph.executor.contract.task_spec import LeaseSpec
 
@@ -123,21 +117,3 @@ class LeaseClient:
             self._lost = str(answer["gone"])
         if "stop" in answer:
             self._stop_reason = str(answer["stop"])
-
-
-T = TypeVar("T")
-_LOOK_UP_S = 0.05
-
-
-def done_patiently(work: Callable[[], T], stay_alive: Callable[[], bool]) -> T | None:
-    """What `work` returns or raises; None where `stay_alive` says, between looks, that nobody waits for it any more."""
-    helper = ThreadPoolExecutor(1, "patience")
-    try:
-        future = helper.submit(work)
-        while not future.done():
-            if not stay_alive():
-                return None
-            wait([future], _LOOK_UP_S)
-        return future.result()
-    finally:
-        helper.shutdown(wait=False)

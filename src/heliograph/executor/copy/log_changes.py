@@ -18,6 +18,7 @@ from heliograph.errors import TaskError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from heliograph.executor.contract.task_report import TaskEvents
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.executor.copy.copy_partition import CopyPartition
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
@@ -34,12 +35,12 @@ class SourceChanges:
         spec: TaskSpec,
         source: Cluster,
         fail: Callable[[CopyPartition, str], None],
-        report: Callable[[str], None],
+        events: TaskEvents,
     ) -> None:
         self._spec = spec
         self._source = source
         self._fail = fail
-        self._report = report
+        self._events = events
         self._told_unchecked: set[TopicPartition] = set()
 
     def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
@@ -67,9 +68,8 @@ class SourceChanges:
             return False
         partition.counters.lost_offsets += lost
         partition.epochs.clear()  # of the record before the new position nothing is known
-        self._report(
-            f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {earliest}. Raise its retention or look at"
-            " the lag."
+        self._events.error(
+            f"{words}; continuing at {earliest}. Raise its retention or look at the lag.", partition.spec.tp
         )
         return True
 
@@ -90,9 +90,8 @@ class SourceChanges:
             return False
         partition.counters.cut_offsets += count
         partition.go_back(cut)
-        self._report(
-            f"{self._spec.flow} {partition.spec.tp}: {words}; going on at {cut} with what the source has now, behind"
-            " what the target has."
+        self._events.error(
+            f"{words}; continuing at {cut} with what the source has now, after what the target has.", partition.spec.tp
         )
         return True
 
@@ -100,9 +99,10 @@ class SourceChanges:
         """Tell, once for each partition, that a cut could not be noticed."""
         if partition.spec.tp not in self._told_unchecked:
             self._told_unchecked.add(partition.spec.tp)
-            self._report(
-                f"{self._spec.flow} {partition.spec.tp}: another leader leads, and it cannot be checked whether its log"
-                f" has all that was copied: {why}. This is told once."
+            self._events.warn(
+                "the leader has changed, and it cannot be checked whether the new leader's log has all that was copied:"
+                f" {why}. This is logged once.",
+                partition.spec.tp,
             )
 
     def accepts_recreated(self, partition: CopyPartition, words: str) -> bool:
@@ -119,9 +119,10 @@ class SourceChanges:
             return False
         partition.acked_offset = partition.passed_offset = None
         partition.epochs.clear()
-        self._report(
-            f"{self._spec.flow} {partition.spec.tp}: {words}: it was deleted and created again, or truncated; copying"
-            " it from its start, behind what the target has."
+        self._events.warn(
+            f"{words}: it was deleted and created again, or truncated; copying it from its start, after what the target"
+            " has.",
+            partition.spec.tp,
         )
         return True
 

@@ -1,19 +1,15 @@
-"""Writes progress to `mm2-offsets.A.internal` through the task's own producer.
+"""Commits of a task: when it writes its source offsets to `mm2-offsets.A.internal`, and how.
 
 Only acknowledged offsets are written, so a crash repeats at most what was acknowledged since the last commit. One
 commit is under way at a time: a partition's newer offset never reaches the topic before its older one.
 
-With exactly-once a commit is the end of a transaction: what is under way is waited for while nothing new is sent
-(FLUSHING), the offsets are written in the same transaction (WRITING), and the transaction is committed (ENDING).
+With exactly-once a commit is the end of a transaction: the task waits for the batches in flight while it sends nothing
+new (FLUSHING), writes the offsets in the same transaction (WRITING), and commits the transaction (ENDING). Consumers do
+not see the records of a transaction before its end, so it ends as soon as nothing follows. While it ends nothing is
+sent, so at full load commits may take a tenth of the time.
 
-
-When a task commits: by its interval; in transactions also soon after the last record, and never too late.
-
-Nobody sees the records of a transaction before its end, so it ends as soon as nothing follows. While it ends nothing is
-sent, so at full load it may take a tenth of the time.
-
-Invariant: a transaction waits for its commit no longer than a third of the time after which the target aborts it. The
-rest is for the commit itself.
+Invariant: a transaction waits for its commit no longer than `max_commit_interval_ms`, a part of the time after which
+the target aborts it. The rest of that time is for the commit itself.
 """
 
 from __future__ import annotations
@@ -22,12 +18,12 @@ from collections import defaultdict
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from heliograph.config.keys.client_keys import COMMITS_PER_TRANSACTION_TIMEOUT
 from heliograph.errors import TaskError
 from heliograph.kafka.own_records import OwnRecord, build_batches
 from heliograph.kafka.produce.target_partition import Outgoing
 from heliograph.kafka.topics.compacted_topic import partition_for_key
 from heliograph.model import SourceOffset, TopicPartition, counted
+from heliograph.states import StateMachine
 from heliograph.wire.records.connect_offsets import encode_headers, encode_key, encode_value
 
 if TYPE_CHECKING:
@@ -38,16 +34,30 @@ if TYPE_CHECKING:
     from heliograph.kafka.produce.producer_session import ProducerSession
 
 
-class _State(Enum):
+_QUIET_INTERVAL_S = 0.1
+_REST_FACTOR = 9
+_RETRY_S = 0.05
+_SOON_S = 0.01
+
+
+class CommitState(Enum):
+    """The states of a commit; without transactions only IDLE and WRITING."""
+
     IDLE = auto()
     FLUSHING = auto()
     WRITING = auto()
     ENDING = auto()
 
 
-def _place(source_offsets: SourceOffset) -> tuple[object, ...]:
-    """What must be written again where it changes: in another log the same offset is another record's."""
-    return source_offsets.offset, source_offsets.topic_id, source_offsets.epochs
+COMMIT_STATES = StateMachine(
+    CommitState.IDLE,
+    {
+        CommitState.IDLE: {CommitState.FLUSHING, CommitState.WRITING},
+        CommitState.FLUSHING: {CommitState.WRITING, CommitState.IDLE},  # IDLE: no offset has changed
+        CommitState.WRITING: {CommitState.ENDING, CommitState.IDLE},
+        CommitState.ENDING: {CommitState.IDLE},
+    },
+)
 
 
 class OffsetCommits:
@@ -65,70 +75,72 @@ class OffsetCommits:
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._keys: dict[TopicPartition, tuple[bytes, int]] = {}
         self._spec = spec
-        self._holder = (spec.source_offsets or spec.target).alias
+        self._alias = _offsets_alias(spec)
         self._producer = producer
         self._session = session
         self._source_offsets = source_offsets
         self._on_committed = on_committed
-        self._state = _State.IDLE
+        self._state = COMMIT_STATES.initial
         self._awaited = 0
         self._committing: dict[TopicPartition, SourceOffset] = {}
 
     @property
     def is_idle(self) -> bool:
-        """Whether no commit is under way."""
-        return self._state is _State.IDLE
+        """Return whether no commit is under way."""
+        return self._state is CommitState.IDLE
 
     @property
     def issue(self) -> str | None:
-        """Why progress cannot be written just now; the first reason, where there are several."""
-        if self._state is _State.FLUSHING:
+        """Return the first reason why source offsets cannot be written now; None if they can."""
+        if self._state is CommitState.FLUSHING:
             held = [p for p in self._producer.partitions.values() if p.issue and p.sent]
             return f"the transaction waits for {held[0].tp}: {held[0].issue}" if held else None
         waiting = [p for tp, p in self._producer.partitions.items() if tp.topic == self._spec.offsets_topic]
-        reasons = [f"{p.tp} on '{self._holder}': {p.issue}" for p in waiting if p.issue]
-        return f"progress waits: {reasons[0]}" if reasons else None
+        reasons = [f"{p.tp} on '{self._alias}': {p.issue}" for p in waiting if p.issue]
+        return f"source offsets wait: {reasons[0]}" if reasons else None
 
     def begin(self, timestamp_ms: int) -> bool:
-        """Commit what has moved; False where a commit is still under way and this one must come later."""
+        """Commit the offsets that have changed; return False if this must wait for a commit that is under way."""
         if not self.is_idle or not self._session.is_ready:
             return False
         if self._session.transactional_id is None:
             self._write(timestamp_ms)
         elif self._producer.unsettled_batches or self._moved():
             self._producer.hold()
-            self._state = _State.FLUSHING
+            self._become(CommitState.FLUSHING)
         return True
 
     def pump(self, timestamp_ms: int) -> None:
-        """Take the next step of a commit under way, where it is due."""
-        is_flushed = self._state is _State.FLUSHING and not self._producer.unsettled_batches
+        """Write the offsets of a transaction once its batches are acknowledged."""
+        is_flushed = self._state is CommitState.FLUSHING and not self._producer.unsettled_batches
         if is_flushed and not self._write(timestamp_ms):
             self._producer.release()
 
     def _moved(self) -> dict[TopicPartition, SourceOffset]:
-        return {tp: p for tp, p in self._source_offsets().items() if self._written.get(tp) != _place(p)}
+        return {tp: p for tp, p in self._source_offsets().items() if self._written.get(tp) != _identity(p)}
 
     def has_all(self, tps: Iterable[TopicPartition]) -> bool:
-        """Whether all there is to commit of some partitions is committed."""
+        """Return whether nothing is left to commit of some partitions."""
         return self.is_idle and self._moved().keys().isdisjoint(tps)
 
-    def farewell(self, tps: Iterable[TopicPartition]) -> list[str]:
-        """What is to be told where a task ends without having written all progress of some partitions."""
+    def unwritten(self, tps: Iterable[TopicPartition]) -> str | None:
+        """Return the warning of a task that ends without having written all source offsets of some partitions."""
         missing = sorted(self._moved().keys() & set(tps))
         if not missing:
-            return []
+            return None
         why = f" ({self.issue})" if self.issue else ""
-        of = counted(len(missing), "partition")
-        reported = f"{self._spec.flow}: the task ends before it could write the progress of {of}"
-        return [
-            f"{reported}, {missing[0]} first{why}; the next start goes on from the progress that was written before."
-        ]
+        return (
+            f"the task ends before it could write the source offsets of {counted(len(missing), 'partition')},"
+            f" {missing[0]} first{why}; the next start resumes after those that were written before."
+        )
 
     def _write(self, timestamp_ms: int) -> bool:
-        """Queue the records of what has moved; False where nothing has."""
+        """Queue the records of offsets that have changed; return False if none has."""
         self._committing = self._moved()
-        self._state = _State.WRITING if self._committing else _State.IDLE
+        if self._committing:
+            self._become(CommitState.WRITING)
+        elif not self.is_idle:
+            self._become(CommitState.IDLE)
         by_partition: dict[int, list[OwnRecord]] = defaultdict(list)
         for tp, source_offsets in self._committing.items():
             key, number = self._key_of(tp)
@@ -139,83 +151,90 @@ class OffsetCommits:
             partition = self._producer.add(TopicPartition(self._spec.offsets_topic, number))
             for batch in build_batches(records, timestamp_ms):
                 self._awaited += 1
-                outgoing = Outgoing(batch.view, batch.record_count, None, None, passes_hold=True)
+                outgoing = Outgoing(batch.view, batch.record_count, self._on_acked, passes_hold=True)
                 self._producer.enqueue(partition, outgoing)
         return bool(self._committing)
 
     def _key_of(self, tp: TopicPartition) -> tuple[bytes, int]:
-        """The key of a partition's progress, and the number of the partition it belongs to; both never change."""
+        """Return the key of a partition's records and the partition of the offsets topic for it; both never change."""
         if tp not in self._keys:
             key = encode_key(self._spec.connector, self._spec.flow.source, tp)
             self._keys[tp] = key, partition_for_key(key, self._spec.offsets_partition_count)
         return self._keys[tp]
 
-    def on_acked(self) -> None:
-        """One batch of the commit under way is safe; after the last, the transaction can end."""
+    def _on_acked(self, _tp: TopicPartition, _outgoing: Outgoing, _base_offset: int) -> None:
+        """Count down the batches of the commit under way; after the last one, the transaction can end."""
         self._awaited -= 1
         if self._awaited:
             return
         if self._session.transactional_id is None:
             self._done()
         else:
-            self._state = _State.ENDING
+            self._become(CommitState.ENDING)
             self._session.end(self._done)
 
     def _done(self) -> None:
         self.committed |= {tp: source_offsets.offset for tp, source_offsets in self._committing.items()}
-        self._written |= {tp: _place(source_offsets) for tp, source_offsets in self._committing.items()}
-        self._state = _State.IDLE
+        self._written |= {tp: _identity(source_offsets) for tp, source_offsets in self._committing.items()}
+        self._become(CommitState.IDLE)
         self._producer.release()
         self._on_committed()
 
-    def on_refused(self, tp: TopicPartition, why: str) -> None:
-        """Progress cannot be recorded: going on would mean endless duplicates after the next restart."""
-        raise TaskError(f"progress cannot be written to {tp} on '{self._holder}': {why}.")
+    def _become(self, state: CommitState) -> None:
+        self._state = COMMIT_STATES.step(self._state, state)
 
 
-_QUIET_INTERVAL_S = 0.1
-_REST_FACTOR = 9
-_RETRY_S = 0.05
-_SOON_S = 0.01
+def refused_commit(spec: TaskSpec, tp: TopicPartition, why: str) -> TaskError:
+    """Return the error that ends a task: without source offsets, the next start would copy more and more again."""
+    return TaskError(f"source offsets cannot be written to {tp} on '{_offsets_alias(spec)}': {why}.")
+
+
+def _offsets_alias(spec: TaskSpec) -> str:
+    return (spec.source_offsets or spec.target).alias
+
+
+def _identity(known: SourceOffset) -> tuple[object, ...]:
+    """Return what must be written again when it changes: in another log the same offset is another record's."""
+    return known.offset, known.topic_id, known.epochs
 
 
 class CommitSchedule:
-    """The time of the next commit; all times are those of a clock that never goes back, in seconds."""
+    """The time of the next commit, in seconds of the monotonic clock."""
 
     def __init__(self, spec: TaskSpec) -> None:
         self._interval_s = spec.commit_interval_ms / 1000
         self._is_transactional = spec.transactional_id is not None
-        self._longest_wait_s = spec.transaction_timeout_ms / 1000 / COMMITS_PER_TRANSACTION_TIMEOUT
+        self._longest_interval_s = spec.max_commit_interval_ms / 1000
         if self._is_transactional:
-            self._interval_s = min(self._interval_s, self._longest_wait_s)
+            self._interval_s = min(self._interval_s, self._longest_interval_s)
         self._next_at = 0.0
         self._last_at = 0.0
-        self._has_news = False
+        self._has_uncommitted = False
 
     def due_at(self, *, is_quiet: bool) -> float:
-        """When to begin; `is_quiet` says that no record is on its way."""
-        if is_quiet and self._has_news and self._is_transactional:
+        """Return when to begin a commit; `is_quiet`: no batch is queued or in flight."""
+        if is_quiet and self._has_uncommitted and self._is_transactional:
             return min(self._next_at, self._last_at + _QUIET_INTERVAL_S)
         return self._next_at
 
-    def note_news(self) -> None:
-        """There is something to commit."""
-        self._has_news = True
+    def note_uncommitted(self) -> None:
+        """Record that there is something to commit."""
+        self._has_uncommitted = True
 
     def begun(self, now: float) -> None:
-        """A commit has begun."""
-        self._next_at, self._last_at, self._has_news = now + self._interval_s, now, False
+        """Record that a commit has begun."""
+        self._next_at, self._last_at, self._has_uncommitted = now + self._interval_s, now, False
 
     def postponed(self, now: float) -> None:
-        """A commit could not begin."""
+        """Try again soon: the commit could not begin."""
         self._next_at = now + _RETRY_S
 
     def ended(self, now: float) -> None:
-        """The commit that had begun has ended."""
+        """Record that the commit has ended."""
         if self._is_transactional:
-            rest_s = min(_REST_FACTOR * (now - self._last_at), self._longest_wait_s)
+            rest_s = min(_REST_FACTOR * (now - self._last_at), self._longest_interval_s)
             self._next_at = max(self._next_at, now + rest_s)
 
     def hurry(self, now: float) -> None:
-        """Nothing follows any more."""
+        """Commit soon: no batch follows."""
         self._next_at = min(self._next_at, now + _SOON_S)

@@ -114,7 +114,7 @@ class _Transactions:
         """Begin a transaction with these records."""
         partition = self._producer.add(tp)
         for batch in build_batches(records, int(time.time() * 1000)):
-            self._producer.enqueue(partition, Outgoing(batch.view, batch.record_count, None, None))
+            self._producer.enqueue(partition, Outgoing(batch.view, batch.record_count, self._on_acked))
 
     def is_written(self) -> bool:
         """Whether every record is acknowledged."""
@@ -160,8 +160,8 @@ class _Transactions:
 
     # --- what became of the batches -----------------------------------------------------------------------------------
 
-    def on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
-        """`is_written` sees it."""
+    def _on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
+        """Do nothing: `is_written` sees it."""
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:  # noqa: ARG002
         """The broker will never take it."""

@@ -13,13 +13,14 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
 from heliograph.errors import CorruptBatchError
 from heliograph.kafka.produce.target_partition import Outgoing
-from heliograph.wire.batches.forward import Piece, split
+from heliograph.wire.batches.forward import split
 
 if TYPE_CHECKING:
     from heliograph.kafka.net.buffers import Buffer, BufferPool
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.event_loop import Network
     from heliograph.model import TopicPartition
+    from heliograph.wire.batches.forward import Piece
 
 
 _TOPIC_RESOURCE = 2
@@ -91,7 +92,7 @@ class LargeBatches:
 
     def instead_of(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | SkippedRecord | str:
         """Batches to send instead, the word that the record is left out, or why the partition must stop."""
-        piece: Piece | None = outgoing.tag
+        piece = outgoing.piece
         limit = self._limits.max_message_bytes(tp.topic)
         if limit is None:
             return [outgoing]
@@ -108,7 +109,10 @@ class LargeBatches:
             parts = split(piece._replace(view=outgoing.view), limit)
         except CorruptBatchError as error:
             return f"it is too large for {tp.topic} on the target and cannot be cut: {error}"
-        return [Outgoing(part.view, part.record_count, self._pool.own(part.view), part) for part in parts]
+        return [
+            Outgoing(part.view, part.record_count, outgoing.on_acked, buffer=self._pool.own(part.view), piece=part)
+            for part in parts
+        ]
 
     def _single(self, tp: TopicPartition, piece: Piece | None, size: int, limit: int) -> SkippedRecord | str:
         is_known = UNKNOWN < limit < size

@@ -11,7 +11,7 @@ C. After an error a partition sends nothing until every answer it still waits fo
 D. A broker that holds no state of a producer takes whatever sequence comes first. So a partition's first batch travels
    alone until it is acknowledged, and so does the first after an error (the topic may have been created again); after a
    change of leader nothing is sent before every awaited answer has come.
-E. A batch is acknowledged exactly once, and in order: `on_acked` is called for the oldest batch first.
+E. A batch is acknowledged exactly once, and in order: `on_acked` of the oldest batch is called first.
 F. A batch that may be in the log is given up only with the transaction it may be in, and its sequence is no other's.
 G. While the producer is held (`hold`), only what was sent before and what `passes_hold` is sent: a transaction ends
    with what was acknowledged, no more and no less.
@@ -21,38 +21,54 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from heliograph.kafka.backoff import Backoff
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from heliograph.kafka.net.buffers import Buffer
     from heliograph.kafka.produce.producer_session import Identity
     from heliograph.model import TopicPartition
+    from heliograph.wire.batches.forward import Piece
 
 
 class Outgoing:
-    """A batch on its way. `tag` is the caller's; `buffer` is released when the batch is acknowledged or given up."""
+    """A batch to send. `piece` is the fetched records that it holds, None if the records are our own.
+
+    `on_acked` is called once, when the batch is safe on the target, with its base offset there (-1 if a retry found the
+    batch already appended). `buffer` is released when the batch is acknowledged or given up.
+    """
 
     __slots__ = (
         "base_offset",
         "buffer",
         "is_acked",
         "is_doubtful",
+        "on_acked",
         "passes_hold",
+        "piece",
         "record_count",
         "sequence",
-        "tag",
         "view",
     )
 
     def __init__(
-        self, view: memoryview, record_count: int, buffer: Buffer | None, tag: Any, *, passes_hold: bool = False
+        self,
+        view: memoryview,
+        record_count: int,
+        on_acked: Callable[[TopicPartition, Outgoing, int], None],
+        *,
+        buffer: Buffer | None = None,
+        piece: Piece | None = None,
+        passes_hold: bool = False,
     ) -> None:
         self.view = view
         self.record_count = record_count
+        self.on_acked = on_acked
         self.buffer = buffer
-        self.tag = tag
+        self.piece = piece
         self.passes_hold = passes_hold
         self.sequence = -1
         self.base_offset = -1
@@ -101,10 +117,7 @@ class TargetPartition:
 
 
 class ProduceListener(Protocol):
-    """Who wants to know what became of the batches."""
-
-    def on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
-        """The batch is safe on the target; `base_offset` is -1 where a retry found it already there."""
+    """Decides what to do about batches that the target does not take; acknowledgements go to `Outgoing.on_acked`."""
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:
         """The target will never take this batch; the partition stops here."""

@@ -1,4 +1,4 @@
-"""Progress that cannot be written: copying goes on, and it is told."""
+"""Source offsets that cannot be written: the copy continues, and the task reports it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from kafka.protocol.producer import ProduceRequest
 
+from heliograph.diagnostics import Severity
 from heliograph.errors import TaskError
 from heliograph.executor.contract.task_spec import TaskSpec
 from heliograph.executor.copy import copy_loop
@@ -36,15 +37,15 @@ def reported(mirror: Mirror, words: str) -> bool:
 
 
 def kept_elsewhere(mirror: Mirror, holder: ScriptedCluster) -> TaskSpec:
-    """A task whose progress is on a cluster of its own."""
+    """A task whose source offsets are on a cluster of their own."""
     return replace(mirror.spec(), source_offsets=ClusterSpec("C", holder.bootstrap, Security(), 5000))
 
 
-def test_a_topic_of_progress_without_a_leader_is_told_until_it_has_one(mirror: Mirror) -> None:
+def test_an_offsets_topic_without_a_leader_is_reported_until_it_has_one(mirror: Mirror) -> None:
     mirror.target.leaders[OFFSETS, 0] = _NO_LEADER
     join = mirror.run(mirror.spec())
     mirror.until_copied("abc")
-    wait_for(lambda: reported(mirror, f"progress waits: {OFFSETS}-0 on 'B': the target has no leader for it"))
+    wait_for(lambda: reported(mirror, f"source offsets wait: {OFFSETS}-0 on 'B': the target has no leader for it"))
     mirror.target.leaders[OFFSETS, 0] = 1
     wait_for(lambda: mirror.loop._commits.committed.get(TP) == 2)
     wait_for(lambda: not mirror.lease.reports[-1].issue)
@@ -52,27 +53,29 @@ def test_a_topic_of_progress_without_a_leader_is_told_until_it_has_one(mirror: M
     assert (report.events, report.issue) == ([], [])
 
 
-def test_a_topic_of_progress_below_its_least_replicas_is_told_with_its_cluster(mirror: Mirror) -> None:
+def test_an_offsets_topic_below_min_insync_replicas_is_reported_with_its_cluster(mirror: Mirror) -> None:
     with ScriptedCluster(topics={OFFSETS: 1}) as holder:
         holder.script(ProduceRequest, *[_NOT_ENOUGH_REPLICAS] * 1000)
         join = mirror.run(kept_elsewhere(mirror, holder))
         mirror.until_copied("abc")
-        wait_for(lambda: reported(mirror, f"progress waits: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"))
+        wait_for(lambda: reported(mirror, f"source offsets wait: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"))
         mirror.stop(join)
 
 
-def test_a_task_that_ends_without_having_written_its_progress_says_so(mirror: Mirror) -> None:
+def test_a_task_that_ends_without_having_written_its_source_offsets_reports_it(mirror: Mirror) -> None:
     mirror.target.leaders[OFFSETS, 0] = _NO_LEADER
     join = mirror.run(mirror.spec())
     mirror.until_copied("abc")
-    wait_for(lambda: reported(mirror, "progress waits"))
+    wait_for(lambda: reported(mirror, "source offsets wait"))
     (event,) = mirror.stop(join).events
-    assert event.startswith("A->B: the task ends before it could write the progress of 1 partition, t-0 first (prog")
+    sentence = "A->B: the task ends before it could write the source offsets of 1 partition, t-0 first (source offsets"
+    assert event.message.startswith(sentence)
+    assert event.severity is Severity.WARNING
 
 
-def test_progress_that_is_refused_ends_the_task_and_names_the_cluster_of_progress(mirror: Mirror) -> None:
+def test_source_offsets_that_are_refused_end_the_task_and_name_their_cluster(mirror: Mirror) -> None:
     with ScriptedCluster(topics={OFFSETS: 1}) as holder:
         holder.script(ProduceRequest, _POLICY_VIOLATION)
         join = mirror.run(kept_elsewhere(mirror, holder))
-        with pytest.raises(TaskError, match=rf"progress cannot be written to {OFFSETS}-0 on 'C'"):
+        with pytest.raises(TaskError, match=rf"source offsets cannot be written to {OFFSETS}-0 on 'C'"):
             join()

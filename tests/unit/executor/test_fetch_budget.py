@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.executor.copy.byte_rate import ByteRate
+from heliograph.executor.copy.fetch_budget import ByteRate
 from heliograph.mirror.topics.task_assignment import rate_share
 from tests.support.runs.copying import wait_for
 from tests.unit.executor.test_cut_sources import Mirror
@@ -64,10 +64,10 @@ def test_a_running_copy_takes_over_another_share() -> None:
     with mirror.source, mirror.target:
         spec = mirror.spec(bytes_per_s=2 * MB)
         join = mirror.run(spec)
-        assert mirror.loop._fetcher.limits.max_bytes == 2 * MB // 8
+        assert mirror.loop._clients.fetcher.limits.max_bytes == 2 * MB // 8
         mirror.lease.bytes_per_s, mirror.lease.assignment = 8 * MB, spec.partitions
-        wait_for(lambda: mirror.loop._rate.bytes_per_s == 8 * MB, 60)
-        wait_for(lambda: mirror.loop._fetcher.limits.max_bytes == 8 * MB // 8, 60)
+        wait_for(lambda: mirror.loop._budget.rate.bytes_per_s == 8 * MB, 60)
+        wait_for(lambda: mirror.loop._clients.fetcher.limits.max_bytes == 8 * MB // 8, 60)
         mirror.led(0, "abc")
         mirror.until_copied("abc")
         mirror.stop(join)

@@ -1,0 +1,287 @@
+"""Supervises the tasks of one flow: assigns partitions, starts, restarts and stops tasks, divides the rate limit.
+
+Used only in the flow's thread; `states` may be read from any. Tasks run elsewhere: what they report, and how they end,
+arrives as events of the flow. A task that ended is started again with back-off, from the offsets committed on the
+target. A new topic or partition is given to a running task; the others notice nothing.
+
+Invariant: a partition is in at most one running task, and a task is started again only after its last run has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heliograph.config import keys
+from heliograph.driver.flow.flow_status import resume_summary, task_step
+from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
+from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
+from heliograph.driver.steps.restart_policy import RestartLimits
+from heliograph.errors import AuthenticationError, ClusterError, ConfigError, FencedError
+from heliograph.executor.contract.source_offsets import SourceOffsets
+from heliograph.mirror.topics.task_assignment import assign, rate_share, task_count
+from heliograph.model import TopicPartition, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.driver.flow.flow_status import FlowStatus
+    from heliograph.driver.flow.flow_steps import FlowSteps
+    from heliograph.driver.flow.flow_task import TaskState
+    from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
+    from heliograph.executor.contract.task_report import TaskReport
+    from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLauncher:
+    """The engine as one flow uses it; `on_report` and `on_end` are called from other threads."""
+
+    engine: SparkEngine
+    options: LaunchOptions | None
+    on_report: Callable[[TaskSpec, TaskReport], None]
+    on_end: Callable[[TaskEnd], None]
+
+    def start(self, spec: TaskSpec) -> RunningTask:
+        """Start a task."""
+        return self.engine.start(spec, self.on_report, self.on_end, self.options)
+
+
+class TaskSupervisor:
+    """The tasks of one flow."""
+
+    def __init__(
+        self,
+        config: MirrorConfig,
+        steps: FlowSteps,
+        status: FlowStatus,
+        launcher: TaskLauncher,
+        *,
+        flow_count: int,
+        once: bool,
+    ) -> None:
+        self.tasks: list[FlowTask] = []
+        self._flow = status.flow
+        self._steps = steps
+        self._status = status
+        self._launcher = launcher
+        self._engine = launcher.engine
+        self._flow_count = flow_count
+        self._once = once
+        self._configure(config)
+
+    def _configure(self, config: MirrorConfig) -> None:
+        self._config = config
+        self._settings = config.settings(self._flow)
+        self._limits = RestartLimits.of(self._settings)
+
+    def adopt(self, config: MirrorConfig) -> None:
+        """Continue with another configuration, and with its limits."""
+        self._configure(config)
+        for task in self.tasks:
+            task.set_limits(self._limits)
+
+    @property
+    def states(self) -> tuple[TaskState, ...]:
+        """The states of all tasks; may be read from any thread."""
+        failures, issue = self._status.failures_of, self._status.issue_of
+        return tuple(task.state(failures(task.tps), issue(task.task_id)) for task in list(self.tasks))
+
+    @property
+    def next_start_at(self) -> float | None:
+        """The time when the next task is due to be started."""
+        return min((task.restart_at for task in self.tasks if task.restart_at is not None), default=None)
+
+    @property
+    def are_running(self) -> bool:
+        """Whether any task runs."""
+        return any(task.running is not None for task in self.tasks)
+
+    @property
+    def are_over(self) -> bool:
+        """Whether no task will run again by itself."""
+        return all(task.is_over for task in self.tasks)
+
+    @property
+    def any_given_up(self) -> bool:
+        """Whether a task has failed as often as the limit allows."""
+        return any(task.phase is TaskPhase.GIVEN_UP for task in self.tasks)
+
+    @property
+    def any_due(self) -> bool:
+        """Whether a task is due to be started."""
+        return any(task.is_due for task in self.tasks)
+
+    # --- partitions ---------------------------------------------------------------------------------------------------
+
+    def assign_if_changed(self) -> None:
+        """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way."""
+        assigned = frozenset[TopicPartition]().union(*(task.tps for task in self.tasks))
+        if assigned != frozenset(self._steps.replicated.partitions):
+            self.assign()
+
+    def assign(self) -> None:
+        """Assign every partition to a task; start tasks that are new, update those whose partitions have changed."""
+        partitions = self._steps.replicated.partitions
+        if not partitions and not self.tasks:
+            return
+        tasks_max = self._settings[keys.TASKS_MAX]
+        count, slots = task_count(
+            partitions=len(partitions),
+            tasks_max=tasks_max,
+            slots=self._engine.slots,
+            flows=self._flow_count,
+            running=len(self.tasks),
+        )
+        if slots is not None:
+            log.info("%s: tasks.max=%d, but Spark has %s for this flow", self._flow, tasks_max, counted(slots, "slot"))
+        shares = assign(partitions, count, [task.tps | task.departed for task in self.tasks])
+        self.tasks += [FlowTask.new(number, self._limits) for number in range(len(self.tasks), count)]
+        changed = [task for task in self.tasks if task.tps != shares[task.number]]
+        source_offsets = self._steps.read_source_offsets() if changed else SourceOffsets({}, frozenset())
+        for task in changed:
+            if task.take_over(shares[task.number]):
+                self._stop_for_restart(task)
+            elif task.running is not None:
+                self._engine.assign(task.running, self._partition_specs(task, source_offsets))
+            elif task.phase is TaskPhase.NEW:
+                self._start(task, source_offsets)
+
+    def divide_limit(self) -> None:
+        """Divide the flow's rate limit among the tasks that copy; each was started with the share of all tasks."""
+        copying = [task.running for task in self.tasks if task.running is not None and task.tps]
+        for running in copying:
+            share = rate_share(self._settings[keys.THROTTLE_BYTES_PER_SECOND], len(copying))
+            self._engine.share(running, share)
+
+    def _partition_specs(self, task: FlowTask, source_offsets: SourceOffsets) -> tuple[PartitionSpec, ...]:
+        remote_topics = self._steps.replicated.remote_topics
+        return partition_specs(task.tps, remote_topics, source_offsets, self._steps.stop_offsets)
+
+    # --- starts and restarts ------------------------------------------------------------------------------------------
+
+    def start_due(self) -> tuple[str, ...]:
+        """Start the tasks whose pause is over; a step of the flow."""
+        due = [task for task in self.tasks if task.is_due]
+        try:
+            source_offsets = self._steps.read_source_offsets()
+        except AuthenticationError as error:  # unlike a broker that is unavailable, it rarely clears by itself
+            for task in due:
+                self._failed(task, str(error))
+            return ()
+        except ClusterError:
+            for task in due:
+                task.postpone(self._limits.try_again_s)
+            raise
+        for task in due:
+            self._start(task, source_offsets)
+        return ()
+
+    def restart(self, number: int) -> None:
+        """Restart a task on a user's request; its run first commits what it has written."""
+        for task in self.tasks[number : number + 1]:
+            task.restart_by_hand()
+            self._stop_for_restart(task)
+
+    def look_after(self) -> tuple[str, ...]:
+        """Find tasks that are lost, wait for a slot, or have failed partitions to retry; a step of the flow."""
+        for task in self.tasks:
+            if task.running:
+                self._engine.take_back_if_lost(task.running)
+            if task.newly_waiting_for_slot():
+                log.warning("%s: task %d: %s", self._flow, task.number, NO_SLOT)
+            if task.is_due_for_failed_partitions(self._status.failures_of(task.tps)):
+                log.info("%s: task %d is restarted to try its failed partitions again", self._flow, task.number)
+                task.request_restart()
+                self._stop_for_restart(task)
+        return ()
+
+    def stop_all(self) -> None:
+        """Ask every running task to flush, commit and end."""
+        for task in self.tasks:
+            if task.running is not None:
+                self._engine.stop(task.running, "heliograph is stopping")
+
+    def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
+        task.begin()
+        self._status.note(task_step(task.number), ())
+        self._status.clear_failures(task.tps)
+        partitions = self._partition_specs(task, source_offsets)
+        offsets_topic = self._steps.offsets_topic
+        assert offsets_topic is not None
+        try:  # secrets are resolved here, at each start
+            spec = task_spec(self._config, self._flow, task.number, partitions, offsets_topic, len(self.tasks))
+        except ConfigError as error:
+            self._failed(task, str(error))
+            return
+        task.running = self._launcher.start(spec)
+
+    def _stop_for_restart(self, task: FlowTask) -> None:
+        if task.running is not None:
+            self._engine.stop(task.running, "it is restarted")
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def task_reported(self, spec: TaskSpec, report: TaskReport) -> None:
+        """Take a report; one of a run that has ended changes nothing but the log."""
+        _log_events(report)
+        for task in self.tasks:
+            if task.runs(spec):
+                self._take(task, spec, report)
+                task.reported()
+
+    def _take(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:
+        if self._status.take(spec.task_id, report):
+            self._steps.runner.hasten_failing()
+        if report.partitions and not task.has_logged_start:  # by now the task knows where its partitions resume
+            task.has_logged_start = True
+            summary = resume_summary(spec.partitions, report.partitions)
+            log.info("%s: task %d %s", self._config.label(self._flow), task.number, summary)
+
+    def task_ended(self, end: TaskEnd, *, is_stopping: bool) -> None:
+        """Take the end of a run, and decide whether and when the task is started again.
+
+        Raises FencedError if another instance has taken the task's transactional id: starting again would only take it
+        back.
+        """
+        task = next(task for task in self.tasks if task.runs(end.spec))
+        if end.report is not None:
+            _log_events(end.report)
+            self._take(task, end.spec, end.report)
+            if self._once:  # there is no later report of the issues it still has
+                issues = (*end.report.unavailable_clusters, *end.report.issue)
+                self._steps.runner.report(task_step(task.number), issues)
+        task.running = None
+        self._status.task_ended(end.spec.task_id, tuple(task.tps))
+        if is_stopping or (self._once and end.error is None):
+            task.finish()
+            if end.error is not None:
+                log.error("%s: task %d did not stop cleanly: %s", self._flow, task.number, end.error)
+        elif end.is_fenced:
+            raise FencedError(f"task {task.number}: {end.error}")
+        elif task.phase is TaskPhase.RESTARTING and end.error is None:
+            task.ended_as_requested()
+        else:
+            if end.trace:
+                log.debug("%s", end.trace)
+            self._failed(task, end.error or "it ended unexpectedly.")
+
+    def _failed(self, task: FlowTask, reason: str) -> None:
+        pause_s = task.failed(reason)
+        if pause_s is not None:
+            log.error("%s: task %d failed: %s Starting it again in %.1f s.", self._flow, task.number, reason, pause_s)
+            return
+        limit = f"{keys.RESTART_ATTEMPTS_MAX.name} is {self._limits.attempts_max}"
+        issue = f"task {task.number} failed: {reason} It is not started again, {limit}."
+        log.error("%s: %s", self._flow, issue)
+        self._status.note(task_step(task.number), (issue,))
+
+
+def _log_events(report: TaskReport) -> None:
+    for event in report.events:
+        log.log(event.severity, "%s", event)

@@ -1,0 +1,122 @@
+"""Partitions that are assigned to a task while it copies: they resume as those of its start do, and hold up nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from heliograph.errors import ClusterError
+from heliograph.executor.contract.task_spec import TaskSpec
+from heliograph.executor.copy import copy_loop, resume
+from heliograph.wire.batches.forward import warm_up
+from heliograph.wire.records.connect_offsets import encode_key, encode_value
+from tests.support.brokers.batches import Record, encode
+from tests.support.runs.copying import CONNECTOR, wait_for
+from tests.unit.executor.test_cut_sources import OFFSETS
+from tests.unit.executor.test_deleted_targets import T, TwoTopics, U
+
+
+class LateTopic(TwoTopics):
+    """A task that copies `t`, and gets `u` later; of `u` the target has the first records, written before a crash."""
+
+    def begin(self, **changes: Any) -> Any:
+        with self.target.lock:
+            for value in "ab":
+                self.target.logs["A.u", 0].put(encode([Record(None, value.encode(), (), 1_700_000_000_000)]))
+        self.first = replace(self.both(**changes), partitions=self.both().partitions[:1])
+        join = self.run(self.first)
+        wait_for(lambda: self.copy_of("t") == "abc")
+        return join
+
+    def give(self) -> None:
+        self.lease.assignment = self.both().partitions
+
+    def take_away(self) -> None:
+        self.lease.assignment = self.first.partitions
+        wait_for(lambda: self.lease.assignment is None)
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[LateTopic]:
+    monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
+    monkeypatch.setattr(resume, "_RETRY_PAUSE_S", 0.05)
+    warm_up()
+    mirror = LateTopic()
+    mirror.write("abc")
+    with mirror.source, mirror.target:
+        yield mirror
+        mirror.lease.stop_reason = "test"
+
+
+def test_a_partition_given_later_repeats_nothing_that_the_target_has(mirror: LateTopic) -> None:
+    join = mirror.begin()
+    mirror.give()
+    wait_for(lambda: mirror.loop._commits.committed.get(U) == 2)
+    report = mirror.stop(join)
+    assert mirror.copy_of("u") == "abc"
+    assert {row.tp: row.already_there for row in report.partitions} == {T: 0, U: 2}
+
+
+def test_the_others_are_copied_while_the_target_is_compared(mirror: LateTopic) -> None:
+    join = mirror.begin()
+    mirror.target.hold(ListOffsetsRequest)
+    mirror.give()
+    wait_for(lambda: mirror.target.seen_of(ListOffsetsRequest))
+    mirror.write("d")
+    wait_for(lambda: mirror.copy_of("t") == "abcd")
+    assert U not in mirror.loop.partitions
+    mirror.target.release(ListOffsetsRequest)
+    wait_for(lambda: mirror.copy_of("u") == "abcd")
+    mirror.stop(join)
+
+
+def test_a_partition_that_is_taken_away_before_it_was_compared_is_not_copied(mirror: LateTopic) -> None:
+    join = mirror.begin()
+    mirror.target.hold(ListOffsetsRequest)
+    mirror.give()
+    wait_for(lambda: not mirror.loop._lookup.is_idle)
+    mirror.take_away()
+    wait_for(lambda: mirror.loop._lookup.is_idle)
+    mirror.target.release(ListOffsetsRequest)
+    mirror.give()
+    wait_for(lambda: mirror.copy_of("u") == "abc")
+    mirror.take_away()
+    wait_for(lambda: U not in mirror.loop.partitions)
+    report = mirror.stop(join)
+    assert [row.tp for row in report.partitions] == [T]
+
+
+def test_a_comparison_that_fails_is_reported_and_tried_again(
+    mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join = mirror.begin()
+    resume_points, failures = resume.resume_points, ["twice", "once"]
+
+    def fail_twice(spec: TaskSpec, *rest: Any) -> Any:
+        if failures:
+            raise ClusterError(f"No broker answers, {failures.pop()}.")
+        return resume_points(spec, *rest)
+
+    monkeypatch.setattr(resume, "resume_points", fail_twice)
+    mirror.give()
+    waiting = "1 partition assigned later must wait: No broker answers, once."
+    wait_for(lambda: any(waiting in report.issue for report in mirror.lease.reports))
+    wait_for(lambda: mirror.copy_of("u") == "abc")
+    wait_for(lambda: not mirror.lease.reports[-1].issue)
+    mirror.stop(join)
+
+
+def test_with_transactions_a_partition_given_later_resumes_after_what_is_committed_now(mirror: LateTopic) -> None:
+    """As at the start, not after what the driver has read at some time before."""
+    join = mirror.begin(transactional_id="us")
+    with mirror.target.lock:
+        committed = Record(encode_key(CONNECTOR, "A", U), encode_value(1), (), 1_700_000_000_000)
+        mirror.target.logs[OFFSETS, 0].put(encode([committed]))
+    mirror.give()
+    wait_for(lambda: mirror.loop._commits.committed.get(U) == 2)
+    mirror.stop(join)
+    assert mirror.copy_of("u") == "abc"
