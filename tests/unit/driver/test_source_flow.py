@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from heliograph.config.validate.dedicated_file import load
+from heliograph.diagnostics import Diagnostic, Severity
 from heliograph.driver.flow import flow_task
 from heliograph.driver.flow.flow_task import NO_SLOT
 from heliograph.driver.flow.source_flow import SourceFlow
@@ -204,3 +205,11 @@ def test_a_status_names_some_of_many_failures() -> None:
     state = flow._tasks[0].state([f"t-{p}: no." for p in range(9000)])
     assert state.trace is not None
     assert state.trace.splitlines()[-2:] == ["t-19: no.", "and 8980 more"]
+
+
+def test_events_of_tasks_are_logged_by_their_severity(caplog: pytest.LogCaptureFixture) -> None:
+    flow = Flow(A0)
+    events = [Diagnostic(Severity.ERROR, "records are lost"), Diagnostic(Severity.WARNING, "a record was left out")]
+    flow._on_report(flow.engine.started[0].spec, TaskReport(events=events))
+    logged = [(record.levelname, record.message) for record in caplog.records]
+    assert logged == [("ERROR", "records are lost"), ("WARNING", "a record was left out")]

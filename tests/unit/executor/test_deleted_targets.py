@@ -66,7 +66,7 @@ class TwoTopics(Mirror):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoTopics]:
     monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
-    monkeypatch.setattr(log_changes, "_PATIENCE_S", 1.0)  # in which a busy machine tells of the wait
+    monkeypatch.setattr(log_changes, "_MISSING_TOPIC_TIMEOUT_S", 1.0)  # in which a busy machine tells of the wait
     warm_up()  # compiling must not count as waiting
     mirror = TwoTopics()
     mirror.write("abc")
