@@ -110,6 +110,21 @@ def test_a_comparison_that_fails_is_reported_and_tried_again(
     mirror.stop(join)
 
 
+def test_nothing_is_reported_of_a_partition_that_was_taken_away(
+    mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any) -> Any:
+        raise ClusterError("No broker answers.")
+
+    join = mirror.begin()
+    monkeypatch.setattr(resume, "resume_points", fail)
+    mirror.give()
+    wait_for(lambda: mirror.lease.reports[-1].issue)
+    mirror.take_away()
+    wait_for(lambda: not mirror.lease.reports[-1].issue)
+    mirror.stop(join)
+
+
 def test_with_transactions_a_partition_given_later_resumes_after_what_is_committed_now(mirror: LateTopic) -> None:
     """As at the start, not after what the driver has read at some time before."""
     join = mirror.begin(transactional_id="us")
