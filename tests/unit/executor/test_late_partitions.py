@@ -1,4 +1,4 @@
-"""Partitions that are assigned to a task while it copies: they resume as those of its start do, and hold up nobody."""
+"""Partitions that a task gets while it copies: they resume as at a start, while the others continue."""
 
 from __future__ import annotations
 
