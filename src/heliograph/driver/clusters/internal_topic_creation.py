@@ -78,8 +78,8 @@ def _check_cleanup(admin: Admin, settings: Settings) -> None:
         policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), "compact")
         if policy != "compact":
             raise ConfigError(
-                f"the topic '{topic}' has cleanup.policy={policy}, so that the worker's state would be deleted with time;"
-                " set its cleanup.policy to compact, or name another topic.",
+                f"the topic '{topic}' has cleanup.policy={policy}, so that the worker's state would be deleted with"
+                " time; set its cleanup.policy to compact, or name another topic.",
                 names[topic],
             )
 
