@@ -16,7 +16,7 @@ from heliograph.kafka.net.buffers import BufferPool
 from heliograph.kafka.net.connection import open_connection
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import TopicPartition
-from heliograph.wire.messages.response_guard import MOST_FETCHED_BYTES
+from heliograph.wire.messages.response_guard import MAX_FETCH_RESPONSE_BYTES
 from tests.support.brokers.hostile import HostileBroker, api_key_of, correlation_of, framed
 from tests.support.brokers.producing import Producing
 from tests.support.brokers.scripted_broker import APIS, ScriptedCluster
@@ -140,6 +140,6 @@ def test_a_lie_to_a_producer_writes_nothing_twice(lie: str) -> None:
 def test_a_length_that_is_never_sent_takes_no_memory() -> None:
     pool = BufferPool(1 << 20)
     before = psutil.Process().memory_info().rss
-    buffers = [pool.take(MOST_FETCHED_BYTES) for _ in range(4)]
+    buffers = [pool.take(MAX_FETCH_RESPONSE_BYTES) for _ in range(4)]
     assert psutil.Process().memory_info().rss - before < 64 << 20
     assert pool.held_bytes == sum(len(buffer.view) for buffer in buffers)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
     from heliograph.kafka.net.event_loop import Network
-    from heliograph.wire.messages.produce_messages import ProduceAnswer
+    from heliograph.wire.messages.produce_messages import ProduceResponseData
 
 
 _INTERVAL_S = 0.25
@@ -178,7 +178,7 @@ class SyncWriter:
         )
         self._network.flush(connection)
 
-    def _answered(self, answer: ProduceAnswer, _buffer: Buffer) -> None:
+    def _answered(self, answer: ProduceResponseData, _buffer: Buffer) -> None:
         code = answer.partitions[0].error_code if answer.partitions else -1
         if code == 0:
             self._confirm()

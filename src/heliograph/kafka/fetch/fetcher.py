@@ -24,7 +24,7 @@ from heliograph.wire.batches.leader_epochs import UNKNOWN_EPOCH, EpochHistory
 from heliograph.wire.messages.fetch_response import (
     MAX_VERSION,
     MIN_VERSION,
-    FetchAnswer,
+    FetchResponseData,
     PartitionData,
     decode_fetch_response,
 )
@@ -279,7 +279,7 @@ class Fetcher:
             lane.is_busy = False
             self.in_flight_bytes -= max_bytes
 
-        def fetched(answer: FetchAnswer, buffer: Buffer) -> None:
+        def fetched(answer: FetchResponseData, buffer: Buffer) -> None:
             done()
             self._take(lane, answer, buffer)
 
@@ -291,7 +291,7 @@ class Fetcher:
         connection.request(request, FetchResponse, fetched, lost, deadline, decode=decode_fetch_response, pooled=True)
         self._network.flush(connection)
 
-    def _take(self, lane: FetchLane, answer: FetchAnswer, buffer: Buffer) -> None:
+    def _take(self, lane: FetchLane, answer: FetchResponseData, buffer: Buffer) -> None:
         if answer.throttle_time_ms > 0:
             self.throttled_ms += answer.throttle_time_ms
             lane.not_before = time.monotonic() + answer.throttle_time_ms / 1000

@@ -32,10 +32,10 @@ from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Session, log_in
 from heliograph.kafka.security.tls import handshake_error, wrap
 from heliograph.wire.messages.fetch_response import MalformedResponseError
 from heliograph.wire.messages.response_guard import (
-    MOST_ANSWER_BYTES,
-    MOST_FETCHED_BYTES,
-    MOST_HANDSHAKE_BYTES,
-    decode_answer,
+    MAX_FETCH_RESPONSE_BYTES,
+    MAX_HANDSHAKE_RESPONSE_BYTES,
+    MAX_RESPONSE_BYTES,
+    decode_response,
     most_bytes_of,
 )
 
@@ -258,7 +258,7 @@ class Connection:
         if not self.pending:
             raise ConnectionLost("the broker sent an answer that nobody asked for")
         pooled = self.pending[0].pooled
-        if not _SMALLEST_BYTES <= size <= (MOST_FETCHED_BYTES if pooled else MOST_ANSWER_BYTES):
+        if not _SMALLEST_BYTES <= size <= (MAX_FETCH_RESPONSE_BYTES if pooled else MAX_RESPONSE_BYTES):
             raise ConnectionLost(f"the broker says that its answer has {size} bytes, which none has")
         self._body = pool.take(size) if pooled else Buffer(room_for(size))
         self._body.hold()
@@ -299,7 +299,7 @@ class Connection:
 
 
 def _schema_decoder(response_class: Any) -> Callable[[memoryview, int], Any]:
-    return lambda view, version: decode_answer(response_class, view, version)
+    return lambda view, version: decode_response(response_class, view, version)
 
 
 def _words(error: OSError) -> str:
@@ -391,7 +391,7 @@ def _ask(
     response_class: Any,
     *,
     flexible_header: bool = True,
-    max_bytes: int = MOST_HANDSHAKE_BYTES,
+    max_bytes: int = MAX_HANDSHAKE_RESPONSE_BYTES,
 ) -> Any:
     correlation_id = connection.next_correlation_id()
     request.with_header(correlation_id, connection.client_id)
@@ -407,7 +407,7 @@ def _ask(
         version = 0  # an error, be it that the version is not known, is told in the oldest format
     flexible = flexible_header and response_class.flexible_version_q(version)
     try:
-        return decode_answer(response_class, body[5 if flexible else 4 :], version)
+        return decode_response(response_class, body[5 if flexible else 4 :], version)
     except MalformedResponseError as error:
         raise ConnectionLost(str(error)) from None
 

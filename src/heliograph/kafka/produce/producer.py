@@ -28,7 +28,7 @@ from heliograph.kafka.produce.produce_lanes import ProduceLanes, TargetLeaders
 from heliograph.kafka.produce.target_partition import Outgoing, ProduceListener, TargetPartition
 from heliograph.wire.batches.batch_header import TRANSACTIONAL, compression_of, next_sequence, restamp
 from heliograph.wire.messages import produce_messages
-from heliograph.wire.messages.produce_messages import ProduceAnswer, decode_produce_response
+from heliograph.wire.messages.produce_messages import ProduceResponseData, decode_produce_response
 
 if TYPE_CHECKING:
     from heliograph.kafka.net.buffers import Buffer, BufferPool
@@ -187,7 +187,7 @@ class BatchProducer:
         )
         self._lanes.sent(lane)
 
-        def answered(answer: ProduceAnswer, _buffer: Buffer) -> None:
+        def answered(answer: ProduceResponseData, _buffer: Buffer) -> None:
             self._lanes.answered(lane, answer.throttle_time_ms)
             for tp, code, base_offset in answer.partitions:
                 outgoing = sent.pop(tp, None)

@@ -22,7 +22,7 @@ from heliograph.wire.batches.log_records import LogRecord, records_of
 from heliograph.wire.messages.fetch_response import (
     MAX_VERSION,
     MIN_VERSION,
-    FetchAnswer,
+    FetchResponseData,
     PartitionData,
     decode_fetch_response,
 )
@@ -44,7 +44,7 @@ class _RawFetchResponse:
     """Decodes without a copy, where kafka-python's class of the same shape would make one."""
 
     @staticmethod
-    def decode(body: memoryview, *, version: int) -> FetchAnswer:
+    def decode(body: memoryview, *, version: int) -> FetchResponseData:
         return decode_fetch_response(body, version)
 
     @staticmethod
@@ -60,7 +60,7 @@ def read_chunk(admin: Admin, tp: TopicPartition, position: int, isolation_level:
         leader = view.leaders.get(tp, -1)
         code = -1
         if leader in view.brokers:
-            answer: FetchAnswer = admin.ask_at(
+            answer: FetchResponseData = admin.ask_at(
                 view.brokers[leader],
                 FetchRequest,
                 _RawFetchResponse,

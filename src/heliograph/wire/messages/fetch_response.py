@@ -4,7 +4,7 @@ kafka-python's decoder copies the records; on the hot path that is one copy too 
 bytes. Versions 4 to 11 (classic encoding) and 12 (flexible). A test compares every field with kafka-python's decoder.
 Invariants, whatever the bytes are:
 A. A malformed response raises `MalformedResponseError`, and nothing outside of the view is read.
-B. There are at most `MOST_ENTRIES` topics, partitions, aborted transactions and tags, or it counts as malformed.
+B. There are at most `MAX_ENTRIES` topics, partitions, aborted transactions and tags, or it counts as malformed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from heliograph.errors import HeliographError
 
 MIN_VERSION, MAX_VERSION = 4, 12
 FLEXIBLE_FROM = 12
-MOST_ENTRIES = 1_000_000
+MAX_ENTRIES = 1_000_000
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -49,7 +49,7 @@ class PartitionData(NamedTuple):
     records: memoryview | None
 
 
-class FetchAnswer(NamedTuple):
+class FetchResponseData(NamedTuple):
     """A whole response."""
 
     throttle_time_ms: int
@@ -58,7 +58,7 @@ class FetchAnswer(NamedTuple):
     partitions: list[PartitionData]
 
 
-def decode_fetch_response(view: memoryview, version: int) -> FetchAnswer:
+def decode_fetch_response(view: memoryview, version: int) -> FetchResponseData:
     """Decode a response body (behind its header)."""
     try:
         return _FetchReader(view, version).answer()
@@ -108,7 +108,7 @@ class ResponseReader:
         if count <= 0:
             return 0
         self.entries += count
-        if count > len(self.view) - self.at or self.entries > MOST_ENTRIES:
+        if count > len(self.view) - self.at or self.entries > MAX_ENTRIES:
             raise MalformedResponseError("an array in a response is longer than the response.")
         return count
 
@@ -145,7 +145,7 @@ class _FetchReader(ResponseReader):
         super().__init__(view, flexible=version >= FLEXIBLE_FROM)
         self.version = version
 
-    def answer(self) -> FetchAnswer:
+    def answer(self) -> FetchResponseData:
         throttle_time_ms = self.number(_INT32)
         error_code, session_id = (self.number(_INT16), self.number(_INT32)) if self.version >= 7 else (0, 0)
         partitions: list[PartitionData] = []
@@ -154,7 +154,7 @@ class _FetchReader(ResponseReader):
             partitions += [self.partition(topic) for _ in range(self.array_length())]
             self.skip_tags()
         self.skip_tags()
-        return FetchAnswer(throttle_time_ms, error_code, session_id, partitions)
+        return FetchResponseData(throttle_time_ms, error_code, session_id, partitions)
 
     def partition(self, topic: str) -> PartitionData:
         log_start = -1

@@ -104,7 +104,7 @@ _PARTITION_V8, _NOTHING_V8 = struct.Struct(">ihq16x6s"), b"\0\0\0\0\xff\xff"  # 
 _PARTITION_V9, _NOTHING_V9 = struct.Struct(">ihq16x3s"), b"\1\0\0"  # ... and no tags
 
 
-class PartitionAnswer(NamedTuple):
+class PartitionProduceResponse(NamedTuple):
     """What became of one partition's batch."""
 
     tp: TopicPartition
@@ -112,14 +112,14 @@ class PartitionAnswer(NamedTuple):
     base_offset: int
 
 
-class ProduceAnswer(NamedTuple):
+class ProduceResponseData(NamedTuple):
     """A whole response."""
 
     throttle_time_ms: int
-    partitions: list[PartitionAnswer]
+    partitions: list[PartitionProduceResponse]
 
 
-def decode_produce_response(view: memoryview, version: int) -> ProduceAnswer:
+def decode_produce_response(view: memoryview, version: int) -> ProduceResponseData:
     """Decode a response body (behind its header)."""
     try:
         return _ProduceReader(view, version).answer()
@@ -144,15 +144,15 @@ class _ProduceReader(ResponseReader):
         super().__init__(view, flexible=version >= FLEXIBLE_FROM)
         self.layout, self.nothing = _layout_of(version)
 
-    def answer(self) -> ProduceAnswer:
-        partitions: list[PartitionAnswer] = []
+    def answer(self) -> ProduceResponseData:
+        partitions: list[PartitionProduceResponse] = []
         for _ in range(self.array_length()):
             self.topic(partitions)
         throttle_time_ms = self.number(_INT32)
         self.skip_tags()
-        return ProduceAnswer(throttle_time_ms, partitions)
+        return ProduceResponseData(throttle_time_ms, partitions)
 
-    def topic(self, partitions: list[PartitionAnswer]) -> None:
+    def topic(self, partitions: list[PartitionProduceResponse]) -> None:
         topic = self.string()
         view, unpack_from, size, nothing = self.view, self.layout.unpack_from, self.layout.size, self.nothing
         for _ in range(self.array_length()):
@@ -161,7 +161,7 @@ class _ProduceReader(ResponseReader):
             if details != nothing:
                 self.at -= len(nothing)
                 self.skip_details()
-            partitions.append(PartitionAnswer(TopicPartition(topic, index), error_code, base_offset))
+            partitions.append(PartitionProduceResponse(TopicPartition(topic, index), error_code, base_offset))
         self.skip_tags()
 
     def skip_details(self) -> None:

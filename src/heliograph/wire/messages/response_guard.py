@@ -7,7 +7,7 @@ expects one. The walk makes no objects and costs less than the decoding.
 Invariants, whatever the bytes are:
 A. `check` ends, in time that grows with the number of bytes, or raises MalformedResponseError.
 B. In what it lets pass, every field lies inside of the bytes, nothing is null that must not be, and there are at most
-   `MOST_STRUCTURES` structures; of tags, no more than can be copied in moments.
+   `MAX_STRUCTURES` structures; of tags, no more than can be copied in moments.
 
 
 Answers of brokers, decoded without trust: who listens at a broker's address may send anything.
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Fields = Sequence[Mapping[str, Any]]
 
-MOST_STRUCTURES: Final = 2_000_000  # a metadata answer has one for each topic and partition
-MOST_TAG_COPIES_BYTES: Final = 1 << 28  # the decoder copies the rest of the answer for each structure that has tags
+MAX_STRUCTURES: Final = 2_000_000  # a metadata answer has one for each topic and partition
+MAX_TAG_COPIES_BYTES: Final = 1 << 28  # the decoder copies the rest of the answer for each structure that has tags
 _MOST_VARINT_BYTES = 5
 _FIXED_BYTES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
@@ -44,7 +44,7 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _NULL_STRUCTURE = 0xFF
 
 
-class AnswerGuard:
+class ResponseGuard:
     """The walk for one kind of answer in one version; `schema` is Kafka's JSON of the message."""
 
     def __init__(self, schema: Mapping[str, Any], version: int) -> None:
@@ -211,7 +211,7 @@ def _elements(length: Callable[[_Walk], int], steps: Sequence[Step], least_bytes
         if count < 0 and (not is_nullable or count < -1):
             raise _null()
         walk.structures += max(0, count)
-        if count * least_bytes > walk.end - walk.at or walk.structures > MOST_STRUCTURES:
+        if count * least_bytes > walk.end - walk.at or walk.structures > MAX_STRUCTURES:
             raise MalformedResponseError("an array in the broker's answer says more elements than there can be.")
         for _ in range(count):
             for inner in steps:
@@ -226,7 +226,7 @@ def _tags(tagged: Mapping[int, Sequence[Step]]) -> Step:
             walk.at += 1
             return
         walk.tag_copies_bytes += walk.end - walk.at
-        if walk.tag_copies_bytes > MOST_TAG_COPIES_BYTES:
+        if walk.tag_copies_bytes > MAX_TAG_COPIES_BYTES:
             raise MalformedResponseError("the broker's answer has more tags than there can be.")
         for _ in range(walk.varint()):
             tag, size = walk.varint(), walk.varint()
@@ -241,22 +241,22 @@ def _tags(tagged: Mapping[int, Sequence[Step]]) -> Step:
     return step
 
 
-MOST_FETCHED_BYTES = 512 << 20  # a batch is sent whole, however little was asked for
-MOST_ANSWER_BYTES = 64 << 20  # the metadata of a million partitions
-MOST_HANDSHAKE_BYTES = 1 << 20  # of somebody who may not even be a broker
+MAX_FETCH_RESPONSE_BYTES = 512 << 20  # a batch is sent whole, however little was asked for
+MAX_RESPONSE_BYTES = 64 << 20  # the metadata of a million partitions
+MAX_HANDSHAKE_RESPONSE_BYTES = 1 << 20  # of somebody who may not even be a broker
 
 
 def most_bytes_of(response_class: Any) -> int:
     """How long an answer may be: only those that hold records may be long."""
-    return MOST_ANSWER_BYTES if hasattr(response_class, "json") else MOST_FETCHED_BYTES
+    return MAX_RESPONSE_BYTES if hasattr(response_class, "json") else MAX_FETCH_RESPONSE_BYTES
 
 
 @cache
-def _guard(response_class: Any, version: int) -> AnswerGuard:
-    return AnswerGuard(response_class.json, version)
+def _guard(response_class: Any, version: int) -> ResponseGuard:
+    return ResponseGuard(response_class.json, version)
 
 
-def decode_answer(response_class: Any, view: memoryview, version: int) -> Any:
+def decode_response(response_class: Any, view: memoryview, version: int) -> Any:
     """The body of an answer (behind its header) as kafka-python's class of it, or as a class that guards itself."""
     if hasattr(response_class, "json"):
         _guard(response_class, version).check(view)
