@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
-from heliograph.kafka.fetch import fetcher
+from heliograph.kafka.fetch import fetch_requests
 from heliograph.kafka.fetch.fetch_lanes import FetchPartition
 from heliograph.kafka.fetch.fetcher import Fetcher
 from heliograph.kafka.net.buffers import Buffer, BufferPool
@@ -180,7 +180,7 @@ def test_a_thousand_idle_partitions_cost_nothing_after_the_first_request() -> No
 def test_two_connections_take_turns_where_the_broker_is_far_away(
     monkeypatch: pytest.MonkeyPatch, far_from_s: float, turns: list[set[int]]
 ) -> None:
-    monkeypatch.setattr(fetcher, "_LONG_ROUND_TRIP_S", far_from_s)
+    monkeypatch.setattr(fetch_requests, "_LONG_ROUND_TRIP_S", far_from_s)
     with ScriptedCluster(topics={"t": 4}) as brokers, Fetching(brokers, grows_to_bytes=32 << 20) as ours:
         for number in range(4):
             ours.put(number)
@@ -196,8 +196,8 @@ def test_two_connections_take_turns_where_the_broker_is_far_away(
 def test_every_broker_is_asked_while_the_others_keep_their_requests(
     monkeypatch: pytest.MonkeyPatch, broker_count: int, far_from_s: float
 ) -> None:
-    monkeypatch.setattr(fetcher, "_LONG_ROUND_TRIP_S", far_from_s)
-    monkeypatch.setattr(fetcher, "_SHORT_ROUND_TRIP_S", far_from_s / 10 or 1e-9)
+    monkeypatch.setattr(fetch_requests, "_LONG_ROUND_TRIP_S", far_from_s)
+    monkeypatch.setattr(fetch_requests, "_SHORT_ROUND_TRIP_S", far_from_s / 10 or 1e-9)
     partitions = broker_count * 10
     limits = {"grows_to_bytes": MEMORY_BYTES // 2, "max_wait_ms": 60_000}
     with ScriptedCluster(broker_count, topics={"t": partitions}) as brokers, Fetching(brokers, **limits) as ours:
