@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceResponse
 
+from heliograph.kafka.net.response_decoder import decode_response
 from heliograph.model import TopicPartition
 from heliograph.wire.messages.fetch_response import MalformedResponseError
 from heliograph.wire.messages.produce_messages import (
@@ -19,7 +20,6 @@ from heliograph.wire.messages.produce_messages import (
     ProduceResponseData,
     decode_produce_response,
 )
-from heliograph.wire.messages.response_guard import decode_response
 from tests.support.brokers.hostile import damaged
 
 Topic = ProduceResponse.TopicProduceResponse

@@ -14,9 +14,9 @@ from heliograph.errors import UnreachableError
 from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.net.buffers import BufferPool
 from heliograph.kafka.net.connection import open_connection
+from heliograph.kafka.net.response_decoder import MAX_FETCH_RESPONSE_BYTES
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import TopicPartition
-from heliograph.wire.messages.response_guard import MAX_FETCH_RESPONSE_BYTES
 from tests.support.brokers.hostile import HostileBroker, api_key_of, correlation_of, framed
 from tests.support.brokers.producing import Producing
 from tests.support.brokers.scripted_broker import APIS, ScriptedCluster

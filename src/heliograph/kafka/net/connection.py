@@ -28,16 +28,16 @@ from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.net.buffers import Buffer, room_for
-from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Session, log_in
-from heliograph.kafka.security.tls import handshake_error, wrap
-from heliograph.wire.messages.fetch_response import MalformedResponseError
-from heliograph.wire.messages.response_guard import (
+from heliograph.kafka.net.response_decoder import (
     MAX_FETCH_RESPONSE_BYTES,
     MAX_HANDSHAKE_RESPONSE_BYTES,
     MAX_RESPONSE_BYTES,
     decode_response,
-    most_bytes_of,
+    max_response_bytes,
 )
+from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Session, log_in
+from heliograph.kafka.security.tls import handshake_error, wrap
+from heliograph.wire.messages.fetch_response import MalformedResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -382,7 +382,7 @@ def ask(connection: Connection, request: Any, response_class: Any, *, timeout_s:
     A large answer on a slow line may take longer, as long as it keeps a pace.
     """
     connection.sock.settimeout(timeout_s)
-    return _ask(connection, request, response_class, max_bytes=most_bytes_of(response_class))
+    return _ask(connection, request, response_class, max_bytes=max_response_bytes(response_class))
 
 
 def _ask(

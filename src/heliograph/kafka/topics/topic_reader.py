@@ -16,6 +16,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from heliograph.errors import BrokerError, ClusterError, CorruptBatchError
 from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, Verdict, describe, verdict_of
+from heliograph.kafka.net.response_decoder import SelfCheckedResponse
 from heliograph.kafka.request_options import EARLIEST, LATEST, READ_COMMITTED
 from heliograph.wire.batches.forward import ForwardOptions, prepare
 from heliograph.wire.batches.log_records import LogRecord, records_of
@@ -40,7 +41,7 @@ _RETRY_PAUSE_S = 0.2
 _TOPIC_AUTHORIZATION_FAILED = 29
 
 
-class _RawFetchResponse:
+class _RawFetchResponse(SelfCheckedResponse):
     """Decodes without a copy, where kafka-python's class of the same shape would make one."""
 
     @staticmethod
