@@ -214,7 +214,7 @@ def test_a_leader_that_has_no_account_of_epochs_is_read_on_and_that_is_told(
 
 def test_a_log_that_never_came_as_far_as_ours_is_another_one(ours: Following, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a restore from an old copy: it has grown past our position, in older epochs."""
-    monkeypatch.setattr(cluster, "_OUTDATED_PATIENCE_S", 0.3)
+    monkeypatch.setattr(cluster, "_OUTDATED_EPOCH_GRACE_S", 0.3)
     ours.led(3, 8, behind=0)
     ours.until_read(10 + 16)
     assert "epoch 3 only, and we have copied records of 5" in ours.recreated[0]

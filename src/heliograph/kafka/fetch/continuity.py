@@ -211,7 +211,7 @@ class EpochEnds:
             if connection is None:
                 continue
             doubts = {tp: self.wanted[tp] for tp in tps}
-            if connection.speaks(OffsetForLeaderEpochRequest):
+            if connection.supports(OffsetForLeaderEpochRequest):
                 self._in_flight |= doubts
                 self._send(connection, doubts)
             else:

@@ -259,7 +259,7 @@ class ProducerSession:
         connection = self._connection()
         if connection is None:
             return
-        if not connection.speaks(DescribeTransactionsRequest):
+        if not connection.supports(DescribeTransactionsRequest):
             self._init()
             return
         request = DescribeTransactionsRequest(version=0, transactional_ids=[self.transactional_id])
