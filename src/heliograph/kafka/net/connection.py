@@ -371,13 +371,13 @@ def _introduce(connection: Connection) -> Connection:
 def _authenticate(connection: Connection, security: Security) -> None:
     version = connection.version_of(SaslAuthenticateRequest, NEWEST_AUTHENTICATE)
     steps = log_in(security, connection.address, version)
-    question = next(steps)
+    step = next(steps)
     session = Session(security)
     try:
         while True:
-            question = steps.send(_ask(connection, question.request, question.response_class))
+            step = steps.send(_ask(connection, step.request, step.response_class))
     except StopIteration as end:
-        session.lasts(end.value, time.monotonic())
+        session.set_lifetime(end.value, time.monotonic())
     connection.session = session
 
 

@@ -18,7 +18,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.net.connection import Connection, ConnectionLost, open_connection
-from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Question, log_in
+from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, SaslRequest, log_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -177,7 +177,7 @@ class Network:
         try:
             version = connection.version_of(SaslAuthenticateRequest, NEWEST_AUTHENTICATE)
             steps = log_in(connection.session.security, connection.address, version)
-            question = next(steps)
+            step = next(steps)
         except HeliographError as error:
             failure = error
             self._opened.put(lambda: self.drop(connection, failure))
@@ -185,10 +185,12 @@ class Network:
             reason = f"{connection.address}: {error}"
             self._opened.put(lambda: self.drop(connection, reason))
         else:
-            self._opened.put(lambda: self._continue_login(connection, steps, question))
+            self._opened.put(lambda: self._continue_login(connection, steps, step))
         self._wake()
 
-    def _continue_login(self, connection: Connection, steps: Generator[Question, Any, int], question: Question) -> None:
+    def _continue_login(
+        self, connection: Connection, steps: Generator[SaslRequest, Any, int], step: SaslRequest
+    ) -> None:
         if connection not in self._lost_callbacks:
             return
         connection.is_holding = False
@@ -200,13 +202,13 @@ class Network:
                 self._continue_login(connection, steps, steps.send(response))
             except StopIteration as end:
                 assert connection.session is not None
-                connection.session.lasts(end.value, time.monotonic())
+                connection.session.set_lifetime(end.value, time.monotonic())
                 connection.stop_holding()
                 self.flush(connection)
             except HeliographError as error:
                 self.drop(connection, error)
 
-        connection.request(question.request, question.response_class, on_response, lambda _why: None, deadline)
+        connection.request(step.request, step.response_class, on_response, lambda _why: None, deadline)
         connection.is_holding = True
         self.flush(connection)
 
