@@ -118,6 +118,7 @@ class TargetLeaders:
         self._park = park
         self._keep = keep
         self._lanes = lanes
+        self._followed: set[TopicPartition] = set()
         self._waiting: dict[TopicPartition, TargetPartition] = {}
         self._cut_off: dict[TopicPartition, TargetPartition] = {}
         self._leaving: dict[TopicPartition, TargetPartition] = {}
@@ -130,8 +131,8 @@ class TargetLeaders:
     def follow(self, partition: TargetPartition) -> None:
         """A partition may get batches."""
         self._leaving.pop(partition.tp, None)
-        if not partition.is_followed:
-            partition.is_followed = True
+        if partition.tp not in self._followed:
+            self._followed.add(partition.tp)
             self._cluster.watch([partition.tp.topic])
 
     def miss(self, partition: TargetPartition) -> None:
@@ -152,7 +153,7 @@ class TargetLeaders:
 
     def leave(self, partition: TargetPartition) -> None:
         """A partition gets no batches any more; those it has are seen through."""
-        if partition.is_followed:
+        if partition.tp in self._followed:
             self._leaving[partition.tp] = partition
 
     def pump(self) -> None:
@@ -196,5 +197,5 @@ class TargetLeaders:
                 del self._leaving[tp]
                 self._waiting.pop(tp, None)
                 self._cut_off.pop(tp, None)
-                partition.is_followed = False
+                self._followed.discard(tp)
                 self._cluster.unwatch(tp.topic)

@@ -25,7 +25,13 @@ from kafka.protocol.producer import ProduceRequest
 from heliograph.kafka.error_codes import Verdict, describe, may_be_appended, verdict_of
 from heliograph.kafka.net.connection import Pending
 from heliograph.kafka.produce.produce_lanes import ProduceLanes, TargetLeaders
-from heliograph.kafka.produce.target_partition import Outgoing, ProduceListener, TargetPartition
+from heliograph.kafka.produce.target_partition import (
+    DRAINING_STATES,
+    Outgoing,
+    ProduceListener,
+    TargetPartition,
+    TargetPartitionState,
+)
 from heliograph.wire.batches.batch_header import TRANSACTIONAL, compression_of, next_sequence, restamp
 from heliograph.wire.messages import produce_messages
 from heliograph.wire.messages.produce_messages import ProduceAnswer, decode_produce_response
@@ -42,7 +48,8 @@ if TYPE_CHECKING:
 
 _OK, _TOPIC_AUTHORIZATION_FAILED, _DUPLICATE_SEQUENCE_NUMBER = 0, 29, 46
 _NEWEST_WITH_FIRST_PROTOCOL = 11
-_MOMENT_S, _MOST_MOMENTS = 0.005, 20
+_SHORT_PAUSE_S, _MOST_SHORT_PAUSES = 0.005, 20
+_OPEN = TargetPartitionState.OPEN
 
 
 class BatchProducer:
@@ -91,7 +98,7 @@ class BatchProducer:
         """Whether a partition waits for its next try, for a leader, or for the coordinator."""
         if self._lanes.has_pauses or self._leaders.are_missing or self._session.is_busy:
             return True
-        return any(not p.in_flight or p.is_draining for tp in self._ready if (p := self.partitions[tp]))
+        return any(not p.in_flight or p.state in DRAINING_STATES for tp in self._ready if (p := self.partitions[tp]))
 
     def hold(self) -> None:
         """Send nothing new until `release`."""
@@ -133,12 +140,12 @@ class BatchProducer:
         leaders, missing = self._cluster.leaders, self._cluster.missing_since
         for tp in self._ready:
             partition = self.partitions[tp]
-            if partition.is_draining or partition.retry_at > now:
+            if partition.state is not _OPEN and not partition.may_send(now):
                 continue
             node_id = leaders.get(tp) if tp.topic not in missing else None
             if node_id is None:
                 self._leaders.miss(partition)  # and not into the transaction, where it would keep out the others
-            elif partition.in_flight and not (partition.is_known and partition.node_id == node_id):
+            elif partition.in_flight and not (partition.state is _OPEN and partition.node_id == node_id):
                 continue
             elif self._may_leave(partition):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
@@ -162,7 +169,7 @@ class BatchProducer:
         while partitions and self._lanes.has_room(lane):
             self._send_one(lane, connection, partitions)
             sent_any = True
-            partitions = [p for p in partitions if p.queue and p.is_known and self._may_leave(p)]
+            partitions = [p for p in partitions if p.queue and p.state is _OPEN and self._may_leave(p)]
         if sent_any:
             self._network.flush(connection)
 
@@ -234,7 +241,9 @@ class BatchProducer:
         identity = self._session.identity
         assert identity is not None
         if partition.identity != identity:
-            partition.identity, partition.sequence, partition.is_known = identity, 0, False
+            partition.identity, partition.sequence = identity, 0
+            if partition.state is _OPEN:
+                partition.become(TargetPartitionState.FIRST_BATCH_ALONE)
         attributes = compression_of(outgoing.view)
         if self._session.transactional_id is not None:
             attributes |= TRANSACTIONAL
@@ -246,22 +255,23 @@ class BatchProducer:
     # --- what becomes of them -----------------------------------------------------------------------------------------
 
     def _answered(self, partition: TargetPartition, outgoing: Outgoing, code: int, base_offset: int) -> None:
-        if partition.is_failed:
+        if partition.state is TargetPartitionState.FAILED:
             self._bury(partition)
             return
         if code in (_OK, _DUPLICATE_SEQUENCE_NUMBER):
             partition.awaited -= 1
-            partition.is_known = True
+            if partition.state is TargetPartitionState.FIRST_BATCH_ALONE:
+                partition.become(_OPEN)
             outgoing.is_acked = True
             outgoing.base_offset = base_offset if code == _OK else -1
             self._pop_acked(partition)
-            if partition.is_draining:
+            if partition.state in DRAINING_STATES:
                 self._settle(partition)
             return
         verdict = verdict_of(code)
         if verdict is Verdict.OUT_OF_ORDER:
             is_oldest = next((o for o in partition.in_flight if not o.is_acked), None) is outgoing
-            verdict = Verdict.FAIL_TASK if is_oldest and not partition.is_draining else Verdict.RETRY
+            verdict = Verdict.FAIL_TASK if is_oldest and partition.state not in DRAINING_STATES else Verdict.RETRY
         self._failed(partition, outgoing, describe(code), verdict, code)
 
     def _pop_acked(self, partition: TargetPartition) -> None:
@@ -283,13 +293,13 @@ class BatchProducer:
     def _failed(
         self, partition: TargetPartition, outgoing: Outgoing, why: str, verdict: Verdict, code: int = 0
     ) -> None:
-        if partition.is_failed:
+        if partition.state is TargetPartitionState.FAILED:
             self._bury(partition)
             return
         partition.awaited -= 1
         outgoing.is_doubtful = outgoing.is_doubtful or may_be_appended(code)
         if partition.issue is None:
-            partition.moments = 0
+            partition.short_pauses = 0
         partition.issue = why
         if verdict is Verdict.FAIL_TASK:
             self._session.doom(f"the target refused our producer for {partition.tp}: {why}")
@@ -304,8 +314,10 @@ class BatchProducer:
             partition.too_large = outgoing
         if verdict is Verdict.RETRY_WITH_METADATA:
             self._cluster.want_metadata()
-        partition.is_draining = True
-        partition.is_patient = partition.is_patient or verdict is not Verdict.RETRY_SOON
+        if verdict is not Verdict.RETRY_SOON and partition.state is not TargetPartitionState.DRAINING_TO_BACK_OFF:
+            partition.become(TargetPartitionState.DRAINING_TO_BACK_OFF)
+        elif partition.state not in DRAINING_STATES:
+            partition.become(TargetPartitionState.DRAINING)
         self._settle(partition)
 
     def _give_up(self, partition: TargetPartition, outgoing: Outgoing, sentence: str) -> None:
@@ -318,7 +330,7 @@ class BatchProducer:
         self._leaders.leave(partition)
         while partition.queue:
             self._forget(partition, partition.queue.pop())
-        partition.is_failed = True
+        partition.become(TargetPartitionState.FAILED)
         partition.awaited += 1
         self._bury(partition)
         self._listener.on_target_failed(partition.tp, outgoing, sentence)
@@ -326,7 +338,7 @@ class BatchProducer:
     def give_up(self, tp: TopicPartition, why: str) -> None:
         """Try what was sent of a partition no more, where no answer is awaited; it is told as failed."""
         partition = self.partitions[tp]
-        if partition.sent and not partition.awaited and not partition.is_failed:
+        if partition.sent and not partition.awaited and partition.state is not TargetPartitionState.FAILED:
             self._give_up(partition, partition.sent[0], why)
 
     def _doom_doubtful(self, partition: TargetPartition, why: str) -> None:
@@ -350,12 +362,12 @@ class BatchProducer:
             outgoing.is_acked = False
         partition.queue.extendleft(reversed(partition.in_flight))
         partition.in_flight.clear()
-        pause_s = _MOMENT_S
-        partition.moments += 1
-        if partition.is_patient or partition.moments > _MOST_MOMENTS:
+        pause_s = _SHORT_PAUSE_S
+        partition.short_pauses += 1
+        if partition.state is TargetPartitionState.DRAINING_TO_BACK_OFF or partition.short_pauses > _MOST_SHORT_PAUSES:
             self._park(partition)
             pause_s = partition.backoff.next_pause_s()
-        partition.is_draining = partition.is_patient = partition.is_known = False
+        partition.become(TargetPartitionState.BACKING_OFF)
         partition.retry_at = time.monotonic() + pause_s
         if partition.queue:
             self._ready[partition.tp] = None

@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heliograph.kafka.backoff import Backoff
+from heliograph.states import StateMachine
 
 if TYPE_CHECKING:
     from heliograph.kafka.net.buffers import Buffer
@@ -65,6 +67,55 @@ class Outgoing:
         return self.sequence >= 0
 
 
+class TargetPartitionState(Enum):
+    """The states of a target partition: which batches may leave now, and what the next answer leads to."""
+
+    FIRST_BATCH_ALONE = auto()  # one batch at a time: the broker may hold no state of our producer (rule D)
+    OPEN = auto()  # batches are pipelined
+    DRAINING = auto()  # after an error that soon passes: nothing leaves until every awaited answer has come (rule C)
+    DRAINING_TO_BACK_OFF = auto()  # the same after any other error
+    BACKING_OFF = auto()  # nothing leaves until `retry_at`
+    FAILED = auto()  # given up; answers that still come only free memory
+
+
+TARGET_PARTITION_STATES = StateMachine(
+    TargetPartitionState.FIRST_BATCH_ALONE,
+    {
+        TargetPartitionState.FIRST_BATCH_ALONE: (
+            TargetPartitionState.OPEN,
+            TargetPartitionState.DRAINING,
+            TargetPartitionState.DRAINING_TO_BACK_OFF,
+            TargetPartitionState.FAILED,
+        ),
+        TargetPartitionState.OPEN: (
+            TargetPartitionState.FIRST_BATCH_ALONE,  # our producer has got another identity
+            TargetPartitionState.DRAINING,
+            TargetPartitionState.DRAINING_TO_BACK_OFF,
+            TargetPartitionState.FAILED,
+        ),
+        TargetPartitionState.DRAINING: (
+            TargetPartitionState.DRAINING_TO_BACK_OFF,
+            TargetPartitionState.BACKING_OFF,
+            TargetPartitionState.FAILED,
+        ),
+        TargetPartitionState.DRAINING_TO_BACK_OFF: (
+            TargetPartitionState.BACKING_OFF,
+            TargetPartitionState.FAILED,
+        ),
+        TargetPartitionState.BACKING_OFF: (
+            TargetPartitionState.FIRST_BATCH_ALONE,
+            TargetPartitionState.FAILED,
+        ),
+        TargetPartitionState.FAILED: (),
+    },
+)
+# Module constants and `is`: a comparison on the hot path costs what testing a flag would.
+_FIRST_BATCH_ALONE = TargetPartitionState.FIRST_BATCH_ALONE
+_OPEN = TargetPartitionState.OPEN
+_BACKING_OFF = TargetPartitionState.BACKING_OFF
+DRAINING_STATES = (TargetPartitionState.DRAINING, TargetPartitionState.DRAINING_TO_BACK_OFF)
+
+
 @dataclass(slots=True)
 class TargetPartition:
     """One target partition being written."""
@@ -78,16 +129,22 @@ class TargetPartition:
     queued_bytes: int = 0
     awaited: int = 0
     node_id: int = -1
-    is_known: bool = False
-    is_draining: bool = False
-    is_patient: bool = False  # the next try comes after a back-off, not in a moment
-    is_failed: bool = False
-    is_followed: bool = False
-    moments: int = 0  # tries in a row that came a moment after the one before
+    state: TargetPartitionState = TARGET_PARTITION_STATES.initial
+    short_pauses: int = 0  # in a row
     too_large: Outgoing | None = None
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
     issue: str | None = None
+
+    def become(self, state: TargetPartitionState) -> None:
+        """Enter a state; raises IllegalTransitionError if the table does not allow it."""
+        self.state = TARGET_PARTITION_STATES.step(self.state, state)
+
+    def may_send(self, now: float) -> bool:
+        """Return whether the state allows a batch to leave; ends a back-off that is over."""
+        if self.state is _BACKING_OFF and self.retry_at <= now:
+            self.become(_FIRST_BATCH_ALONE)
+        return self.state is _OPEN or self.state is _FIRST_BATCH_ALONE
 
     @property
     def is_idle(self) -> bool:
