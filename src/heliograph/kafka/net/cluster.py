@@ -25,7 +25,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from heliograph.errors import AuthenticationError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _MAX_AGE_S = 60.0
 _OUTDATED_PATIENCE_S = 30.0
 _STILL_WANTED_S = 10.0  # behind the time of its next try; the longest pause of whoever wants a connection is shorter
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
 
 
@@ -236,7 +235,7 @@ class Cluster:
         self._forget_unwatched()
         topics = [topic for topic in answer.topics if topic.name in self._watchers]
         self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
-        missing = [topic.name for topic in topics if topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION]
+        missing = [topic.name for topic in topics if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION]
         self.missing_since = {name: self.missing_since.get(name, self._metadata_at) for name in missing}
         are_complete = [self._learn_topic(topic, has_epochs=has_epochs) for topic in topics]
         if all(are_complete):

@@ -27,6 +27,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import BrokerError, UnreachableError
+from heliograph.kafka.error_codes import NO_ERROR, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from heliograph.kafka.net.buffers import Buffer, room_for
 from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Session, log_in
 from heliograph.kafka.security.tls import handshake_error, wrap
@@ -111,7 +112,8 @@ class Connection:
         version = min(high, newest)
         if version < max(low, oldest):
             raise BrokerError(
-                f"the broker {self.address} does not speak {request_class.__name__} {oldest} to {newest}", 35
+                f"the broker {self.address} does not speak {request_class.__name__} {oldest} to {newest}",
+                UNSUPPORTED_VERSION,
             )
         return version
 
@@ -352,10 +354,12 @@ def _introduce(connection: Connection) -> Connection:
         asked_at = time.monotonic()
         answer = _ask(connection, request, ApiVersionsResponse, flexible_header=False)
         round_trip_s = time.monotonic() - asked_at
-        if answer.error_code == 0:
+        if answer.error_code == NO_ERROR:
             break
     if answer is None or answer.error_code:
-        raise BrokerError(f"{connection.address} did not tell its API versions", answer.error_code if answer else -1)
+        raise BrokerError(
+            f"{connection.address} did not tell its API versions", answer.error_code if answer else UNKNOWN_SERVER_ERROR
+        )
     versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
     introduced = Connection(connection.sock, connection.address, connection.client_id, versions, features)

@@ -40,6 +40,7 @@ from kafka.protocol.sasl import (
 
 from heliograph.config.secrets.known_secrets import HIDDEN
 from heliograph.errors import AuthenticationError
+from heliograph.kafka.error_codes import UNSUPPORTED_SASL_MECHANISM
 from heliograph.kafka.security.oauth import KEEPER
 
 if TYPE_CHECKING:
@@ -220,7 +221,6 @@ class Borrowed:
 NEWEST_AUTHENTICATE = 1  # from it on answers tell how long a session lasts
 _EARLIEST_SHARE, _LATEST_SHARE = 0.75, 0.85
 _LOOK_INTERVAL_S = 1.0  # how often loops look whether it is time
-_UNSUPPORTED_MECHANISM = 33
 _MOST_ROUNDS = 10
 _MOST_REASON_LETTERS = 300
 
@@ -288,7 +288,7 @@ def _who(security: Security) -> str:
 
 
 def _refused_mechanism(handshake: Any, security: Security, address: Address) -> str:
-    if handshake.error_code != _UNSUPPORTED_MECHANISM:
+    if handshake.error_code != UNSUPPORTED_SASL_MECHANISM:
         return f"{address} asks for no SASL; check {security.named('security.protocol')}."
     offered = ", ".join(handshake.mechanisms)
     name = security.named("sasl.mechanism")
