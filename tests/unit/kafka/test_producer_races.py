@@ -9,7 +9,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import ProduceRequest
 
 from heliograph.errors import TaskError
-from heliograph.kafka.produce.target_partition import Outgoing
+from heliograph.kafka.produce.target_partition import DRAINING_STATES, Outgoing
 from heliograph.model import TopicPartition
 from tests.support.brokers.producing import TP, Producing, batch_of
 from tests.support.brokers.scripted_broker import LOST_AFTER, LOST_BEFORE, AppendedBut, ScriptedCluster, Seen
@@ -126,7 +126,7 @@ def test_nothing_is_sent_while_an_error_drains(brokers: ScriptedCluster, ours: P
     ours.until_acked(1)
     ours.send(2, 3)
     brokers.script(ProduceRequest, TIMED_OUT, _held_answer(brokers))
-    ours.until(lambda: ours.producer.partitions[TP].is_draining)
+    ours.until(lambda: ours.producer.partitions[TP].state in DRAINING_STATES)
     ours.send(4, 5)
     ours.for_a_moment(0.3)
     assert ours.sequences() == [0, 2, 4]

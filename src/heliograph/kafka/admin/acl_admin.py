@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from heliograph.kafka.admin.admin import Admin
 
 
-SECURITY_DISABLED = 54
 _TOPIC_RESOURCE, _ANY = 2, 1
 _ACLS_PER_REQUEST = 500
 

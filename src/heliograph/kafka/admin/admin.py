@@ -43,7 +43,17 @@ from heliograph.errors import (
     UnreachableError,
 )
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, BrokerRefusal, refusal_of
+from heliograph.kafka.error_codes import (
+    INVALID_PARTITIONS,
+    LEADER_NOT_AVAILABLE,
+    NO_ERROR,
+    NOT_CONTROLLER,
+    TOPIC_ALREADY_EXISTS,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+    BrokerRefusal,
+    refusal_of,
+)
 from heliograph.kafka.net.connection import Connection, ConnectionLost, ask, open_connection
 from heliograph.kafka.request_options import READ_UNCOMMITTED
 from heliograph.model import Address, ConfigEntry, TopicPartition
@@ -59,7 +69,6 @@ _TOPIC_RESOURCE = 2
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _TOPICS_PER_REQUEST = 200
 _WEIGHT_PER_REQUEST = 5_000  # half of what KRaft takes, in topics, partitions and configs together
-_LEADER_NOT_AVAILABLE, _NOT_CONTROLLER, _TOPIC_EXISTS, _INVALID_PARTITIONS = 5, 41, 36, 37
 _RETRY_PAUSE_S = 0.2
 _RETRIABLE_TRIES = 50
 _MOST_CONNECTIONS = 64  # kept open; a cluster may name any number of brokers, and they must not take all our files
@@ -288,7 +297,9 @@ class Admin:
                 )
 
             classes, needs = (CreateTopicsRequest, CreateTopicsResponse), "CREATE on the topic or on the cluster"
-            failures |= self._change(classes, build, newest=5, results="topics", harmless=_TOPIC_EXISTS, needs=needs)
+            failures |= self._change(
+                classes, build, newest=5, results="topics", harmless=TOPIC_ALREADY_EXISTS, needs=needs
+            )
         return failures
 
     def add_partitions(self, topics: Iterable[AddPartitions]) -> dict[str, BrokerRefusal]:
@@ -309,7 +320,7 @@ class Admin:
 
             classes, needs = (CreatePartitionsRequest, CreatePartitionsResponse), "ALTER on the topic"
             failures |= self._change(
-                classes, build, newest=1, results="results", harmless=_INVALID_PARTITIONS, needs=needs
+                classes, build, newest=1, results="results", harmless=INVALID_PARTITIONS, needs=needs
             )
         return failures
 
@@ -320,7 +331,7 @@ class Admin:
         answer = self.ask_controller(
             *classes, build, newest=newest, codes=lambda a: [one.error_code for one in getattr(a, results)]
         )
-        refused = [one for one in getattr(answer, results) if one.error_code not in (0, harmless)]
+        refused = [one for one in getattr(answer, results) if one.error_code not in (NO_ERROR, harmless)]
         return {one.name: refusal_of(one, needs) for one in refused}
 
     def wait_for_leaders(self, partition_counts: dict[str, int]) -> dict[str, BrokerRefusal]:
@@ -343,7 +354,7 @@ class Admin:
             view = self.view([])
             broker = view.brokers.get(view.controller_id) or next(iter(view.brokers.values()), self._bootstrap[0])
             answer = self.ask_at(broker, request_class, response_class, build, newest=newest)
-            if _NOT_CONTROLLER not in codes(answer):
+            if NOT_CONTROLLER not in codes(answer):
                 return answer
             time.sleep(_RETRY_PAUSE_S)
         raise ClusterError(f"The cluster '{self.alias}' has no controller that answers.")
@@ -420,7 +431,7 @@ def _lacking(view: ClusterView, partition_counts: dict[str, int]) -> dict[str, B
         if view.error_codes.get(topic) == TOPIC_AUTHORIZATION_FAILED:
             lacking[topic] = BrokerRefusal(TOPIC_AUTHORIZATION_FAILED, "the principal needs DESCRIBE on the topic")
         elif leaderless is not None:
-            lacking[topic] = BrokerRefusal(_LEADER_NOT_AVAILABLE, f"partition {leaderless} has no leader")
+            lacking[topic] = BrokerRefusal(LEADER_NOT_AVAILABLE, f"partition {leaderless} has no leader")
     return lacking
 
 
@@ -450,7 +461,6 @@ def _portions(topics: Iterable[_Change], weight_of: Callable[[_Change], int]) ->
         yield portion
 
 
-INVALID_CONFIG = 40
 _SET, _DELETE = 0, 1
 
 

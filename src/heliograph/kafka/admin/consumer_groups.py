@@ -18,16 +18,21 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse, O
 
 from heliograph.errors import BrokerError, ClusterError, UnreachableError
 from heliograph.kafka.admin.coordinators import (
-    LOADING,
-    NOT_AVAILABLE,
-    NOT_COORDINATOR,
     Coordinators,
     GroupAnswer,
     GroupAnswers,
 )
 from heliograph.kafka.admin.share_groups import ShareGroups, active_error, by_topic, reason_of
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, describe
+from heliograph.kafka.error_codes import (
+    CONCERNS_WHOLE_GROUP,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_HAS_MEMBERS,
+    GROUP_ID_NOT_FOUND,
+    NO_ERROR,
+    describe,
+)
 from heliograph.model import Address, CommittedOffset, GroupType, TopicPartition
 
 if TYPE_CHECKING:
@@ -45,10 +50,6 @@ _TYPES = {  # brokers before 3.8 do not name a type, and have no other
     **{type_.value: type_ for type_ in GroupType},
 }
 _MANY_GROUPS_VERSION = 8
-_OF_THE_GROUP = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
-_GROUP_NOT_FOUND = 69
-# ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
-_HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
 
 
 class ListedGroup(NamedTuple):
@@ -133,7 +134,7 @@ class GroupAdmin:
             newest=5,
         )
         code = answer.error_code
-        if code in (LOADING, NOT_AVAILABLE):
+        if code in (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE):
             raise _NotReadyError(f"{broker} does not list its consumer groups: {describe(code)}")
         if code:
             raise BrokerError(
@@ -178,8 +179,8 @@ class GroupAdmin:
             newest=5,
         )
         return {
-            group.group_id: GroupAnswer(0, DEAD)
-            if group.error_code == _GROUP_NOT_FOUND
+            group.group_id: GroupAnswer(NO_ERROR, DEAD)
+            if group.error_code == GROUP_ID_NOT_FOUND
             else GroupAnswer(group.error_code, group.group_state)
             for group in answer.groups
         }
@@ -218,7 +219,7 @@ class GroupAdmin:
                 words[rest[0]] = _offsets_of(answer)
             else:
                 words |= {group.group_id: _offsets_of(group) for group in answer.groups}
-                words |= {group: GroupAnswer(NOT_AVAILABLE) for group in rest if group not in words}
+                words |= {group: GroupAnswer(COORDINATOR_NOT_AVAILABLE) for group in rest if group not in words}
         return words
 
     def _fetch_offsets(self, broker: Address, groups: list[str]) -> Any:
@@ -259,9 +260,9 @@ class GroupAdmin:
             for topic in answer.topics
             for partition in topic.partitions
         }
-        if _HAS_MEMBERS.intersection(codes.values()):
+        if GROUP_HAS_MEMBERS.intersection(codes.values()):
             raise active_error(group, self._admin.alias)
-        of_the_group = next((code for code in codes.values() if code in _OF_THE_GROUP), 0)
+        of_the_group = next((code for code in codes.values() if code in CONCERNS_WHOLE_GROUP), NO_ERROR)
         return GroupAnswer(of_the_group, codes)
 
 
@@ -278,7 +279,7 @@ def _offsets_of(group: Any) -> GroupAnswer:
         for partition in topic.partitions
         if not partition.error_code and partition.committed_offset >= 0
     }
-    return GroupAnswer(0 if group.error_code == _GROUP_NOT_FOUND else group.error_code, committed)
+    return GroupAnswer(NO_ERROR if group.error_code == GROUP_ID_NOT_FOUND else group.error_code, committed)
 
 
 def _commit_request(version: int, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:

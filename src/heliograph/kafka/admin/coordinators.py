@@ -20,7 +20,14 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 
 from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, describe
+from heliograph.kafka.error_codes import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    NO_COORDINATOR,
+    NOT_COORDINATOR,
+    UNSUPPORTED_VERSION,
+    describe,
+)
 from heliograph.model import Address
 
 if TYPE_CHECKING:
@@ -36,8 +43,6 @@ _GROUP_KEY = 0
 _MANY_KEYS_VERSION = 4
 _GROUPS_PER_REQUEST = 500
 _MOST_REMEMBERED = 100_000  # coordinators, of groups that may be gone
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-_PASSING = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
 
 
 class GroupAnswer(NamedTuple):
@@ -105,10 +110,12 @@ class Coordinators:
         while waiting:
             words = self._round(waiting, ask)
             found |= {group: word.value for group, word in words.items() if not word.code}
-            refused |= {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
+            refused |= {
+                group: word.code for group, word in words.items() if word.code and word.code not in NO_COORDINATOR
+            }
             waiting = [group for group in waiting if group not in found and group not in refused]
             if time.monotonic() > deadline or self._late.issuperset(waiting):
-                refused |= {group: words.get(group, GroupAnswer(NOT_AVAILABLE)).code for group in waiting}
+                refused |= {group: words.get(group, GroupAnswer(COORDINATOR_NOT_AVAILABLE)).code for group in waiting}
                 break
             time.sleep(backoff.next_pause_s())
         late = self._late if len(self._late) <= _MOST_REMEMBERED else frozenset[str]()
@@ -134,9 +141,9 @@ class Coordinators:
                     said = ask(coordinator, chunk)
                     words |= {group: said[group] for group in chunk if group in said}
                 except UnreachableError:
-                    words |= dict.fromkeys(chunk, GroupAnswer(NOT_AVAILABLE))
+                    words |= dict.fromkeys(chunk, GroupAnswer(COORDINATOR_NOT_AVAILABLE))
         for group, word in words.items():
-            if word.code in (NOT_AVAILABLE, NOT_COORDINATOR):
+            if word.code in (COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR):
                 self._known.pop(group, None)
         return words
 
@@ -182,7 +189,7 @@ class Coordinators:
                 f"'{self._admin.alias}' does not support offsets of share groups, so those of {names} are not synced;"
                 " Kafka 4.1 or newer does, with the feature share.version at 1 or higher."
             )
-        if code in _PASSING:
+        if code in NO_COORDINATOR:
             return (
                 f"The cluster '{self._admin.alias}' has had no coordinator for the group {names} for"
                 f" {self._admin.timeout_s:.0f} s or more: {describe(code)}."

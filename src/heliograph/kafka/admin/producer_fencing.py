@@ -17,7 +17,16 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from heliograph.errors import BrokerError, ClusterError
-from heliograph.kafka.error_codes import AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import (
+    AUTHORIZATION_FAILED,
+    CONCURRENT_TRANSACTIONS,
+    INVALID_TRANSACTION_TIMEOUT,
+    NO_COORDINATOR,
+    UNSUPPORTED_VERSION,
+    Verdict,
+    describe,
+    verdict_of,
+)
 from heliograph.model import Address
 
 if TYPE_CHECKING:
@@ -26,8 +35,6 @@ if TYPE_CHECKING:
 
 _TRANSACTION_KEY = 1
 _RETRY_PAUSE_S = 0.1
-_INVALID_TRANSACTION_TIMEOUT, _CONCURRENT_TRANSACTIONS = 50, 51
-_NO_COORDINATOR = frozenset({14, 15, 16})  # it is loaded, not there, or another broker's
 _IDS_WITHOUT_A_LIST = 16  # targets before Kafka 3.0 do not list transactional ids; so many tasks are taken over blindly
 _TIMEOUT_MS = 60_000
 
@@ -117,10 +124,10 @@ def _take_over(admin: Admin, transactional_id: str) -> int:
 def _what_to_do(code: int) -> str:
     if code in AUTHORIZATION_FAILED:
         return "The principal needs WRITE and DESCRIBE on it."
-    if code == _INVALID_TRANSACTION_TIMEOUT:
+    if code == INVALID_TRANSACTION_TIMEOUT:
         return f"The brokers' transaction.max.timeout.ms must be at least {_TIMEOUT_MS}."
-    if code == _CONCURRENT_TRANSACTIONS:
+    if code == CONCURRENT_TRANSACTIONS:
         return "Its last transaction has not ended; check that every partition it wrote to has a leader."
-    if code in _NO_COORDINATOR:
+    if code in NO_COORDINATOR:
         return "It has no coordinator; check that the partitions of __transaction_state have leaders."
     return "The log of its coordinator's broker may say why."

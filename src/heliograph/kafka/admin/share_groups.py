@@ -19,15 +19,15 @@ from kafka.protocol.api_message import ApiMessage
 
 from heliograph.errors import BrokerError, GroupActiveError
 from heliograph.kafka.admin.coordinators import (
-    LOADING,
-    NOT_AVAILABLE,
-    NOT_COORDINATOR,
     Coordinators,
     GroupAnswer,
     GroupAnswers,
 )
 from heliograph.kafka.error_codes import (
-    GROUP_AUTHORIZATION_FAILED,
+    CONCERNS_WHOLE_GROUP,
+    GROUP_ID_NOT_FOUND,
+    NO_ERROR,
+    NON_EMPTY_GROUP,
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
     describe,
@@ -54,10 +54,7 @@ DescribeShareGroupOffsetsResponse = _message("DescribeShareGroupOffsetsResponse"
 AlterShareGroupOffsetsRequest = _message("AlterShareGroupOffsetsRequest")
 AlterShareGroupOffsetsResponse = _message("AlterShareGroupOffsetsResponse")
 
-_GROUP_ID_NOT_FOUND, _NON_EMPTY_GROUP = 69, 68
-_FOR_COORDINATORS = frozenset(
-    {LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}
-)
+_FOR_COORDINATORS = CONCERNS_WHOLE_GROUP | {UNSUPPORTED_VERSION}
 _NOT_CREATED = (
     "the cluster has no share group of this name and does not create one; start a share consumer of the group there"
     " once, and stop it"
@@ -106,7 +103,9 @@ class ShareGroups:
         except BrokerError as error:
             return dict.fromkeys(groups, GroupAnswer(error.code))
         words = {group.group_id: GroupAnswer(group.error_code, _starts_of(group)) for group in answer.groups}
-        return words | {group: GroupAnswer(0, {}) for group, word in words.items() if word.code == _GROUP_ID_NOT_FOUND}
+        return words | {
+            group: GroupAnswer(NO_ERROR, {}) for group, word in words.items() if word.code == GROUP_ID_NOT_FOUND
+        }
 
     def set_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str]:
         """Set where a group without members continues; returns the reason for each partition that was refused.
@@ -121,7 +120,7 @@ class ShareGroups:
 
         codes: dict[TopicPartition, int] = self._coordinators.ask_about([group], ask, needs="READ")[group]
         return {
-            tp: _NOT_CREATED if code == _GROUP_ID_NOT_FOUND else reason_of(tp, code)
+            tp: _NOT_CREATED if code == GROUP_ID_NOT_FOUND else reason_of(tp, code)
             for tp, code in codes.items()
             if code
         }
@@ -146,18 +145,18 @@ class ShareGroups:
             )
         except BrokerError as error:
             return GroupAnswer(error.code)
-        if answer.error_code == _NON_EMPTY_GROUP:
+        if answer.error_code == NON_EMPTY_GROUP:
             raise active_error(group, self._admin.alias)
         if answer.error_code in _FOR_COORDINATORS:
             return GroupAnswer(answer.error_code)
         if answer.error_code:
-            return GroupAnswer(0, dict.fromkeys(offsets, answer.error_code))
+            return GroupAnswer(NO_ERROR, dict.fromkeys(offsets, answer.error_code))
         codes = {
             TopicPartition(topic.topic_name, partition.partition_index): partition.error_code
             for topic in answer.responses
             for partition in topic.partitions
         }
-        return GroupAnswer(0, codes)
+        return GroupAnswer(NO_ERROR, codes)
 
 
 def _starts_of(group: Any) -> _Starts:

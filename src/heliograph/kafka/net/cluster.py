@@ -25,7 +25,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from heliograph.errors import AuthenticationError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _MAX_AGE_S = 60.0
 _OUTDATED_EPOCH_GRACE_S = 30.0
 _STILL_WANTED_S = 10.0  # after its retry time; callers that want a connection never pause for longer
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # topics have ids from version 10 on
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _RELIABLE_EPOCHS = 9  # in older versions an epoch may be outdated while partitions are reassigned
 
 
@@ -175,7 +174,7 @@ class Cluster:
         self._forget_unwatched()
         topics = [topic for topic in response.topics if topic.name in self._watchers]
         self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
-        missing = [topic.name for topic in topics if topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION]
+        missing = [topic.name for topic in topics if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION]
         self.missing_since = {name: self.missing_since.get(name, self._metadata_at) for name in missing}
         are_complete = [self._take_topic(topic, has_epochs=has_epochs) for topic in topics]
         if all(are_complete):

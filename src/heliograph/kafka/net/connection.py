@@ -28,7 +28,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import BrokerError, UnreachableError
-from heliograph.kafka.error_codes import UNSUPPORTED_VERSION
+from heliograph.kafka.error_codes import NO_ERROR, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from heliograph.kafka.net.buffers import Buffer, room_for
 from heliograph.kafka.net.response_decoder import (
     MAX_FETCH_RESPONSE_BYTES,
@@ -355,12 +355,11 @@ def _introduce(connection: Connection) -> Connection:
         sent_at = time.monotonic()
         response = _ask(connection, request, ApiVersionsResponse, flexible_header=False)
         round_trip_s = time.monotonic() - sent_at
-        if response.error_code == 0:
+        if response.error_code == NO_ERROR:
             break
     if response is None or response.error_code:
-        raise BrokerError(
-            f"{connection.address} did not return its API versions", response.error_code if response else -1
-        )
+        code = response.error_code if response else UNKNOWN_SERVER_ERROR
+        raise BrokerError(f"{connection.address} did not return its API versions", code)
     versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     features = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
     introduced = Connection(connection.sock, connection.address, connection.client_id, versions, features)

@@ -1,17 +1,13 @@
-"""The lanes of a producer: how many requests each has under way, and which of them a broker wants to be quiet.
+"""The lanes of a producer and the leaders of its partitions: where a batch can be sent now.
 
-A lane is one connection to one broker. It counts from its first batch on, so that one that has not been used yet is not
-taken for full.
+A lane is one connection to one broker. It counts from its first batch on, so that an unused lane does not look full.
 
+A partition without a reachable leader has an issue, which holds its reading back until metadata names a leader that can
+be reached: a few kilobytes for an unreachable broker would hold the memory of all other partitions. A partition that
+was given up or unassigned is left once it has no batch queued or in flight: its topic may be deleted, and waiting for
+it would keep the loop awake for ever and metadata incomplete.
 
-Which target partitions wait for a leader, which for the way to it, and which are followed at all.
-
-A partition that waits has trouble, which holds its reading back, until metadata names a leader and that can be reached:
-a few kilobytes for a broker behind a broken line would hold the memory of all the others. One that was given up,
-or taken from its task, is left once nothing of it is queued or under way: its topic may be deleted, and waiting for it
-would keep the loop awake for ever and metadata incomplete.
-
-Invariant: a partition with a batch that a broker may have seen is followed, and so is each that may get batches.
+Invariant: a partition is followed while it may get batches or has one that a broker may have seen.
 """
 
 from __future__ import annotations
@@ -20,10 +16,11 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
+    from heliograph.kafka.produce.queue_memory import QueueMemory
     from heliograph.kafka.produce.target_partition import TargetPartition
     from heliograph.model import TopicPartition
 
@@ -101,23 +98,13 @@ class ProduceLanes:
 
 
 class TargetLeaders:
-    """The leaders of one producer's partitions.
+    """Tracks the partitions of one producer whose leader is unknown or unreachable."""
 
-    `park` frees the memory of one that waits for an end nobody knows, `keep` of one that will soon go on.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        lanes: ProduceLanes,
-        *,
-        park: Callable[[TargetPartition], None],
-        keep: Callable[[TargetPartition], None],
-    ) -> None:
+    def __init__(self, cluster: Cluster, lanes: ProduceLanes, memory: QueueMemory) -> None:
         self._cluster = cluster
-        self._park = park
-        self._keep = keep
         self._lanes = lanes
+        self._memory = memory
+        self._followed: set[TopicPartition] = set()
         self._waiting: dict[TopicPartition, TargetPartition] = {}
         self._cut_off: dict[TopicPartition, TargetPartition] = {}
         self._leaving: dict[TopicPartition, TargetPartition] = {}
@@ -130,8 +117,8 @@ class TargetLeaders:
     def follow(self, partition: TargetPartition) -> None:
         """A partition may get batches."""
         self._leaving.pop(partition.tp, None)
-        if not partition.is_followed:
-            partition.is_followed = True
+        if partition.tp not in self._followed:
+            self._followed.add(partition.tp)
             self._cluster.watch([partition.tp.topic])
 
     def miss(self, partition: TargetPartition) -> None:
@@ -143,7 +130,7 @@ class TargetLeaders:
         if not self._lanes.is_closed_for_long(lane):
             return
         # A pause ends by itself: what is queued is kept for it, or a quota here would be paid for by the source.
-        free = self._keep if self._lanes.is_paused(lane) else self._park
+        free = self._memory.keep if self._lanes.is_paused(lane) else self._memory.park
         for partition in partitions:
             if not partition.in_flight:
                 self._cut_off[partition.tp] = partition
@@ -152,7 +139,7 @@ class TargetLeaders:
 
     def leave(self, partition: TargetPartition) -> None:
         """A partition gets no batches any more; those it has are seen through."""
-        if partition.is_followed:
+        if partition.tp in self._followed:
             self._leaving[partition.tp] = partition
 
     def pump(self) -> None:
@@ -170,7 +157,7 @@ class TargetLeaders:
             else:
                 self._cluster.want_metadata()
                 partition.issue = self._why_missing(tp.topic)
-                self._park(partition)
+                self._memory.park(partition)
 
     def _why_cut_off(self, partition: TargetPartition) -> str | None:
         node_id = self._cluster.leaders.get(partition.tp)
@@ -196,5 +183,5 @@ class TargetLeaders:
                 del self._leaving[tp]
                 self._waiting.pop(tp, None)
                 self._cut_off.pop(tp, None)
-                partition.is_followed = False
+                self._followed.discard(tp)
                 self._cluster.unwatch(tp.topic)

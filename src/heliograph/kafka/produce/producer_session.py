@@ -35,7 +35,18 @@ from kafka.protocol.producer import (
 
 from heliograph.errors import FencedError, TaskError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    CONCURRENT_TRANSACTIONS,
+    FENCED,
+    NO_ERROR,
+    OPERATION_NOT_ATTEMPTED,
+    PRODUCER_FENCED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Verdict,
+    describe,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +61,6 @@ if TYPE_CHECKING:
 _TRANSACTION_KEY = 1
 _NEWEST_FIND, _NEWEST_INIT, _NEWEST_ADD, _NEWEST_END, _NEWEST_END_V1 = 3, 4, 3, 5, 3
 _OLDEST_INIT_THAT_TELLS_FENCED = 3
-_PRODUCER_FENCED, _INVALID_PRODUCER_EPOCH = 90, 47
-_CONCURRENT_TRANSACTIONS = 51
-_OPERATION_NOT_ATTEMPTED = 55
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED = 53, 31
 _MOMENT_S, _MOST_MOMENTS = 0.01, 20
 _PROBE_TIMEOUT_S = 10.0
 _PROBE_PAUSE_S = 0.2
@@ -186,10 +193,10 @@ class ProducerSession:
 
     def _refused(self, code: int, doing: str) -> None:
         """Try again, or give up with a sentence."""
-        if code == _CONCURRENT_TRANSACTIONS:
+        if code == CONCURRENT_TRANSACTIONS:
             self._in_a_moment(f"{doing}: {describe(code)}")
             return
-        if code in (_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED):
+        if code in (TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED):
             needs = (
                 "IDEMPOTENT_WRITE on the cluster"
                 if self.transactional_id is None
@@ -269,21 +276,21 @@ class ProducerSession:
             if state.error_code:
                 self._end_doomed(state.error_code)
             elif state.transaction_timeout_ms != self._transaction_timeout_ms:
-                self._end_doomed(_PRODUCER_FENCED)
+                self._end_doomed(PRODUCER_FENCED)
             elif time.monotonic() > self._doomed_until - _PROBE_TIMEOUT_S + _RIVALS_TIME_S:
-                self._end_doomed(0)
+                self._end_doomed(NO_ERROR)
             else:  # a rival's first step is to end our transaction; only then it leaves its own mark
                 self._retry_at = time.monotonic() + _PROBE_PAUSE_S
 
         self._ask(connection, request, DescribeTransactionsResponse, described)
 
     def _end_doomed(self, code: int) -> None:
-        if code in (_PRODUCER_FENCED, _INVALID_PRODUCER_EPOCH):
+        if code in FENCED:
             raise FencedError(
                 f"another instance has taken over as the producer {self.transactional_id}; this one stops so that"
                 " nothing is written twice. Run only one instance of a flow with the same group.id."
             )
-        if code == 0 or verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.FAIL_TASK):
+        if code == NO_ERROR or verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.FAIL_TASK):
             raise TaskError(f"{self._doom}; the task begins again.")
         self._refused(code, "ask who we are")
 
@@ -310,12 +317,12 @@ class ProducerSession:
                 for topic in answer.results_by_topic_v3_and_below
                 for result in topic.results_by_partition
             }
-            failed = codes - {0}
+            failed = codes - {NO_ERROR}
             self._to_add -= adding  # who is still wanted comes again with its batch: a topic may be gone for good
             if failed:  # where one partition is refused, the others were merely not tried
                 self._cluster.want_metadata()
                 self._refused(
-                    next(iter(failed - {_OPERATION_NOT_ATTEMPTED} or failed)), "add partitions to the transaction"
+                    next(iter(failed - {OPERATION_NOT_ATTEMPTED} or failed)), "add partitions to the transaction"
                 )
             else:
                 self._added |= adding

@@ -37,6 +37,7 @@ from kafka.protocol.sasl import (
 
 from heliograph.config.secrets.known_secrets import HIDDEN
 from heliograph.errors import AuthenticationError
+from heliograph.kafka.error_codes import UNSUPPORTED_SASL_MECHANISM
 from heliograph.kafka.security.oauth import KEEPER
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 LIBRARIES = {"GSSAPI": "gssapi", "AWS_MSK_IAM": "botocore"}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", *LIBRARIES)
 NEWEST_AUTHENTICATE = 1  # the first version whose response has the lifetime of the session
-_UNSUPPORTED_MECHANISM = 33
 _MIN_RENEWAL_SHARE, _MAX_RENEWAL_SHARE = 0.75, 0.85  # of a session's life
 _CHECK_INTERVAL_S = 1.0  # how often loops compare the time
 _MAX_ROUNDS = 10
@@ -127,7 +127,7 @@ def _login_name(security: Security) -> str:
 
 
 def _refused_mechanism(handshake: Any, security: Security, address: Address) -> str:
-    if handshake.error_code != _UNSUPPORTED_MECHANISM:
+    if handshake.error_code != UNSUPPORTED_SASL_MECHANISM:
         return f"{address} does not use SASL; check {security.named('security.protocol')}."
     offered = ", ".join(handshake.mechanisms)
     name = security.named("sasl.mechanism")

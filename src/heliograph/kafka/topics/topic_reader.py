@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from heliograph.errors import BrokerError, ClusterError, CorruptBatchError
-from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR, Verdict, describe, verdict_of
 from heliograph.kafka.net.response_decoder import SelfCheckedResponse
 from heliograph.kafka.request_options import EARLIEST, LATEST, READ_COMMITTED
 from heliograph.wire.batches.forward import ForwardOptions, prepare
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 8 << 20
 _RETRY_PAUSE_S = 0.2
-_TOPIC_AUTHORIZATION_FAILED = 29
 
 
 class _RawFetchResponse(SelfCheckedResponse):
@@ -59,7 +58,7 @@ def read_chunk(admin: Admin, tp: TopicPartition, position: int, isolation_level:
     while True:
         view = admin.view([tp.topic])
         leader = view.leaders.get(tp, -1)
-        code = -1
+        code = UNKNOWN_SERVER_ERROR
         if leader in view.brokers:
             answer: FetchResponseData = admin.ask_at(
                 view.brokers[leader],
@@ -75,7 +74,7 @@ def read_chunk(admin: Admin, tp: TopicPartition, position: int, isolation_level:
                     return data
             time.sleep(min(max(0, answer.throttle_time_ms / 1000), admin.timeout_s))
         if verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.OUT_OF_RANGE) or time.monotonic() > deadline:
-            needs = " The principal needs READ on it." if code == _TOPIC_AUTHORIZATION_FAILED else ""
+            needs = " The principal needs READ on it." if code == TOPIC_AUTHORIZATION_FAILED else ""
             raise ClusterError(
                 f"The cluster '{admin.alias}' does not let us read {tp} at {position}: {describe(code)}.{needs}"
             )
