@@ -1,9 +1,9 @@
-"""Delivers records only if they continue those delivered before, so that a truncated log is never read on silently.
+"""Delivers records only if they continue those delivered before, so that a truncated log is never continued silently.
 
 A doubt arises if the batch at our position has another leader epoch than the record before it, or if the log ends
-before our position. The partition is then not read until its leader has said where the epoch of our last record ends
-in its log (OffsetForLeaderEpoch, KIP-320); `wire/batches/leader_epochs` judges the response. Without a doubt this costs
-a look at one batch header per response.
+before our position. The partition is then not read until its leader has returned where the epoch of our last record
+ends in its log (OffsetForLeaderEpoch, KIP-320); `wire/batches/leader_epochs` judges the response. Without a doubt this
+costs a look at one batch header per response.
 
 A request waits for metadata newer than the doubt: a topic that was created again is known by its id, and must not be
 taken for one whose log was truncated. It names the leader's epoch, so that only the current leader answers. Brokers
@@ -79,7 +79,7 @@ class Continuity:
 
     @property
     def has_doubts(self) -> bool:
-        """Whether a partition waits for its leader's response."""
+        """Return whether a partition waits for its leader's response."""
         return bool(self._epoch_ends.wanted)
 
     def pump(self, now: float) -> None:

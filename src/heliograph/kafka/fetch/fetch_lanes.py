@@ -83,7 +83,7 @@ class FetchPartition:
 
     @property
     def is_placed(self) -> bool:
-        """Whether its position was compared with the log, as far as needed."""
+        """Return whether its position was compared with the log, as far as needed."""
         return not self.needs_ends and self.doubt is None
 
     def mark_dirty(self) -> None:

@@ -42,7 +42,7 @@ class FetchPlacement:
 
     @property
     def has_unassigned(self) -> bool:
-        """Whether a partition waits for a broker."""
+        """Return whether a partition waits for a broker."""
         return bool(self._unassigned)
 
     def add(self, tp: TopicPartition) -> None:

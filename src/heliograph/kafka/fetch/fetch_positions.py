@@ -53,7 +53,7 @@ class FetchPositions:
 
     @property
     def has_pending(self) -> bool:
-        """Whether a broker's response about a log is awaited or due to be requested."""
+        """Return whether a broker's response about a log is awaited or due to be requested."""
         return bool(self._ends.wanted) or self._continuity.has_doubts
 
     def pump(self, now: float) -> None:

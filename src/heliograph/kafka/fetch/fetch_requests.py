@@ -59,7 +59,7 @@ class FetchRequests:
 
     @property
     def is_throttled(self) -> bool:
-        """Whether a lane waits because its broker asked it to."""
+        """Return whether a lane waits because its broker asked it to."""
         now = time.monotonic()
         return any(lane.not_before > now for lane in self._lanes)
 

@@ -84,12 +84,12 @@ class Fetcher:
 
     @property
     def growth(self) -> int:
-        """How many times larger than its limits a request may be, over the longest round trip."""
+        """The factor by which a request may exceed its limits over the longest round trip."""
         return self._requests.growth
 
     @property
     def has_retries(self) -> bool:
-        """Whether a partition waits for its next try or for a first response."""
+        """Return whether a partition waits for its next try or for a first response."""
         return (
             bool(self._retries)
             or self._placement.has_unassigned
@@ -104,7 +104,7 @@ class Fetcher:
         topic_id: UUID | None = None,
         epochs: EpochHistory | None = None,
     ) -> None:
-        """Begin to read a partition, at a position or where `decide_position` says, after records of these epochs."""
+        """Begin to read a partition after records of these epochs; without a position `decide_position` chooses one."""
         if tp not in self.partitions:
             self._cluster.watch([tp.topic])
         self.partitions[tp] = FetchPartition(tp, position, topic_id, epochs=epochs or EpochHistory())
@@ -189,7 +189,7 @@ class Fetcher:
     def _on_error(self, partition: FetchPartition, code: int) -> None:
         verdict = verdict_of(code)
         if partition.read_replica is not None:
-            # A follower may lag behind its leader, so only an error of the leader counts.
+            # A follower may be older than its leader, so only an error of the leader counts.
             self._placement.return_to_leader(partition, describe(code))
         elif verdict is Verdict.OUT_OF_RANGE:
             self._positions.look_up(partition)

@@ -82,7 +82,7 @@ class BufferPool:
 
     @property
     def has_room_to_park(self) -> bool:
-        """Whether bytes that could be fetched again may be parked: half of the memory is kept for moving batches."""
+        """Return whether bytes that could be fetched again may be parked; half of the memory is for moving batches."""
         return self.parked_bytes < self._max_kept_bytes // 2
 
     def give_back(self, buffer: Buffer) -> None:

@@ -113,7 +113,7 @@ class Cluster:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether metadata is wanted or in flight, or a connection is being opened."""
+        """Return whether metadata is wanted or in flight, or a connection is being opened."""
         return self._metadata_wanted or self._metadata_in_flight or self._is_connecting()
 
     def raise_refusal(self) -> None:

@@ -173,7 +173,7 @@ class Connection:
 
     @property
     def wants_write(self) -> bool:
-        """Whether bytes wait to be sent."""
+        """Return whether bytes wait to be sent."""
         return bool(self._outbox)
 
     def flush(self) -> None:
@@ -276,7 +276,7 @@ class Connection:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a caller waits for a response."""
+        """Return whether a caller waits for a response."""
         return bool(self.pending or self._held)
 
     def is_moving(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""How to reach a cluster: addresses, security, time-outs, as plain values that travel to executors.
+"""Addresses, security and time-outs of a cluster, as plain values that travel to executors.
 
 Nothing is opened here. Files are read, tokens fetched and TLS contexts built when a socket opens, in the process that
 opens it. Secrets travel in the task's payload, never in Spark's configuration, and are not part of a repr.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Security(Stores):
-    """How to connect to a cluster's brokers."""
+    """The values with which connections to a cluster's brokers are opened and authenticated."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
@@ -37,18 +37,18 @@ class Security(Stores):
 
     @property
     def uses_tls(self) -> bool:
-        """Whether the connection uses TLS."""
+        """Return whether the connection uses TLS."""
         return self.protocol in ("SSL", "SASL_SSL")
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether the connection authenticates by SASL."""
+        """Return whether the connection authenticates by SASL."""
         return self.protocol.startswith("SASL_")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """How to reach one cluster."""
+    """The addresses, security and time-out of one cluster."""
 
     alias: str
     bootstrap: tuple[Address, ...]

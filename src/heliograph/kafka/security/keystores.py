@@ -83,12 +83,12 @@ class Stores:
 
     @property
     def has_trusted(self) -> bool:
-        """Whether there is a truststore; without one the authorities that this machine trusts count."""
+        """Return whether there is a truststore; without one the authorities that this machine trusts count."""
         return bool(self.trusted_file or self.trusted_pem)
 
     @property
     def has_key(self) -> bool:
-        """Whether we have a certificate of our own."""
+        """Return whether we have a certificate of our own."""
         return bool(self.key_file or self.key_pem)
 
 

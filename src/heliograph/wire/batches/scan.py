@@ -266,7 +266,7 @@ _GROUP_COLUMNS = 13
 def group(rows: Table, merge_below_bytes: int) -> Table:
     """Group neighbouring rows that may become one batch: small ones of one codec and format; a large one stays alone.
 
-    Dropped rows do not separate neighbours. A group of one that need not be rewritten is forwarded as it is.
+    Dropped rows do not separate neighbours. A group of one that need not be rewritten is forwarded unchanged.
     """
     groups = np.empty((len(rows), _GROUP_COLUMNS), np.int64)
     return groups[: _group(rows, groups, merge_below_bytes)]

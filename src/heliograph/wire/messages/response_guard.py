@@ -1,6 +1,6 @@
 """Walks the bytes of a response along Kafka's own schema of it, before a generated decoder makes objects of them.
 
-Whoever listens at a broker's address may send anything, and kafka-python's decoders trust what they read: a number
+Any program may listen at a broker's address, and kafka-python's decoders trust the bytes they read: a number
 without an end, millions of elements of one byte each, tags that are copied one by one, or a null that the protocol does
 not allow would cost minutes, gigabytes, or an error in a place that does not expect one. The walk makes no objects and
 costs less than the decoding.
