@@ -12,24 +12,17 @@ import time
 from array import array
 from typing import TYPE_CHECKING
 
-from kafka.protocol.producer import ProduceRequest
-
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import Verdict, describe, verdict_of
-from heliograph.kafka.net.connection import Pending
 from heliograph.kafka.own_records import OwnRecord, build_batches
+from heliograph.kafka.produce.own_batches import send_own_batch
 from heliograph.mirror.groups.offset_syncs import PartitionSyncs
 from heliograph.model import OffsetSync, TopicPartition
-from heliograph.wire.messages import produce_messages
-from heliograph.wire.messages.produce_messages import decode_produce_response
 from heliograph.wire.records.mirror_records import encode_offset_sync, encode_runs
 
 if TYPE_CHECKING:
-    from heliograph.kafka.net.buffers import Buffer
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
     from heliograph.kafka.net.event_loop import Network
-    from heliograph.wire.messages.produce_messages import ProduceAnswer
 
 
 _INTERVAL_S = 0.25
@@ -38,8 +31,6 @@ _FLUSH_INTERVAL_S = 5.0  # of what is not due
 _PATIENCE_S = 2.0
 _MOST_REQUEST_BYTES = 256 * 1024
 _RECORD_BYTES = 64  # of a record's value, the name of its header and its lengths; the key and the runs aside
-_REQUEST_TIMEOUT_MS = 30_000
-_TOPIC_AUTHORIZATION_FAILED = 29
 _NO_RUNS: array[int] = array("q")
 
 
@@ -155,42 +146,15 @@ class SyncWriter:
         self._under_way = [tp for tp in dict(records) if tp not in cut_off]
         for tp in cut_off:
             self._give_back(tp)
-        version = connection.version_of(ProduceRequest, produce_messages.MAX_VERSION, produce_messages.MIN_VERSION)
-        correlation_id = connection.next_correlation_id()
-        topics = {self._tp.topic: [(0, batch.view)]}
-        parts = produce_messages.encode_produce_request(
-            version, correlation_id, connection.client_id, _REQUEST_TIMEOUT_MS, topics
+        send_own_batch(
+            self._cluster,
+            self._network,
+            connection,
+            self._tp,
+            batch,
+            on_written=self._confirm,
+            on_refused=self._keep,
         )
-        is_flexible = version >= produce_messages.FLEXIBLE_FROM
-        deadline = self._cluster.request_deadline
-        connection.send(
-            parts,
-            Pending(
-                correlation_id,
-                decode_produce_response,
-                version,
-                is_flexible,
-                self._answered,
-                self._lost,
-                deadline,
-                pooled=False,
-            ),
-        )
-        self._network.flush(connection)
-
-    def _answered(self, answer: ProduceAnswer, _buffer: Buffer) -> None:
-        code = answer.partitions[0].error_code if answer.partitions else -1
-        if code == 0:
-            self._confirm()
-            return
-        if verdict_of(code) is Verdict.RETRY_WITH_METADATA:
-            self._cluster.want_metadata()
-        needs = "; the principal needs WRITE on it" if code == _TOPIC_AUTHORIZATION_FAILED else ""
-        self._keep(f"{describe(code)}{needs}")
-
-    def _lost(self, why: str) -> None:
-        self._cluster.want_metadata()
-        self._keep(why)
 
     def _confirm(self) -> None:
         for tp in self._under_way:
