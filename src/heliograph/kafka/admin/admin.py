@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka.protocol.admin import (
@@ -59,7 +60,8 @@ from heliograph.kafka.request_options import READ_UNCOMMITTED
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from heliograph.kafka.security.connection_spec import Security
     from heliograph.model import AddPartitions, AlterConfigs, ConfigChange, CreateTopic
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 
 _TOPIC_RESOURCE = 2
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
+_METADATA_WITH_IDS = 10
 _TOPICS_PER_REQUEST = 200
 _WEIGHT_PER_REQUEST = 5_000  # half of what KRaft takes, in topics, partitions and configs together
 _RETRY_PAUSE_S = 0.2
@@ -84,6 +87,14 @@ class ClusterView(NamedTuple):
     leaders: dict[TopicPartition, int]
     error_codes: dict[str, int]  # of topics that were asked for and not shown
     unusable: frozenset[str] = frozenset()  # names that are none, and are left out
+    topic_ids: Mapping[str, UUID] = MappingProxyType({})  # empty if the brokers are older than 2.8
+
+
+class LogEnds(NamedTuple):
+    """The end of each log, and the ids of the topics, by which a topic that was created again is recognised."""
+
+    offsets: dict[TopicPartition, int]
+    topic_ids: Mapping[str, UUID]
 
 
 class Admin:
@@ -139,12 +150,14 @@ class Admin:
 
     def view(self, topics: Iterable[str] | None = None) -> ClusterView:
         """Brokers, and the partitions of the given topics (None: of all)."""
-        names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        names = None if topics is None else list(topics)
 
         def build(version: int) -> Any:
-            return MetadataRequest(version=version, topics=names, allow_auto_topic_creation=False)
+            topic_class = MetadataRequest.MetadataRequestTopic
+            wanted = None if names is None else [topic_class(name=name, version=version) for name in names]
+            return MetadataRequest(version=version, topics=wanted, allow_auto_topic_creation=False)
 
-        answer = self.ask_any(MetadataRequest, MetadataResponse, build, newest=8)
+        answer = self.ask_any(MetadataRequest, MetadataResponse, build, newest=_METADATA_WITH_IDS)
         unusable = frozenset(topic.name for topic in answer.topics if not is_topic_name(topic.name))
         shown = [topic for topic in answer.topics if topic.name not in unusable]
         leaders = {
@@ -155,7 +168,9 @@ class Admin:
         counts = {topic.name: len(topic.partitions) for topic in shown if not topic.error_code}
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
         errors = {topic.name: topic.error_code for topic in answer.topics if topic.error_code}
-        return ClusterView(brokers, answer.controller_id, counts, leaders, errors, unusable - errors.keys())
+        ids = {topic.name: topic_id for topic in shown if (topic_id := getattr(topic, "topic_id", None)) is not None}
+        known_ids = {name: topic_id for name, topic_id in ids.items() if topic_id.int}
+        return ClusterView(brokers, answer.controller_id, counts, leaders, errors, unusable - errors.keys(), known_ids)
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
         """Every config of every topic, defaults included; raises for the first topic that is refused."""
@@ -204,12 +219,21 @@ class Admin:
         self, tps: list[TopicPartition], timestamp: int, isolation: int = READ_UNCOMMITTED
     ) -> dict[TopicPartition, int]:
         """Each partition's offset for a timestamp: -2 is the start of its log, -1 its end."""
+        return self._offsets_and_ids(tps, timestamp, isolation).offsets
+
+    def log_ends(self, tps: list[TopicPartition], isolation: int = READ_UNCOMMITTED) -> LogEnds:
+        """Return the end of each partition's log, and the topics' ids as they were known just before."""
+        return self._offsets_and_ids(tps, -1, isolation)
+
+    def _offsets_and_ids(self, tps: list[TopicPartition], timestamp: int, isolation: int) -> LogEnds:
         found: dict[TopicPartition, int] = {}
+        ids: dict[str, UUID] = {}
         for _try in range(_RETRIABLE_TRIES):
             missing = [tp for tp in tps if tp not in found]
             if not missing:
-                return found
+                return LogEnds(found, ids)
             view = self.view({tp.topic for tp in missing})
+            ids |= view.topic_ids
             self._refuse_hidden(view)
             by_leader: dict[int, list[TopicPartition]] = {}
             for tp in missing:
