@@ -49,10 +49,8 @@ class SyncWriter:
         self._fresh: dict[TopicPartition, None] = {}
         self._due: dict[TopicPartition, None] = {}
         self._is_flushing = False
-        self._next_at = 0.0
-        self._paused_until = (
-            0.0  # to write less often: `flush_now` lifts it; `_next_at` is the back-off of a failing cluster
-        )
+        self._next_at = 0.0  # the back-off of a failing cluster
+        self._paused_until = 0.0  # keeps requests few; `flush_now` lifts it
         self._next_flush_at = 0.0
         self._without_leader_since = math.inf
         self._backoff = Backoff(first_s=0.1, most_s=30.0)
