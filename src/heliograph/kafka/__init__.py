@@ -1,6 +1,14 @@
-"""Kafka's protocol as a client: security, connections, fetching, producing, administration, small topics.
+"""Kafka clients of our own: connections, fetching, producing, administration. They know no rule of MirrorMaker.
 
-Runs on executors (`fetch`, `produce`) and in any process (`admin`, `topics`); `net` and `security` serve both. Knows
-no rule of MM2. Requests are built from kafka-python's schemas; connections, retries and the hot path are our own. May
-import `wire`, `mirror`, `config` and the values of `model`.
+They run in executors (net, fetch, produce: one thread, one event loop per task) and in the driver, REST and the
+commands (admin, topics: blocking). They may import wire, config's limits and secrets, model and errors.
+
+    topics       small topics of our own, read and written by the driver
+    admin        blocking requests about topics, groups, ACLs; fencing of producers
+    fetch        reads partitions in an event loop
+    produce      writes partitions in an event loop, idempotent or in transactions
+    net          connections, buffers, the event loop, metadata
+    security     TLS, SASL and OAuth of a connection
+
+`own_records` builds batches, `error_codes` is the table of Kafka's errors, `backoff` and `request_options` are shared.
 """

@@ -88,7 +88,7 @@ class Verdict(Enum):
 
     OK = "ok"
     RETRY = "retry"
-    RETRY_SOON = "retry in a moment"
+    RETRY_SOON = "retry within milliseconds"
     RETRY_WITH_METADATA = "retry with new metadata"
     DUPLICATE = "already there"
     OUT_OF_ORDER = "out of order"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka.protocol.admin import (
@@ -54,7 +55,8 @@ from heliograph.kafka.request_options import LATEST, READ_UNCOMMITTED
 from heliograph.model import Address, ConfigEntry, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from heliograph.kafka.security.connection_spec import Security
     from heliograph.model import AddPartitions, AlterConfigs, ConfigChange, CreateTopic
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 _TOPIC_RESOURCE = 2
 _SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
+_METADATA_WITH_IDS = 10
 _TOPICS_PER_REQUEST = 200
 _WEIGHT_PER_REQUEST = 5_000  # half of what KRaft accepts, in topics, partitions and configs together
 _RETRY_PAUSE_S = 0.2
@@ -80,6 +83,14 @@ class ClusterView(NamedTuple):
     leaders: dict[TopicPartition, int]
     error_codes: dict[str, int]  # of requested topics that the cluster does not describe
     unusable: frozenset[str] = frozenset()  # invalid names, which are left out
+    topic_ids: Mapping[str, UUID] = MappingProxyType({})  # empty if the brokers are older than 2.8
+
+
+class EndOffsets(NamedTuple):
+    """The end of each log, and the ids of the topics, by which a topic that was created again is recognised."""
+
+    offsets: dict[TopicPartition, int]
+    topic_ids: Mapping[str, UUID]
 
 
 class Admin:
@@ -135,12 +146,14 @@ class Admin:
 
     def view(self, topics: Iterable[str] | None = None) -> ClusterView:
         """Return the brokers, and the partitions of the given topics (None: of all)."""
-        names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        names = None if topics is None else list(topics)
 
         def build(version: int) -> Any:
-            return MetadataRequest(version=version, topics=names, allow_auto_topic_creation=False)
+            topic_class = MetadataRequest.MetadataRequestTopic
+            wanted = None if names is None else [topic_class(name=name, version=version) for name in names]
+            return MetadataRequest(version=version, topics=wanted, allow_auto_topic_creation=False)
 
-        response = self.ask_any(MetadataRequest, MetadataResponse, build, newest=8)
+        response = self.ask_any(MetadataRequest, MetadataResponse, build, newest=_METADATA_WITH_IDS)
         unusable = frozenset(topic.name for topic in response.topics if not is_topic_name(topic.name))
         shown = [topic for topic in response.topics if topic.name not in unusable]
         leaders = {
@@ -151,7 +164,10 @@ class Admin:
         counts = {topic.name: len(topic.partitions) for topic in shown if not topic.error_code}
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         errors = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
-        return ClusterView(brokers, response.controller_id, counts, leaders, errors, unusable - errors.keys())
+        ids = {topic.name: topic_id for topic in shown if (topic_id := getattr(topic, "topic_id", None)) is not None}
+        known_ids = {name: topic_id for name, topic_id in ids.items() if topic_id.int}
+        unusable -= errors.keys()
+        return ClusterView(brokers, response.controller_id, counts, leaders, errors, unusable, known_ids)
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
         """Return every config of every topic, defaults included; raise for the first topic that is refused."""
@@ -200,12 +216,21 @@ class Admin:
         self, tps: list[TopicPartition], timestamp: int, isolation: int = READ_UNCOMMITTED
     ) -> dict[TopicPartition, int]:
         """Return each partition's offset for a timestamp, such as EARLIEST or LATEST; wait for missing leaders."""
+        return self._offsets_and_ids(tps, timestamp, isolation).offsets
+
+    def log_ends(self, tps: list[TopicPartition], isolation: int = READ_UNCOMMITTED) -> EndOffsets:
+        """Return the end of each partition's log, and the topics' ids as they were known just before."""
+        return self._offsets_and_ids(tps, LATEST, isolation)
+
+    def _offsets_and_ids(self, tps: list[TopicPartition], timestamp: int, isolation: int) -> EndOffsets:
         found: dict[TopicPartition, int] = {}
+        ids: dict[str, UUID] = {}
         for _try in range(_RETRIABLE_TRIES):
             missing = [tp for tp in tps if tp not in found]
             if not missing:
-                return found
+                return EndOffsets(found, ids)
             view = self.view({tp.topic for tp in missing})
+            ids |= view.topic_ids
             self._refuse_hidden(view)
             by_leader: dict[int, list[TopicPartition]] = {}
             for tp in missing:

@@ -69,7 +69,7 @@ class ProduceErrors:
             self.give_up(partition, outgoing, sentence)
             return
         if verdict is Verdict.FAIL_TASK:
-            self._session.doom(f"the target refused our producer for {partition.tp}: {why}")
+            self._session.abort(f"the target refused our producer for {partition.tp}: {why}")
         if verdict is Verdict.TOO_LARGE and partition.too_large is None:
             partition.too_large = outgoing
         self._retry(partition, verdict)
@@ -133,4 +133,4 @@ class ProduceErrors:
         self._listener.on_target_failed(partition.tp, outgoing, sentence)
 
     def _abort_doubtful(self, partition: TargetPartition, why: str) -> None:
-        self._session.doom(f"{partition.tp}: {why}, and an earlier try of the batch may have come through")
+        self._session.abort(f"{partition.tp}: {why}, and an earlier try of the batch may have come through")
