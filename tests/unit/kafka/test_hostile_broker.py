@@ -72,7 +72,7 @@ class Lie:
 
 
 @lies
-def test_whoever_lies_at_once_is_no_broker(lie: str) -> None:
+def test_a_listener_that_sends_nonsense_at_once_is_no_broker(lie: str) -> None:
     with HostileBroker(LIES[lie]) as broker, pytest.raises(UnreachableError) as caught:
         open_connection(broker.address, Security(), "test", 0.3)
     assert str(broker.address) in str(caught.value)
@@ -94,7 +94,7 @@ def test_a_lie_to_the_driver_is_one_sentence(lie: str) -> None:
     assert broker.connections <= 4  # each is met with one more try, not with a storm of them
 
 
-def test_a_leader_that_is_no_broker_is_waited_for_and_told() -> None:
+def test_a_leader_that_is_no_broker_is_waited_for_and_reported() -> None:
     with ScriptedCluster(topics={"t": 1}) as brokers:
         brokers.leaders["t", 0] = 77
         admin = Admin("A", brokers.bootstrap, Security(), "test", timeout_s=60)

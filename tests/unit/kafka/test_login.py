@@ -34,7 +34,7 @@ def said(**fields: object) -> Answer:
     return Answer(**{"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime_ms": 0, **fields})
 
 
-def test_the_broker_tells_how_long_a_session_lasts() -> None:
+def test_the_broker_sets_how_long_a_session_lasts() -> None:
     assert carried(PLAIN, TAKEN, said(session_lifetime_ms=60_000)) == 60_000
     assert carried(PLAIN, TAKEN, Answer(error_code=0, auth_bytes=b"")) == 0  # an old broker does not know
 
@@ -63,7 +63,7 @@ def test_a_conversation_without_end_is_ended(tmp_path: Any) -> None:
         carried(security, TAKEN, said(auth_bytes=b"{}"))
 
 
-def test_a_listener_without_sasl_is_told_from_one_with_other_mechanisms() -> None:
+def test_a_listener_without_sasl_is_distinguished_from_one_with_other_mechanisms() -> None:
     with pytest.raises(AuthenticationError, match=r"does not use SASL; check security\.protocol"):
         carried(PLAIN, Answer(error_code=34, mechanisms=[]))
     with pytest.raises(AuthenticationError, match=r"does not take sasl\.mechanism=PLAIN; it takes GSSAPI"):

@@ -1,4 +1,4 @@
-"""Tokens are asked for as OIDC wants it, kept while they are good, renewed in time, and never told to anybody else."""
+"""Tokens are requested by OIDC, kept while they are valid, renewed in time, and never disclosed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_token_that_is_due_is_renewed_and_the_old_one_serves_while_that_fails(
     assert second.ends_at > first.ends_at
 
 
-def test_an_endpoint_in_trouble_is_asked_again(server: TokenServer) -> None:
+def test_a_failing_endpoint_is_requested_again(server: TokenServer) -> None:
     server.issues = [500, 503]
     assert fetch_token(client_of(server)).value
     assert len(server.asked) == 3
@@ -84,7 +84,7 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
         assert (len(server.asked), other.asked) == (1, [])
 
 
-def test_words_of_a_server_that_is_no_token_endpoint_are_not_repeated(server: TokenServer) -> None:
+def test_text_of_a_server_that_is_no_token_endpoint_is_not_repeated(server: TokenServer) -> None:
     server.secret, server.error = "another", "AKIA-internal-word"
     with pytest.raises(AuthenticationError) as caught:
         fetch_token(client_of(server))

@@ -39,7 +39,7 @@ def test_scram_speaks_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -
     assert scram.respond(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
 
 
-def test_a_name_is_escaped_and_a_delegation_token_told() -> None:
+def test_a_name_is_escaped_and_a_delegation_token_is_marked() -> None:
     assert b"n=a=3Db=2Cc,r=" in Scram("SCRAM-SHA-512", "a=b,c", "p").first()
     assert Scram("SCRAM-SHA-256", "id", "hmac", is_token=True).first().endswith(b",tokenauth=true")
 
@@ -92,7 +92,7 @@ def test_neither_a_cheap_nor_an_endless_proof_is_given(iterations: int) -> None:
 
 
 @pytest.mark.parametrize("words", [b"v=AAAA", b"e=invalid-proof", b"v=%%%", b""])
-def test_a_server_that_cannot_prove_itself_is_not_believed(words: bytes) -> None:
+def test_a_server_that_cannot_prove_itself_is_rejected(words: bytes) -> None:
     scram = Scram("SCRAM-SHA-256", "u", "p")
     scram.respond(server_first(scram))
     with pytest.raises(AuthenticationError):
@@ -152,12 +152,12 @@ def test_kerberos_is_spoken_through_the_client_library(monkeypatch: pytest.Monke
     monkeypatch.setattr(sasl, "missing_library", lambda _mechanism: None)
     monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
     security = Security("SASL_SSL", "GSSAPI", kerberos_service="kafka", kerberos_key_tab="/etc/mirror.keytab")
-    talk = sasl.make_mechanism(security, ADDRESS)
+    mechanism = sasl.make_mechanism(security, ADDRESS)
     assert _Context.last.asked_with == ("kafka@broker.example", "initiate", "/etc/mirror.keytab")
     assert "KRB5_CLIENT_KTNAME" not in os.environ
-    assert talk.first() == b"ticket"
-    assert talk.respond(b"challenge") == b""
-    last = talk.respond(b"layers")
+    assert mechanism.first() == b"ticket"
+    assert mechanism.respond(b"challenge") == b""
+    last = mechanism.respond(b"layers")
     assert last is not None
     assert last.startswith(b"wrapped:\x01")
-    assert talk.respond(b"") is None
+    assert mechanism.respond(b"") is None
