@@ -1,7 +1,7 @@
 """Kafka clients of our own: connections, fetching, producing, administration. They know no rule of MirrorMaker.
 
 They run in executors (net, fetch, produce: one thread, one event loop per task) and in the driver, REST and the
-commands (admin, topics: blocking). They may import wire, config's limits and secrets, model and errors.
+commands (admin, topics: blocking). They may import wire, parts of config, model, errors and states.
 
     topics       small topics of our own, read and written by the driver
     admin        blocking requests about topics, groups, ACLs; fencing of producers
