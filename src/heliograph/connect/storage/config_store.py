@@ -1,27 +1,19 @@
-"""The topics a Connect worker keeps its state in: configs and statuses, written and followed.
+"""The config topic of a Connect worker: connectors, their target states and tasks, and the group's session keys.
 
-Both stores hold what they have read in memory; `refresh` reads what has come since. Whoever writes sees it at once.
-Records of Java workers are read as they are; keys we do not know are left alone.
-
-Invariants:
-A. A store may be used from several threads; one of them at a time talks to the cluster.
-B. Configs are written by who leads (`leader_writes`), over all that was written before its lead; log levels by anyone.
-C. What a record asks for (a restart, a log level) is given out once, and only if it came after `load`.
-
-
-What the config topic says once it is read: connectors, what is wanted of them, and the configs of their tasks.
+The topic is Connect's own (`config.storage.topic`), and so is what its records mean. Records of Java workers are read
+as they are; records with unknown keys are ignored. `refresh` reads the records written since the last call; a writer
+reads its own records back at once.
 
 Invariants:
-A. A connector's task configs change only with a commit record, all at once. Where some of them are missing (compaction
-   may have taken them), the old ones stay and `is_consistent` is false until the next complete set.
-B. A connector that nobody gave a target state is wanted STARTED; a target state may be written before its connector.
-C. Of session keys the last two count: who has not read the newest one yet signs with the one before.
-
-The key with which workers sign what they pass on to the leader, in Connect's own place: the config topic.
-
-Only a worker whose REST knows its callers needs one; for any other nothing is written. Who leads makes a key where
-there is none, and a new one when `inter.worker.key.ttl.ms` is over. Whoever may read the config topic may sign: keep it
-to the workers, as Connect asks for too.
+A. A store may be used from several threads; one of them at a time sends requests to the cluster. Reading `connectors`
+   and `session_keys` takes no lock: they are immutable snapshots, replaced when records have been read.
+B. Configs are written by the leader (`leader_writes`), after it has read everything that was written before its lead;
+   log levels by any worker.
+C. A request in a record (a restart, a log level) is returned once, and only if it was written after `load`.
+D. A connector's task configs change only with a commit record, all at once. If some of them are missing (compaction
+   may have removed them), the old ones stay and `is_consistent` is false until the next complete set.
+E. A connector without a target state is STARTED; a target state may be written before its connector.
+F. The last two session keys are valid: a worker that has not read the newest one yet signs with the one before.
 """
 
 from __future__ import annotations
@@ -30,6 +22,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from heliograph.config.keys import worker_keys
@@ -50,7 +43,7 @@ from heliograph.wire.records.connect_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from heliograph.config.effective.connect_config import WorkerConfig
     from heliograph.connect.storage.leader_writes import LeaderWrites
@@ -58,6 +51,7 @@ if TYPE_CHECKING:
     from heliograph.wire.records.connect_configs import Config, ConfigRecord, TargetState
 
 
+_KEY_BYTES = 32
 V = TypeVar("V")
 
 
@@ -164,8 +158,15 @@ def _note(known: dict[str, V], name: str, value: V | None) -> None:
         known[name] = value
 
 
+class _Snapshot(NamedTuple):
+    """The state after the last read, shared with every reader."""
+
+    connectors: Mapping[str, StoredConnector] = MappingProxyType({})
+    session_keys: tuple[SessionKeyRecord, ...] = ()
+
+
 class ConfigStore:
-    """Connectors, their tasks and what is wanted of them, in `config.storage.topic`."""
+    """Connectors, their tasks and target states, in `config.storage.topic`."""
 
     def __init__(self, admin: Admin, topic: str, writes: LeaderWrites) -> None:
         self._topic = StoredTopic(admin, topic)
@@ -174,20 +175,20 @@ class ConfigStore:
         self._has_read_all = False
         self._topic_restarts = 0
         self._state = ConfigState()
+        self._snapshot = _Snapshot()
         self._log_levels: list[LoggerRecord] = []
         self._restarts: list[RestartRecord] = []
         self._lock = threading.RLock()
 
     @property
-    def connectors(self) -> dict[str, StoredConnector]:
-        """Every connector, as last read."""
-        with self._lock:
-            return self._state.connectors
+    def connectors(self) -> Mapping[str, StoredConnector]:
+        """Every connector by name, as last read; never waits for a broker."""
+        return self._snapshot.connectors
 
     @property
     def session_keys(self) -> tuple[SessionKeyRecord, ...]:
-        """The keys with which workers sign, the newest first; without the lock, so that nobody waits for a broker."""
-        return self._state.session_keys
+        """The keys with which workers sign, the newest first; never waits for a broker."""
+        return self._snapshot.session_keys
 
     def load(self) -> None:
         """Read the topic for the first time; what was asked for before (restarts, log levels) is over.
@@ -232,13 +233,17 @@ class ConfigStore:
         changes = ConfigChanges()
         with self._lock:
             records = self._topic.read_new(isolation)
-            if self._topic.restarts != self._topic_restarts:
-                changes.configs |= set(self._state.connectors)
+            is_recreated = self._topic.restarts != self._topic_restarts
+            if is_recreated:
+                changes.configs |= set(self._snapshot.connectors)
                 self._topic_restarts, self._state = self._topic.restarts, ConfigState()
             for record in records:
                 decoded = decode_config(record.key, record.value)
                 if decoded is not None:
                     self._state.take(decoded, changes)
+            if records or is_recreated:
+                connectors = MappingProxyType(self._state.connectors)
+                self._snapshot = _Snapshot(connectors, self._state.session_keys)
             self._log_levels += changes.log_levels
             self._restarts += changes.restarts
         return changes
@@ -296,11 +301,12 @@ class ConfigStore:
             return self._read(READ_UNCOMMITTED)  # a transaction is decided a moment before its records are shown
 
 
-_KEY_BYTES = 32
-
-
 class SessionKeys:
-    """Keeps the group's key fresh; used by who leads."""
+    """Keeps a valid key in the config topic, with which workers sign the requests that they forward to the leader.
+
+    Only workers whose REST authenticates callers need one. The leader writes a key if there is none, and a new one
+    when `inter.worker.key.ttl.ms` has passed. Anyone who can read the config topic can sign; restrict it to workers.
+    """
 
     def __init__(self, configs: ConfigStore, worker: WorkerConfig) -> None:
         self._configs = configs
