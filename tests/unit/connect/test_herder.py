@@ -12,7 +12,7 @@ from heliograph.config.effective.rest_config import RestAccess
 from heliograph.config.resolve.settings import Settings
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.contract.log_levels import LogLevels
-from heliograph.connect.runtime import reconciler
+from heliograph.connect.runtime import connector_slot
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.reconciler import Reconciler
 from heliograph.connect.storage.config_store import ConfigChanges, StoredConnector
@@ -166,7 +166,7 @@ class Herd:
 
 @pytest.fixture
 def herd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Herd]:
-    monkeypatch.setattr(reconciler, "ConnectorRun", FakeRun)
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
     monkeypatch.setattr(FakeRun, "started", [])
     made = Herd()
     yield made
@@ -199,7 +199,7 @@ def test_a_successor_starts_only_after_its_predecessor_has_ended(herd: Herd) -> 
 
 
 def test_a_failed_connector_stays_failed_until_it_has_begun_again(herd: Herd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler.Restarts, "pause_s", lambda _self, _ran_s: 0.0)
+    monkeypatch.setattr(connector_slot.Restarts, "pause_s", lambda _self, _ran_s: 0.0)
     herd.want("a")
     herd.tick()
     herd.runs[0].error, herd.runs[0].has_ended = "its source does not answer.", True
@@ -214,7 +214,7 @@ def test_a_failed_connector_stays_failed_until_it_has_begun_again(herd: Herd, mo
 
 
 def test_a_new_config_is_tried_at_once_though_the_old_one_waits(herd: Herd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler.Restarts, "pause_s", lambda _self, _ran_s: 3600.0)
+    monkeypatch.setattr(connector_slot.Restarts, "pause_s", lambda _self, _ran_s: 3600.0)
     herd.want("a")
     herd.tick()
     herd.runs[0].error, herd.runs[0].has_ended = "its source does not answer.", True
@@ -329,6 +329,6 @@ def test_a_connector_made_again_under_its_name_does_not_inherit_a_failure(herd: 
     run = herd.runs[0]
     run.error, run.is_fenced, run.has_ended = "another instance has taken over", True, True
     herd.tick()
-    herd.reconciler.forget("a")
+    herd.reconciler.reset("a")
     herd.tick()
     assert (herd.state("a"), len(herd.runs)) == ("RUNNING", 2)

@@ -12,7 +12,7 @@ from heliograph.config.effective.connect_config import is_live_change
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.contract.refusals import NOT_WRITTEN, REBALANCE
-from heliograph.connect.runtime import reconciler, status_publisher
+from heliograph.connect.runtime import connector_slot, status_publisher
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.reconciler import Reconciler
 from heliograph.connect.storage.config_store import ConfigChanges, ConfigState
@@ -191,7 +191,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(reconciler, "ConnectorRun", FakeRun)
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
     FakeRun.made.clear()
     world = World()
     world.reconciler.start()
