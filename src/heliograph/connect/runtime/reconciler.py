@@ -1,8 +1,12 @@
 """Runs the connectors of a Connect worker on the leader, as the config topic wants them.
 
 One thread reconciles: it follows the config topic, starts and stops runs (`connector_slot`), and publishes their states
-(`status_publisher`). REST threads only write to the stores and wake it. A follower runs nothing; it answers reads from
-the stores.
+(`status_publisher`). REST threads only write to the stores and wake it. A follower runs nothing; it only keeps its
+stores up to date.
+
+The topics are polled less and less often while nothing happens. Nobody waits for that: the leader reads its own writes
+at once, followers forward requests to it, and a new leader reads both topics before it writes. Only requests of other
+workers (log levels, restarts) and corrections of late writes take up to the longest interval.
 
 Invariants:
 A. A worker that does not lead runs nothing: when the lead is lost, every run is asked to stop at once.
@@ -20,7 +24,7 @@ from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.connector_slot import ConnectorSlot, ConnectorSlots
 from heliograph.connect.runtime.status_publisher import StatusPublisher
-from heliograph.connect.storage.config_store import SessionKeys
+from heliograph.connect.storage.config_store import ConfigChanges, SessionKeys
 from heliograph.connect.storage.leader_writes import refusal_behind
 from heliograph.errors import ClusterError, ConnectError
 
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
+_LONGEST_CONFIG_POLL_S = 1.0
+_LONGEST_STATUS_POLL_S = 5.0
 _STOP_TIMEOUT_S = 45.0
 _STOP_PAUSE_S = 0.05
 _JOIN_TIMEOUT_S = 5.0
@@ -60,6 +66,8 @@ class Reconciler:
         self._publisher = StatusPublisher(stores, worker_id, lambda: self._slots.leads_since)
         self._restarts = RestartRequests(self._slots, self._publisher)
         self._session_keys = SessionKeys(self._configs, worker)
+        self._config_polls = _PollSchedule(_LONGEST_CONFIG_POLL_S)
+        self._status_polls = _PollSchedule(_LONGEST_STATUS_POLL_S)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self.issue: str | None = None
@@ -124,7 +132,9 @@ class Reconciler:
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
-            self._wake.wait(_TICK_S)
+            if self._wake.wait(_TICK_S):
+                self._config_polls.reset()
+                self._status_polls.reset()
             self._wake.clear()
             try:
                 self._reconcile()
@@ -149,7 +159,8 @@ class Reconciler:
         self.issue = text
 
     def _reconcile(self) -> None:
-        self._configs.refresh()
+        if self._config_polls.is_due():
+            self._config_polls.done(has_changed=self._configs.refresh() != ConfigChanges())
         for record in self._configs.take_log_levels():
             self._log_levels.set(record.namespace, record.level)
         stored = self._configs.connectors
@@ -158,7 +169,8 @@ class Reconciler:
         if snapshots is not None:
             self._configs.claim()
             self._session_keys.keep_fresh()
-        self._statuses.refresh()  # after the runs: a status topic that cannot be read must not hold them up
+        if self._status_polls.is_due():  # after the runs: a status topic that cannot be read must not hold them up
+            self._status_polls.done(has_changed=self._statuses.refresh())
         if snapshots is None:
             return
         for name, state in restarting.items():
@@ -184,6 +196,31 @@ class Reconciler:
                 if state is not None:
                     states[request.name] = state
         return states
+
+
+class _PollSchedule:
+    """Decides when a topic is polled: at every tick while it changes, then after growing pauses.
+
+    A poll that raises is not done, so it is due again at the next tick: an issue ends only with a poll that succeeds.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._pause_s = 0.0
+        self._due_at = 0.0
+
+    def is_due(self) -> bool:
+        """Return whether to poll now."""
+        return time.monotonic() >= self._due_at
+
+    def done(self, *, has_changed: bool) -> None:
+        """Schedule the next poll after one that succeeded."""
+        self._pause_s = 0.0 if has_changed else min(max(_TICK_S, 2 * self._pause_s), self._longest_s)
+        self._due_at = time.monotonic() + self._pause_s
+
+    def reset(self) -> None:
+        """Poll at the next tick, and often for a while."""
+        self._pause_s = self._due_at = 0.0
 
 
 class RestartRequests:

@@ -82,8 +82,8 @@ class StatusStore:
 
     # --- the topic ----------------------------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Read the records written since the last call."""
+    def refresh(self) -> bool:
+        """Read the records written since the last call; return whether there were any."""
         with self._lock:
             records = self._topic.read_new()
             is_recreated = self._topic.restarts != self._topic_restarts
@@ -92,6 +92,7 @@ class StatusStore:
             known = {} if is_recreated else self._statuses
             if decoded or is_recreated:
                 self._statuses = _updated(known, [record for record in decoded if record is not None])
+            return bool(decoded) or is_recreated
 
     def put_connector(self, name: str, status: Status) -> None:
         """Write the status of a connector."""
