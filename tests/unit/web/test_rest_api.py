@@ -230,7 +230,7 @@ def test_a_fault_of_ours_is_logged_without_secrets_and_its_text_stays_inside(cap
         reply = worker.ask("GET", "/connectors")
     assert reply.body == {
         "error_code": 500,
-        "message": "Unexpected error: RuntimeError; the worker's log tells more.",
+        "message": "Unexpected error: RuntimeError; see the worker's log.",
     }
     assert "RuntimeError: password=[hidden]" in caplog.text
     assert "hunter2" not in caplog.text

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Access(Enum):
-    """What a caller must be allowed to do; the value is how the reference page tells it."""
+    """The permission that an endpoint needs; the value is its text on the reference page."""
 
     NOTHING = "-"  # open also without a login, as in Connect: the endpoint refuses every call
-    BE_KNOWN = "any rule"  # lists are cut to what the caller may see
+    BE_KNOWN = "any rule"  # lists omit what the caller may not see
     SEE_CONNECTOR = "`see`"
     CHANGE_CONNECTOR = "`change`"
     CREATE_CONNECTOR = "`change`, of the name in the body"
@@ -43,7 +43,7 @@ class Access(Enum):
 
 
 class RestCaller:
-    """One caller and its rights; `permissions` is None where no rules hold, `vouched` where it came by itself."""
+    """One caller and its permissions (None: no rules); `vouched` is set if another worker forwarded the request."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RestCaller:
         self._vouched = vouched
 
     def check_body(self, body: bytes) -> None:
-        """Raise where another worker has passed on another body than this."""
+        """Raise if another worker has signed another body than this."""
         if self._vouched is not None:
             self._vouched.check_body(body)
 
@@ -83,18 +83,18 @@ class RestCaller:
             raise MAY_NOT.error(who=self.principal, what=what)
 
     def view(self, worker: Worker) -> Worker:
-        """The worker as this caller may use it."""
+        """Return the worker as this caller may use it."""
         if self._permissions is None:
             return worker
         herder, plugins = GuardedHerder(worker.herder, self), GuardedPlugins(worker.plugins, self)
         return worker._replace(herder=herder, plugins=plugins)
 
     def may_see(self, connector: str) -> bool:
-        """Whether there is such a connector, to this caller."""
+        """Return whether the caller may see a connector."""
         return self._permissions is None or self._permissions.may_see(connector)
 
     def may_change(self, connector: str) -> bool:
-        """Whether the caller may change it."""
+        """Return whether the caller may change a connector."""
         return self._permissions is None or self._permissions.may_change(connector)
 
     def check_see(self, connector: str) -> None:
@@ -114,11 +114,11 @@ class RestCaller:
 
     @property
     def secrets(self) -> tuple[str, ...] | None:
-        """The patterns that a connector of this caller is held to while it runs; None where no rules hold."""
+        """The patterns that limit a connector of this caller while it runs; None without rules."""
         return None if self._permissions is None else self._permissions.secret_texts
 
     def check_config(self, config: Mapping[str, str | None]) -> None:
-        """Raise where a config takes what no rule of the caller's names."""
+        """Raise if a config takes something from the machine that no rule allows the caller."""
         if self._permissions is None:
             return
         assert self._resolver is not None
@@ -130,7 +130,7 @@ class RestCaller:
 def caller_of(
     principal: CallerIdentity, rules: AccessRules, resolver: Resolver | None, vouched: Vouched | None
 ) -> RestCaller:
-    """A caller with what the rules give it; raises the refusal of one that no rule names."""
+    """Return a caller with its permissions; raise the refusal of one that no rule names."""
     permissions = rules.permissions(principal)
     if permissions is None:
         raise NOT_LET_IN.error(who=principal)
