@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from heliograph.connect.storage import leader_writes
-from heliograph.connect.storage.leader_writes import LeaderWrites, refusal_behind
+from heliograph.connect.storage.leader_writes import LeaderWrites, refusal_cause
 from heliograph.errors import ClusterError, ConnectError, FencedError
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.model import TopicPartition
@@ -162,11 +162,11 @@ def test_a_refused_write_is_told_from_a_lost_lead(why: Exception, is_refusal: bo
     fenced.fails = why
     with pytest.raises(ConnectError) as caught:
         leader.write()
-    assert refusal_behind(caught.value) is (why if is_refusal else None)
+    assert refusal_cause(caught.value) is (why if is_refusal else None)
     leader.since = None
     with pytest.raises(ConnectError) as caught:
         leader.write()
-    assert refusal_behind(caught.value) is None
+    assert refusal_cause(caught.value) is None
 
 
 def test_an_id_that_was_refused_is_not_asked_for_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

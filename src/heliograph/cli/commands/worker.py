@@ -20,7 +20,7 @@ from heliograph.config.effective.rest_config import advertised_listener, rest_li
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.worker_file import examine_environment, examine_worker, usable_worker
 from heliograph.connect.contract.log_levels import LogLevels
-from heliograph.connect.runtime.connect_worker import ConnectWorker, _Herder, _lease_timeout_ms
+from heliograph.connect.runtime.connect_worker import ConnectWorker, StartingHerder, lease_timeout_ms
 from heliograph.driver.spark.spark_engine import SparkEngine
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
@@ -62,7 +62,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
-    engine = SparkEngine(driver, lease_timeout_ms=_lease_timeout_ms(config))
+    engine = SparkEngine(driver, lease_timeout_ms=lease_timeout_ms(config))
     try:
         with serving(config, engine, stopping.is_set) as url:
             log.info("Connect's REST API is at %s, group '%s'", url, config.group_id)
@@ -89,7 +89,7 @@ def serving(
 
     A worker that is stopping does not wait for its cluster or its group.
     """
-    herder = _Herder()
+    herder = StartingHerder()
     settings = config.settings
     levels = LogLevels()
     listeners = rest_listeners(settings)

@@ -25,7 +25,7 @@ from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.connector_slot import ConnectorSlot, ConnectorSlots
 from heliograph.connect.runtime.status_publisher import StatusPublisher
 from heliograph.connect.storage.config_store import ConfigChanges, SessionKeys
-from heliograph.connect.storage.leader_writes import refusal_behind
+from heliograph.connect.storage.leader_writes import refusal_cause
 from heliograph.errors import ClusterError, ConnectError
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Reconciler:
                     log.info("The worker's topics: recovered")
                 self.issue = None
             except ConnectError as error:
-                refusal = refusal_behind(error)
+                refusal = refusal_cause(error)
                 if refusal is not None:
                     self._note_issue(str(refusal))
                 else:  # the lead was lost meanwhile; the new leader publishes the state

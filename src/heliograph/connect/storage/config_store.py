@@ -56,7 +56,7 @@ V = TypeVar("V")
 
 
 class StoredConnector(NamedTuple):
-    """One connector as it is stored; `secrets` as in its record."""
+    """One connector as it is stored; `secrets` are the patterns of the access rules for the writer of its config."""
 
     config: Config
     target_state: TargetState = "STARTED"
@@ -68,7 +68,7 @@ class StoredConnector(NamedTuple):
 
 @dataclass(slots=True)
 class ConfigChanges:
-    """Names of connectors of which something was written, and what somebody asked for."""
+    """The connectors that records have changed, by what has changed, and the requests in records."""
 
     configs: set[str] = field(default_factory=set)
     target_states: set[str] = field(default_factory=set)
@@ -78,7 +78,7 @@ class ConfigChanges:
 
 
 class ConfigState:
-    """Takes records in their order."""
+    """The state of the config topic after the records so far."""
 
     def __init__(self) -> None:
         self._configs: dict[str, Config] = {}
@@ -92,7 +92,7 @@ class ConfigState:
 
     @property
     def connectors(self) -> dict[str, StoredConnector]:
-        """Every connector there is, by name."""
+        """Every connector, by name."""
         return {
             name: StoredConnector(
                 config,
@@ -106,7 +106,7 @@ class ConfigState:
         }
 
     def take(self, record: ConfigRecord, changes: ConfigChanges) -> None:
-        """Learn from a record, and note what it changed."""
+        """Apply a record, and note what it changed."""
         match record:
             case ConnectorConfigRecord(name, config, secrets):
                 self._take_config(name, config)
@@ -138,21 +138,21 @@ class ConfigState:
         self._inconsistent.discard(name)
 
     def _commit(self, name: str, tasks: int) -> None:
-        if name not in self._configs:  # it was deleted, and compaction has left no more than this of it
+        if name not in self._configs:  # it was deleted, and compaction has left only this record of it
             self._proposed.pop(name, None)
             return
         proposed = self._proposed.get(name, {})
         if any(task not in proposed for task in range(tasks)):
             self._inconsistent.add(name)
             return
-        # More than were committed may be there: of a larger number before, whose records compaction has kept.
+        # There may be more than were committed: of a larger number before, whose records compaction has kept.
         self._tasks[name] = tuple(proposed[task] for task in range(tasks))
         self._proposed.pop(name, None)
         self._inconsistent.discard(name)
 
 
 def _note(known: dict[str, V], name: str, value: V | None) -> None:
-    """None means that there is nothing to know any more."""
+    """Set a value; None removes it."""
     known.pop(name, None)
     if value is not None:
         known[name] = value
@@ -191,9 +191,9 @@ class ConfigStore:
         return self._snapshot.session_keys
 
     def load(self) -> None:
-        """Read the topic for the first time; what was asked for before (restarts, log levels) is over.
+        """Read the topic for the first time; earlier requests in it (restarts, log levels) are dropped.
 
-        Raises ConfigError where the topic has more than one partition: their order would not be known.
+        Raises ConfigError if the topic has more than one partition: the order of records would be unknown.
         """
         with self._lock:
             count = self._topic.partition_count
@@ -208,25 +208,25 @@ class ConfigStore:
             self.take_restarts()
 
     def claim(self) -> None:
-        """Begin to write as who leads, if that was not done yet; raises ConnectError where we do not lead."""
+        """Start to write as the leader, if that was not done yet; raise ConnectError if we do not lead."""
         with self._lock:
             if self._writes.claim():
                 self._has_read_all = False
             if not self._has_read_all:
-                self.refresh()  # what the leader before us wrote last
+                self.refresh()  # the last writes of the leader before us
                 self._has_read_all = True
 
     def check_lead(self) -> None:
-        """Raise ConnectError where the lead that was claimed is over; nothing is claimed anew."""
+        """Raise ConnectError if the lead that was claimed is over; claim no new one."""
         self._writes.check()
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         with self._lock:
             self._writes.close()
 
     def refresh(self) -> ConfigChanges:
-        """Read what has come since; what it changed."""
+        """Read the records written since the last call; return what they changed."""
         return self._read(READ_COMMITTED)
 
     def _read(self, isolation: int) -> ConfigChanges:
@@ -249,13 +249,13 @@ class ConfigStore:
         return changes
 
     def take_log_levels(self) -> list[LoggerRecord]:
-        """Log levels that were asked for since the last call, whoever read them."""
+        """Return the log levels requested since the last call."""
         with self._lock:
             taken, self._log_levels = self._log_levels, []
         return taken
 
     def take_restarts(self) -> list[RestartRecord]:
-        """Restarts that were asked for since the last call, whoever read them."""
+        """Return the restarts requested since the last call."""
         with self._lock:
             taken, self._restarts = self._restarts, []
         return taken
@@ -267,38 +267,38 @@ class ConfigStore:
         target_state: TargetState | None = None,
         secrets: tuple[str, ...] | None = None,
     ) -> ConfigChanges:
-        """Create or change a connector; its target state, where given, is written first."""
+        """Create or change a connector; its target state, if given, is written first."""
         state = [] if target_state is None else [TargetStateRecord(name, target_state)]
         return self._write([*state, ConnectorConfigRecord(name, config, secrets)])
 
     def delete_connector(self, name: str) -> ConfigChanges:
-        """Forget a connector and what was wanted of it."""
+        """Delete a connector and its target state."""
         return self._write([ConnectorConfigRecord(name, None), TargetStateRecord(name, None)])
 
     def put_tasks(self, name: str, configs: Sequence[Config]) -> ConfigChanges:
-        """Give a connector its tasks; they count all at once."""
+        """Write the task configs of a connector; they take effect all at once."""
         tasks = [TaskConfigRecord(name, number, config) for number, config in enumerate(configs)]
         return self._write([*tasks, CommitRecord(name, len(configs))])
 
     def put_target_state(self, name: str, state: TargetState) -> ConfigChanges:
-        """Say what is wanted of a connector."""
+        """Write the target state of a connector."""
         return self._write([TargetStateRecord(name, state)])
 
     def put_log_level(self, namespace: str, level: str) -> ConfigChanges:
-        """Give a logger a level on every worker; any of them may."""
+        """Set the level of a logger on every worker; any of them may."""
         with self._lock:
             self._topic.write([encode_config(LoggerRecord(namespace, level))])
             return self.refresh()
 
     def put_session_key(self, key: bytes, created_ms: int) -> ConfigChanges:
-        """Give all workers a new key to sign with."""
+        """Write a new key for all workers to sign with."""
         return self._write([SessionKeyRecord(key, created_ms)])
 
     def _write(self, records: Sequence[ConfigRecord]) -> ConfigChanges:
         with self._lock:
             self.claim()
             self._topic.write((encode_config(record) for record in records), self._writes.put)
-            return self._read(READ_UNCOMMITTED)  # a transaction is decided a moment before its records are shown
+            return self._read(READ_UNCOMMITTED)  # a transaction is committed a moment before its records become visible
 
 
 class SessionKeys:
@@ -314,7 +314,7 @@ class SessionKeys:
         self._life_ms = worker.settings[worker_keys.INTER_WORKER_KEY_TTL_MS]
 
     def keep_fresh(self) -> None:
-        """Write a key where there is none, or none that is young enough."""
+        """Write a key if there is none, or only an old one."""
         if not self._is_needed:
             return
         now_ms = int(time.time() * 1000)
