@@ -174,7 +174,9 @@ def herd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Herd]:
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such policy"), ZeroDivisionError("a class of the user's")])
-def test_a_connector_that_cannot_be_made_is_told_as_failed_and_harms_no_other(herd: Herd, error: Exception) -> None:
+def test_a_connector_that_cannot_be_made_is_reported_as_failed_and_affects_no_other(
+    herd: Herd, error: Exception
+) -> None:
     herd.want("a", broken=error)
     herd.want("b")
     herd.tick()
@@ -254,7 +256,7 @@ def test_a_lead_won_again_starts_what_had_failed_under_the_last_one(herd: Herd) 
     assert (herd.state("a"), len(herd.runs)) == ("RUNNING", 2)
 
 
-def test_whoever_stops_takes_no_lead_any_more(herd: Herd) -> None:
+def test_a_stopping_worker_takes_no_lead_any_more(herd: Herd) -> None:
     herd.want("a")
     herd.tick()
     herd.runs[0].has_ended = True
@@ -276,7 +278,7 @@ def test_what_another_worker_left_in_the_status_topic_is_put_right(herd: Herd) -
     writes = herd.statuses.writes
     assert (herd.state("a"), herd.statuses.tasks("a")) == ("PAUSED", {})
     herd.tick()
-    assert herd.statuses.writes == writes, "what is told is not told again"
+    assert herd.statuses.writes == writes, "what is published is not published again"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who may write to the config topic: who leads at that moment, and whom nobody has fenced."""
+"""The config topic is written only by a worker that leads at that moment and that no other has fenced."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_lead_is_claimed_once_and_the_next_one_again() -> None:
     assert (fenced.claims, fenced.written) == (2, [RECORD])
 
 
-def test_who_does_not_lead_claims_nothing() -> None:
+def test_a_worker_that_does_not_lead_claims_nothing() -> None:
     fenced = FakeFenced()
     leader = Leader(fenced)
     leader.since = None
@@ -142,7 +142,7 @@ def test_a_fenced_leader_gives_the_lead_up(caplog: pytest.LogCaptureFixture) -> 
     assert (leader.resigned, leader.refused(leader.write), fenced.claims) == (1, 409, 1)
 
 
-def test_a_transaction_that_failed_is_told_once_and_claimed_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_transaction_that_failed_is_logged_once_and_claimed_again(caplog: pytest.LogCaptureFixture) -> None:
     fenced = FakeFenced()
     leader = Leader(fenced)
     fenced.fails = ClusterError("the coordinator is gone")
@@ -156,7 +156,7 @@ def test_a_transaction_that_failed_is_told_once_and_claimed_again(caplog: pytest
 @pytest.mark.parametrize(
     ("why", "is_refusal"), [(ClusterError("the records are too large"), True), (FencedError("taken over"), False)]
 )
-def test_a_refused_write_is_told_from_a_lost_lead(why: Exception, is_refusal: bool) -> None:
+def test_a_refused_write_is_distinguished_from_a_lost_lead(why: Exception, is_refusal: bool) -> None:
     fenced = FakeFenced()
     leader = Leader(fenced)
     fenced.fails = why

@@ -164,7 +164,7 @@ class Membership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether we are the leader now."""
+        """Return whether we are the leader now."""
         return self.standing.is_leader
 
     @property

@@ -110,7 +110,7 @@ class ConnectorRun:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its clusters have answered, so that its tasks are known."""
+        """Return whether its clusters have answered, so that its tasks are known."""
         return self._flow is None or self._flow.has_begun
 
     @property
@@ -120,7 +120,7 @@ class ConnectorRun:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether another instance has fenced this one: a restart would only fence the other."""
+        """Return whether another instance has fenced this one: a restart would only fence the other."""
         return self._flow is not None and isinstance(self._flow.error, FencedError)
 
     @property

@@ -207,7 +207,7 @@ class ConnectorSlot:
 
 
 def _resting(stored: StoredConnector) -> ConnectorSnapshot:
-    """A paused connector keeps its tasks, a stopped one has none."""
+    """Return the snapshot of a connector at rest: a paused one keeps its tasks, a stopped one has none."""
     if stored.target_state == "STOPPED":
         return ConnectorSnapshot(RunState("STOPPED", None, ()), task_configs=[])
     return ConnectorSnapshot(RunState("PAUSED", None, tuple(("PAUSED", None) for _config in stored.task_configs)))

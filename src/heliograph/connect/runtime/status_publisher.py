@@ -42,7 +42,7 @@ _NO_STATUS = RunState("UNASSIGNED", None, ())
 
 
 class ConnectorSnapshot(NamedTuple):
-    """What to publish of a connector; `task_configs` is None if its tasks are unknown."""
+    """The state of a connector to publish; `task_configs` is None if its tasks are unknown."""
 
     state: RunState
     task_configs: list[dict[str, str]] | None = None

@@ -46,7 +46,7 @@ _NOTHING = StoredStatus()
 
 
 class StatusStore:
-    """What connectors and tasks are doing and which topics they used, in `status.storage.topic`."""
+    """States of connectors and tasks, and the topics that connectors have used, in `status.storage.topic`."""
 
     def __init__(self, admin: Admin, topic: str) -> None:
         self._topic = StoredTopic(admin, topic)

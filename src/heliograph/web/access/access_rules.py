@@ -93,7 +93,7 @@ class Permissions:
 
     @property
     def changes_any(self) -> bool:
-        """Whether the caller may change any connector at all."""
+        """Return whether the caller may change any connector at all."""
         return bool(self.changes)
 
 

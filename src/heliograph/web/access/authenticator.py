@@ -69,7 +69,7 @@ class Authenticator:
 
     @property
     def knows_callers(self) -> bool:
-        """Whether callers are authenticated, by a login or by a certificate."""
+        """Return whether callers are authenticated, by a login or by a certificate."""
         return self._access.knows_callers
 
     @property
