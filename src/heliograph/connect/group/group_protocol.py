@@ -1,7 +1,7 @@
-"""The four requests of Kafka's group protocol, blocking, to whichever broker coordinates the group.
+"""The four requests of Kafka's group protocol, blocking, to the coordinator of the group.
 
-A coordinator that moves or still loads is looked for again, for as long as the admin client's time-out. Error codes
-that belong to a member's life come back with the answer; any other is a BrokerError whose sentence says what to do.
+If the coordinator has moved or is still loading, it is looked up again, until the admin client's time-out. Error codes
+that a member handles are returned with the response; any other is a BrokerError whose message says what to do.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PROTOCOL_TYPE = "heliograph"
 PROTOCOL_NAME = "leader"
 
 EXPELLED = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID})
-REFUSALS = frozenset(  # which no second try helps
+REFUSALS = frozenset(  # permanent ones
     {
         INCONSISTENT_GROUP_PROTOCOL,
         INVALID_GROUP_ID,
@@ -67,27 +67,27 @@ _OF_A_MEMBERS_LIFE = EXPELLED | {ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, MEMB
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """A group, and how patient its coordinator shall be."""
+    """A group, and the time-outs of its members."""
 
     group: str
     session_timeout_ms: int = 10_000
-    heartbeat_interval_ms: int = 1_000  # a change is known to all after this; Connect's default is 3 s
+    heartbeat_interval_ms: int = 1_000  # members learn of a rebalance within this time; Connect's default is 3 s
     rebalance_timeout_ms: int = 60_000
 
 
 class Joined(NamedTuple):
-    """The answer to a JoinGroup; with an error code only the first three parts count."""
+    """The response to a JoinGroup; with an error code only the first three fields are set."""
 
     code: int
     sent_at: float
     member_id: str = ""
     generation: int = -1
     assigner_id: str = ""
-    members: tuple[JoinedMember, ...] = ()  # only the assigner is told
+    members: tuple[JoinedMember, ...] = ()  # only for the assigner
 
 
 class MemberResponse(NamedTuple):
-    """The answer to a heartbeat or a SyncGroup."""
+    """The response to a heartbeat or a SyncGroup."""
 
     code: int
     sent_at: float
@@ -95,7 +95,7 @@ class MemberResponse(NamedTuple):
 
 
 class GroupProtocol:
-    """Speaks for one member. Not thread-safe, as its admin client, which it owns."""
+    """Sends the requests of one member. Not thread-safe, as its admin client, which it owns."""
 
     def __init__(self, admin: Admin, settings: GroupSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._admin = admin
@@ -108,7 +108,7 @@ class GroupProtocol:
         self._admin.close()
 
     def join(self, member_id: str, metadata: bytes) -> Joined:
-        """Ask to be in the next generation; blocks while the others join."""
+        """Join the next generation; block while the others join."""
 
         def build(version: int) -> Any:
             return JoinGroupRequest(
@@ -129,7 +129,7 @@ class GroupProtocol:
         return Joined(0, sent_at, answer.member_id, answer.generation_id, answer.leader, members)
 
     def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> MemberResponse:
-        """Get our assignment; the assigner brings everyone's."""
+        """Return our assignment; the assigner sends everyone's."""
 
         def build(version: int) -> Any:
             each = SyncGroupRequest.SyncGroupRequestAssignment
@@ -146,7 +146,7 @@ class GroupProtocol:
         return MemberResponse(answer.error_code, sent_at, bytes(answer.assignment or b""))
 
     def heartbeat(self, member_id: str, generation: int) -> MemberResponse:
-        """Say that we live."""
+        """Send a heartbeat."""
 
         def build(version: int) -> Any:
             return HeartbeatRequest(
@@ -161,7 +161,7 @@ class GroupProtocol:
         return MemberResponse(answer.error_code, sent_at)
 
     def leave(self, member_id: str) -> None:
-        """Give the place up at once."""
+        """Leave the group at once."""
         self._ask(
             LeaveGroupRequest,
             LeaveGroupResponse,
@@ -172,7 +172,7 @@ class GroupProtocol:
     def _ask(
         self, request_class: Any, response_class: Any, build: Any, *, newest: int, oldest: int = 0
     ) -> tuple[Any, float]:
-        """The coordinator's answer, and when at the earliest the request was sent."""
+        """Return the coordinator's response, and the earliest time at which the request was sent."""
         group = self._settings.group
 
         def ask(broker: Address, _groups: list[str]) -> dict[str, GroupAnswer]:

@@ -1,4 +1,4 @@
-"""Which caller may see and change which connectors: the rules of `heliograph.rest.rules.file`.
+"""The rules of `heliograph.rest.rules.file`: which caller may see and change which connectors, with which secrets.
 
     - users: [payments]
       certificates: ["CN=payments-deploy,O=Example"]
@@ -10,19 +10,17 @@
       secrets: .*
       worker: change
 
-Patterns are Java's, as those of topics, and match a whole name. A caller has what all rules that name it give; who is
-named in none is let in nowhere. What may be changed may be seen. `secrets` are the files and variables of the worker's
-machine that a config may name. `worker` is for loggers: `see` or `change`.
+Patterns are Java's, as those of topics, and match a whole name. A caller has the permissions of all rules that name it;
+a caller that no rule names is refused everywhere. A caller may see what it may change. `secrets` are the files and
+variables of the worker's machine that a config may name. `worker` is for loggers: `see` or `change`.
 
-Invariant: a rule never looks at whether a connector exists, so no answer can report that to who may not see it.
+`taken_by` finds everything that a config takes from the worker's machine: files, variables, identities and classes. A
+caller who may change some connectors could otherwise name the key store of another one, or send another one's password
+to a server of his own. Values that are parsed later (logins, URLs) are parsed here by the same parser; all other values
+are searched for paths. When in doubt it counts.
 
-
-What a connector's config takes from the worker's machine: files, variables, identities and classes.
-
-A caller who may change some connectors could otherwise name another one's key store, or send another one's password to
-a server of his own. So where rules hold, whatever a config takes must be named in a rule. Values that are parsed later
-(logins, URLs) are parsed here by the same parser; every other value is looked through for what reads like a path. When
-in doubt it counts.
+Invariant: a rule never depends on whether a connector exists, so no response can disclose that to a caller who may not
+see it.
 """
 
 from __future__ import annotations
@@ -59,10 +57,21 @@ _USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER = "users", "certificates
 _FIELDS = (_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER)
 _LARGEST_FILE_CHARACTERS = 1 << 20
 
+_PATH = re.compile(
+    r"""(?:^|[\s"'=,;])(?:file:(?://(?:localhost)?)?)?(?P<path>/[^\s"',;]*)|:(?P<after_a_colon>/(?!/)[^\s"',;]*)"""
+)
+_FILE_KEYS = (".location", ".file", ".path", ".dir")
+_FILE_OPTIONS = (*_FILE_KEYS, "keyTab", "ticketCache")
+_URL_KEYS = (".url", ".uri")
+_UNREADABLE = "jaas:unreadable"
+_CANNOT_BE_READ = LoginModule("", "", {})
+# Logins that use an identity of the machine unless they name one.
+_OWN_IDENTITIES = {"AWS_MSK_IAM": ("awsProfileName", "aws:default"), "GSSAPI": ("keyTab", "kerberos:default")}
+
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What one caller may do; `secret_texts` are the patterns of `secrets` as they are written."""
+    """The permissions of one caller; `secret_texts` are the patterns of `secrets` as they are written."""
 
     sees: tuple[JavaPattern, ...] = ()
     changes: tuple[JavaPattern, ...] = ()
@@ -72,20 +81,20 @@ class Permissions:
     secret_texts: tuple[str, ...] = ()
 
     def may_see(self, connector: str) -> bool:
-        """Whether there is such a connector, to this caller."""
+        """Return whether the caller may see a connector."""
         return _matches(self.sees, connector) or self.may_change(connector)
 
     def may_change(self, connector: str) -> bool:
-        """Whether it may be created, changed and deleted."""
+        """Return whether the caller may create, change and delete a connector."""
         return _matches(self.changes, connector)
 
     def may_take(self, source: str) -> bool:
-        """Whether a config may name a file or a variable of the worker's machine."""
+        """Return whether a config may name a file or a variable of the worker's machine."""
         return ".." not in source.split("/") and _matches(self.secrets, source)
 
     @property
     def changes_any(self) -> bool:
-        """Whether the caller has connectors at all to write configs for."""
+        """Return whether the caller may change any connector at all."""
         return bool(self.changes)
 
 
@@ -96,7 +105,7 @@ class AccessRules:
     _by_principal: dict[CallerIdentity, list[Permissions]] = field(default_factory=dict)
 
     def permissions(self, principal: CallerIdentity) -> Permissions | None:
-        """All that a caller may do; None for one that no rule names."""
+        """Return the permissions of a caller; None for one that no rule names."""
         found = self._by_principal.get(principal)
         if found is None:
             return None
@@ -111,7 +120,7 @@ class AccessRules:
 
 
 def parse_rules(text: str, file: str) -> AccessRules:
-    """The rules of a file's text; raises ConfigError with every problem, each with its line."""
+    """Parse the text of a file; raise ConfigError with every problem, each with its line."""
     if len(text) > _LARGEST_FILE_CHARACTERS:
         raise ConfigError("this file of rules is too large.", place=Place(document=file))
     try:
@@ -140,7 +149,7 @@ def _matches(patterns: tuple[JavaPattern, ...], name: str) -> bool:
 
 
 def _matches_one(pattern: JavaPattern, name: str) -> bool:
-    """Whether a rule covers a name; one that cannot be decided within the limit covers nothing."""
+    """Return whether a pattern covers a name; one that cannot be decided within the limit covers nothing."""
     try:
         return pattern.fullmatch(name) is not None
     except PatternLimitError as error:
@@ -190,24 +199,12 @@ def _patterns(rule: Tree, name: str) -> Iterator[JavaPattern]:
 
 
 def _texts(rule: Tree, name: str) -> Iterator[Tree]:
-    """A text, or each of a list."""
+    """Yield a text, or each of a list."""
     found = rule.get(name)
     for tree in () if found is None else found.items if found.kind == "list" else (found,):
         if not tree.is_scalar:
             raise ConfigError("it must be a text or a list of texts.", name, Place(tree.line))
         yield tree
-
-
-_PATH = re.compile(
-    r"""(?:^|[\s"'=,;])(?:file:(?://(?:localhost)?)?)?(?P<path>/[^\s"',;]*)|:(?P<behind_a_colon>/(?!/)[^\s"',;]*)"""
-)
-_FILE_KEYS = (".location", ".file", ".path", ".dir")
-_FILE_OPTIONS = (*_FILE_KEYS, "keyTab", "ticketCache")
-_URL_KEYS = (".url", ".uri")
-_UNREADABLE = "jaas:unreadable"
-_CANNOT_BE_READ = LoginModule("", "", {})
-# Logins that take an identity of the machine's unless they name one.
-_OWN_IDENTITIES = {"AWS_MSK_IAM": ("awsProfileName", "aws:default"), "GSSAPI": ("keyTab", "kerberos:default")}
 
 
 class Taken(NamedTuple):
@@ -218,7 +215,7 @@ class Taken(NamedTuple):
 
 
 def taken_by(config: Mapping[str, str | None], resolver: Resolver) -> Iterator[Taken]:
-    """Everything a config takes from the machine."""
+    """Yield everything that a config takes from the machine."""
     for key, value in config.items():
         text = (value or "").strip()
         yield from (Taken(key, source) for source in resolver.sources(text))
@@ -227,11 +224,11 @@ def taken_by(config: Mapping[str, str | None], resolver: Resolver) -> Iterator[T
 
 
 def _named(key: str, text: str) -> Iterator[str]:
-    if key.endswith(_FILE_KEYS):  # also where a placeholder holds the path: nobody knows what it will hold
+    if key.endswith(_FILE_KEYS):  # also a placeholder: nobody knows which path it will hold
         yield from [text] if text else []
         return
     plain = _without_placeholders(text)
-    yield from (found["path"] or found["behind_a_colon"] for found in _PATH.finditer(plain))
+    yield from (found["path"] or found["after_a_colon"] for found in _PATH.finditer(plain))
     if key.endswith("sasl.jaas.config"):
         yield from (source for module in _modules(plain) for source in _of_module(module))
     elif key.endswith(_URL_KEYS):
@@ -245,7 +242,7 @@ def _without_placeholders(text: str) -> str:
 
 
 def _modules(text: str) -> tuple[LoginModule, ...]:
-    """A login that is all placeholder is what its source says, and the source is judged."""
+    """Parse a login; for one that is a placeholder as a whole its source is checked instead."""
     try:
         return parse_jaas(text) if text.strip("_ ") else ()
     except ConfigError:
@@ -270,7 +267,7 @@ def _of_url(text: str) -> Iterator[str]:
 
 
 class _AsWritten:
-    """Resolves nothing: the config is judged as it is written, and again when its clients are made."""
+    """Resolves nothing: the config is checked as it is written, and again when its clients are made."""
 
     def declared_only(self) -> _AsWritten:
         return self
@@ -280,7 +277,7 @@ class _AsWritten:
 
 
 def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
-    """Per client, since the login of another one says nothing about it; a client with SASL has GSSAPI by default."""
+    """Yield the identities of the machine that a client uses, for each client apart; SASL's default is GSSAPI."""
     given = {key: value for key, value in config.items() if value is not None}
     connector = ConnectorConfig("", given, {}, cast("Resolver", _AsWritten()), is_limited=False)
     sides = Flow("source", "target")
@@ -292,6 +289,6 @@ def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
             mechanism = client_keys.SASL_MECHANISM.default
         needed, own = _OWN_IDENTITIES.get(mechanism, ("", ""))
         jaas = _without_placeholders(client.values.get("sasl.jaas.config", ""))
-        is_judged_later = bool(jaas) and not jaas.strip("_ ")
-        if own and not is_judged_later and needed not in {name for each in _modules(jaas) for name in each.options}:
+        is_checked_later = bool(jaas) and not jaas.strip("_ ")
+        if own and not is_checked_later and needed not in {name for each in _modules(jaas) for name in each.options}:
             yield Taken(client.written("sasl.mechanism"), own)
