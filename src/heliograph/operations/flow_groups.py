@@ -24,14 +24,14 @@ from heliograph.config import keys
 from heliograph.config.input_limits import is_group_name
 from heliograph.config.resolve.diagnostics import nearest
 from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
+from heliograph.driver.clusters.log_bounds import log_bounds
 from heliograph.errors import ClusterError
 from heliograph.executor.contract.source_offsets import read_offsets
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
-from heliograph.kafka.request_options import EARLIEST, LATEST
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.groups.checkpoints import latest_checkpoints, remote_partition, source_partition
 from heliograph.mirror.groups.group_moves import GroupPlan, LogBounds, is_movable
-from heliograph.mirror.groups.group_view import STREAMS_STAY, ClusterGroups, GroupView, is_unknown, left_behind
+from heliograph.mirror.groups.group_view import STREAMS_NOT_FOLLOWED, ClusterGroups, GroupView, is_unknown, left_behind
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.mirror.policy.filters import group_filter
 from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic, offsets_topic
@@ -112,7 +112,7 @@ class FlowGroups:
         """Groups on the source that the filter takes and the flow does not follow for their type, and why."""
         listed = self._asked_of_source(self.source_groups.groups_answered)
         off = None if self.settings[keys.SHARE_GROUPS_ENABLED] else f"{keys.SHARE_GROUPS_ENABLED.name} is false"
-        reasons = {GroupType.STREAMS: STREAMS_STAY, GroupType.SHARE: off and f"it is a share group, and {off}"}
+        reasons = {GroupType.STREAMS: STREAMS_NOT_FOLLOWED, GroupType.SHARE: off and f"it is a share group, and {off}"}
         return {
             group: why
             for group, other in sorted(listed.others.items() if listed is not None else ())
@@ -150,13 +150,13 @@ class FlowGroups:
         known = self._known(source_offsets)
         tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
         states = self._asked_of_source(lambda: self.source_groups.states_answered(names, source_list))
-        bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
+        bounds = self._asked_of_source(lambda: log_bounds(self._source, tps))
         source = None
         if source_list is not None and on_source is not None and states is not None and bounds is not None:
             source = _cluster_groups(source_list, states, on_source, bounds)
         remote = {remote_partition(self.rules, tp) for tp in tps}
         states = self.target_groups.states_answered(names, target_list)
-        target = _cluster_groups(target_list, states, on_target, _bounds(self._target, remote))
+        target = _cluster_groups(target_list, states, on_target, log_bounds(self._target, remote))
         return GroupView(self.flow, self.rules, names, known, checkpoints, source_offsets, source, target)
 
     def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
@@ -219,14 +219,6 @@ def _cluster_groups(
     unsupported = {group: offsets.refused[group] for group in offsets.unsupported}
     hidden = {group: why for group, why in {**states.refused, **offsets.refused}.items() if group not in unsupported}
     return ClusterGroups(states.of, offsets.of, bounds, hidden, listed.types, unsupported)
-
-
-def _bounds(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
-    """The logs of those partitions that are there."""
-    wanted = list(tps)
-    starts = admin.known_offsets(wanted, EARLIEST)
-    ends = admin.known_offsets(wanted, LATEST)
-    return {tp: LogBounds(starts[tp], ends[tp]) for tp in wanted if tp in starts and tp in ends}
 
 
 class Result(NamedTuple):
@@ -297,6 +289,6 @@ def _is_active(cluster: ClusterGroups | None, group: str) -> bool:
 
 def _left_behind(view: GroupView, back: GroupView | None, group: str) -> tuple[TopicPartition, ...]:
     """What neither the way back nor the flow the other way brings home."""
-    tps = left_behind(view, group, is_going_home=True)
-    stays = tps if back is None else left_behind(back, group, is_going_home=False)
+    tps = left_behind(view, group, is_failback=True)
+    stays = tps if back is None else left_behind(back, group, is_failback=False)
     return tuple(tp for tp in tps if tp in stays)

@@ -136,7 +136,7 @@ def test_a_partition_without_a_log_keeps_a_group_from_being_moved(commands: Comm
     commands.use(view({COPY_0: 10}))
     text = commands.text("failover", code=1)
     assert text.startswith("g: NOT MOVED to 'B' (1 of 2 offsets set); records read again: not known")
-    assert "NOT SET: the topic is not there, or has no leader" in text
+    assert "NOT SET: the topic does not exist, or has no leader" in text
     dry = commands.text("failover", "--dry-run", code=1)
     assert dry.startswith("g: WOULD NOT MOVE to 'B' (1 of 2 offsets to set)")
     assert "do not start" not in dry
@@ -182,7 +182,7 @@ def test_a_group_that_reads_other_topics_is_no_typo(commands: Commands) -> None:
 
 def test_where_the_source_is_gone_a_group_without_checkpoints_is_told_so(commands: Commands) -> None:
     commands.use(view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).source_issue = DEAD_SOURCE
-    words = "g: REFUSED on 'B': no checkpoint tells of it, and 'A' cannot be asked\n"
+    words = "g: REFUSED on 'B': it has no checkpoint, and 'A' is unavailable\n"
     assert words in commands.text("failover", code=1)
 
 

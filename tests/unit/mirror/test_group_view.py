@@ -1,4 +1,4 @@
-"""What is known of groups on both sides, judged: plans for moves, and the report with its reasons."""
+"""What is known of groups on both clusters: plans for moves, and the report with its reasons."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ RENAME = {"replication.policy.class": "RenameReplicationPolicy", "heliograph.ren
 def cluster(state: str, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> ClusterGroups:
     offsets = {tp: CommittedOffset(offset) for tp, offset in committed.items()}
     return ClusterGroups({GROUP: state}, {GROUP: offsets}, {tp: LogBounds(0, end) for tp, end in ends.items()})
+
+
+def retained(
+    state: str, committed: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, tuple[int, int]]
+) -> ClusterGroups:
+    """A cluster whose logs no longer start at 0."""
+    groups = cluster(state, committed, {})
+    return replace(groups, logs={tp: LogBounds(*ends) for tp, ends in bounds.items()})
 
 
 def copied(tp: TopicPartition, *runs: OffsetRun) -> OffsetMap:
@@ -106,8 +114,8 @@ def test_the_way_back_wins_over_the_flow_the_other_way_where_names_stay() -> Non
 def test_what_no_flow_copies_is_left_behind() -> None:
     other, own = TopicPartition("other", 0), TopicPartition("own", 0)
     view = view_of(cluster("Empty", {T: 1, other: 1}, {}), cluster("Empty", {A_T: 1, own: 1}, {}), SHIFTED, topics="t")
-    assert left_behind(view, GROUP, is_going_home=False) == [other]
-    assert left_behind(view, GROUP, is_going_home=True) == [own]
+    assert left_behind(view, GROUP, is_failback=False) == [other]
+    assert left_behind(view, GROUP, is_failback=True) == [own]
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
@@ -124,7 +132,7 @@ def checked(downstream: int) -> tuple[Checkpoint, ...]:
     [
         (view_of(SOURCE, NOWHERE, SHIFTED, topics="x"), "the topic is not replicated: no pattern in topics matches it"),
         (view_of(SOURCE, cluster("Dead", {}, {}), SHIFTED), "the target has no a.t-0 yet"),
-        (view_of(SOURCE, NOWHERE, OffsetMap()), "nothing tells yet where its offset is"),
+        (view_of(SOURCE, NOWHERE, OffsetMap()), "its position on the target is not known yet"),
         (
             view_of(cluster("Stable", {T: 120}, {T: 130}), NOWHERE, SHIFTED),
             "replication is 20 offsets behind",
@@ -134,6 +142,11 @@ def checked(downstream: int) -> tuple[Checkpoint, ...]:
         (view_of(SOURCE, NOWHERE, SHIFTED), "no checkpoint yet"),
         (view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(15)), "not up to date yet"),
         (view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(20)), "is set next"),
+        (view_of(SOURCE, cluster("Empty", {A_T: 95}, {A_T: 90}), SHIFTED, checkpoints=checked(20)), "is set next"),
+        (view_of(SOURCE, cluster("Empty", {}, {A_T: 15}), SHIFTED), "is 20, but the log ends before it, at 15"),
+        (view_of(SOURCE, cluster("Empty", {A_T: 20}, {A_T: 15}), SHIFTED), "is 20, but the log ends before it, at 15"),
+        (view_of(SOURCE, retained("Empty", {A_T: 25}, {A_T: (25, 90)}), SHIFTED), None),
+        (view_of(SOURCE, retained("Empty", {A_T: 30}, {A_T: (25, 90)}), SHIFTED), "5 offsets ahead"),
         (view_of(SOURCE, cluster("Empty", {A_T: 20}, {A_T: 90}), SHIFTED), None),
         (view_of(SOURCE, cluster("Stable", {A_T: 20}, {A_T: 90}), SHIFTED), None),
     ],

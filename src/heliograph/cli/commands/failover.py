@@ -84,7 +84,7 @@ def failover(
         results = [
             result._replace(
                 not_replicated=_not_replicated(view, result.plan),
-                left_behind=tuple(left_behind(view, result.plan.group, is_going_home=False)),
+                left_behind=tuple(left_behind(view, result.plan.group, is_failback=False)),
                 reads_still_on=flow.source if _is_active(view.source, result.plan.group) else None,
                 hidden=view.hidden.get(result.plan.group),
             )

@@ -114,7 +114,7 @@ def name_clash(type_: GroupType, there: GroupType | None, alias: str) -> str | N
     )
 
 
-def share_places(
+def share_positions(
     known: OffsetMap, rules: TopicRules, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> list[Checkpoint]:
     """Where a share group continues on the target.
