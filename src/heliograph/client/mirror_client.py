@@ -24,7 +24,7 @@ from heliograph.kafka.security.connection_spec import parse_bootstrap
 from heliograph.kafka.security.security_settings import make_security
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.groups.checkpoints import latest_checkpoints
-from heliograph.mirror.policy.replication_policy import lineage, make_policy
+from heliograph.mirror.policy.replication_policy import make_policy, upstream_hops
 from heliograph.model import CommittedOffset, TopicPartition
 from heliograph.wire.records.mirror_records import decode_checkpoint
 
@@ -73,7 +73,9 @@ class MirrorClient:
 
     def upstream_clusters(self) -> set[str]:
         """Aliases of all clusters whose heartbeats come here, over however many flows."""
-        return {source for topic in self.heartbeat_topics() for source, _ in lineage(self.replication_policy, topic)}
+        return {
+            source for topic in self.heartbeat_topics() for source, _ in upstream_hops(self.replication_policy, topic)
+        }
 
     def remote_topics(self, source: str | None = None) -> set[str]:
         """The topics that are copies; with `source`, only those that came straight from this cluster."""
@@ -128,7 +130,7 @@ class MirrorClient:
 
 def count_hops(policy: ReplicationPolicy, topic: str, source: str) -> int:
     """How many copies ago a topic was on the cluster `source`; -1 where it never was."""
-    hops = (count for count, (origin, _) in enumerate(lineage(policy, topic), start=1) if origin == source)
+    hops = (count for count, (origin, _) in enumerate(upstream_hops(policy, topic), start=1) if origin == source)
     return next(hops, -1)
 
 

@@ -30,7 +30,7 @@ from heliograph.embedded.process import (
     ZooKeeper,
     free_ports,
     is_ours,
-    last_words,
+    last_error,
     launch,
     launch_zookeeper,
     mark_of,
@@ -322,12 +322,12 @@ def _wait_until_ready(cluster: EmbeddedCluster, brokers: tuple[Broker, ...]) -> 
     for broker in brokers:
         while not _is_serving(cluster, broker):
             if not _is_running(cluster.name, broker):
-                why = last_words(_node_folder(cluster, broker))
+                why = last_error(_node_folder(cluster, broker))
                 raise EmbeddedError(f"Broker {broker.node_id} of '{cluster.name}' ended at its start: {why}")
             if time.monotonic() > deadline:
                 raise EmbeddedError(
                     f"Broker {broker.node_id} of '{cluster.name}' did not start within {_START_TIMEOUT_S:.0f} s:"
-                    f" {last_words(_node_folder(cluster, broker))}"
+                    f" {last_error(_node_folder(cluster, broker))}"
                 )
             time.sleep(0.05)
 

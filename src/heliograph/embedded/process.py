@@ -89,7 +89,7 @@ def stop_all(pids: Iterable[int]) -> None:
     psutil.wait_procs(alive, timeout=_STOP_TIMEOUT_S)  # its folder may be deleted next
 
 
-def last_words(folder: Path) -> str:
+def last_error(folder: Path) -> str:
     """Why a process ended, as far as its log tells."""
     for name in ("server.log", "console.log"):
         lines = (
@@ -205,7 +205,7 @@ def wait_until_gone(zookeeper: ZooKeeper, cluster: str, folder: Path, node_ids: 
             return
         if not zookeeper.is_running(cluster):
             raise EmbeddedError(
-                f"The ZooKeeper of '{cluster}' ended at its start: {last_words(folder / ZOOKEEPER_FOLDER)}"
+                f"The ZooKeeper of '{cluster}' ended at its start: {last_error(folder / ZOOKEEPER_FOLDER)}"
             )
         if time.monotonic() > deadline:
             issue = "did not start" if registered is None else f"still knows broker {min(registered & wanted)}"

@@ -195,8 +195,8 @@ class Story:
     def emit(self) -> None:
         self.known.take_all(self.reported[self.read_to :])
         self.read_to = len(self.reported)
-        if self.known.take_begun_anew():
-            self.written.log_begun_anew(REMOTE)
+        if self.known.take_replaced_logs():
+            self.written.log_replaced(REMOTE)
         due = self.written.due(self.known, GROUP, TP, REMOTE, CommittedOffset(self.position))
         if due is not None:
             self.topic.append(due)

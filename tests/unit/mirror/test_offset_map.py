@@ -323,12 +323,12 @@ def test_after_a_new_beginning_of_the_target_nothing_is_translated_by_the_old_lo
     for n in range(1000):
         syncs.note(OffsetRun(n, n, 1))
         report(syncs, known)
-    assert known.take_begun_anew() == set()
+    assert known.take_replaced_logs() == set()
     for n in range(500):
         syncs.note(OffsetRun(1000 + n, n, 1))
         report(syncs, known)
-    assert known.take_begun_anew() == {TP}
-    assert known.take_begun_anew() == set()
+    assert known.take_replaced_logs() == {TP}
+    assert known.take_replaced_logs() == set()
     assert [known.translate(TP, position) for position in (0, 500, 999, 1000, 1400)] == [-1, -1, -1, 0, 400]
 
 
@@ -354,7 +354,7 @@ def test_a_target_topic_that_is_copied_again_is_another_log(
     known.take(OffsetSync(TP, 999, 999, runs))
     assert known.contradicts(TP, 999, 999) is False
     known.take(copied_again)
-    assert known.take_begun_anew() == {TP}
+    assert known.take_replaced_logs() == {TP}
     first = copied_again.runs[-1].upstream if copied_again.runs else copied_again.upstream
     assert known.translate(TP, first - 1) == -1
     assert known.contradicts(TP, first, 999)
@@ -373,7 +373,7 @@ def test_translations_of_the_same_log_are_never_contradicted(
     end = pairs[-1][1] + 1
     copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
     tell_now_and_then(known, copied, chance, lag_max=10, loss=0.3)
-    assert known.take_begun_anew() == set()
+    assert known.take_replaced_logs() == set()
     assert not any(known.contradicts(TP, position, place or 0) for position, place in before.items())
 
 
@@ -540,14 +540,14 @@ def test_marks_are_true_pairs_in_order_between_the_last_sync_and_this(
     pairs: list[tuple[int, int]], behind: int
 ) -> None:
     flat = array("q", [number for upstream, downstream in pairs for number in (upstream, downstream, 1)])
-    marks = marks_of(flat, behind=behind)
+    marks = marks_of(flat, after=behind)
     assert set(marks) <= set(pairs)
     assert list(marks) == sorted(marks)
     assert all(behind < upstream < pairs[-1][0] for upstream, _ in marks)
 
 
 def test_what_is_copied_in_one_go_is_marked_from_its_beginning() -> None:
-    marks = marks_of(array("q", [100, 5, 100_000]), behind=-1)
+    marks = marks_of(array("q", [100, 5, 100_000]), after=-1)
     assert [upstream for upstream, _ in marks] == [100, 34563, 83715, 96003, 99075, 99843, 100035, 100083, 100095]
     assert all(downstream == upstream - 95 for upstream, downstream in marks)
-    assert marks_of(array("q", [100, 5, 100_000]), behind=100_098) == ()
+    assert marks_of(array("q", [100, 5, 100_000]), after=100_098) == ()

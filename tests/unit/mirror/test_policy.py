@@ -12,8 +12,8 @@ from heliograph.mirror.policy.replication_policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     is_cycle,
-    lineage,
     make_policy,
+    upstream_hops,
 )
 from heliograph.model import Flow
 
@@ -159,8 +159,8 @@ def test_original_topic(topic: str, default: str, identity: str) -> None:
 
 
 def test_lineage_lists_the_hops_latest_first() -> None:
-    assert list(lineage(DEFAULT, "C.B.orders")) == [("C", "B.orders"), ("B", "orders")]
-    assert list(lineage(IDENTITY, "orders")) == [("A", "orders")]
+    assert list(upstream_hops(DEFAULT, "C.B.orders")) == [("C", "B.orders"), ("B", "orders")]
+    assert list(upstream_hops(IDENTITY, "orders")) == [("A", "orders")]
 
 
 @given(st.lists(aliases, min_size=1, max_size=4), names.filter(lambda name: "." not in name))
@@ -168,7 +168,7 @@ def test_a_copy_of_copies_tells_every_hop(hops: list[str], topic: str) -> None:
     remote = topic
     for alias in hops:
         remote = DEFAULT.format_remote_topic(alias, remote)
-    assert [source for source, _ in lineage(DEFAULT, remote)] == hops[::-1]
+    assert [source for source, _ in upstream_hops(DEFAULT, remote)] == hops[::-1]
     assert DEFAULT.original_topic(remote) == topic
 
 

@@ -196,8 +196,8 @@ class CheckpointSync:
             if sync is not None:
                 self._map.take(sync)
             self._check()  # a first read may take minutes
-        for tp in self._map.take_begun_anew():
-            self._known.log_begun_anew(remote_partition(self._rules, tp))
+        for tp in self._map.take_replaced_logs():
+            self._known.log_replaced(remote_partition(self._rules, tp))
 
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
         due = (
