@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from heliograph import client
 from heliograph.client.mirror_client import MirrorClient, count_hops
 from heliograph.errors import ConfigError
 from heliograph.mirror.policy.replication_policy import DefaultReplicationPolicy
@@ -131,5 +132,10 @@ def test_a_group_must_be_given() -> None:
 
 
 def test_the_cluster_must_be_given() -> None:
-    with pytest.raises(ConfigError, match=r"bootstrap.servers: the cluster to ask is missing"):
+    with pytest.raises(ConfigError, match=r"bootstrap.servers: it is missing"):
         MirrorClient({})
+
+
+def test_the_package_exports_the_functions_of_java_s_remote_cluster_utils() -> None:
+    """As the guides import them."""
+    assert [name for name in client.__all__ if not callable(getattr(client, name, None))] == []
