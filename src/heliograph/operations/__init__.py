@@ -1,4 +1,4 @@
-"""Operations behind the commands: check a configuration, plan a flow, list ACLs, show and move groups.
+"""Operations of the commands: check a configuration, plan a flow, list ACLs, show and move groups.
 
 They run in the process of a command or of a REST server, read clusters with the clients of `driver/clusters`, and
 return values, which `cli` and `web` print. Only `failover` changes a cluster. May import `driver` and the layers below.

@@ -45,7 +45,7 @@ class GroupResult(NamedTuple):
 
     @property
     def is_moved(self) -> bool:
-        """Whether the group has, or in a dry run would get, all its offsets."""
+        """True if the group has, or in a dry run would get, all its offsets."""
         return self.plan.is_whole
 
 

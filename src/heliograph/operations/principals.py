@@ -105,7 +105,9 @@ def _of_user_name(client: Settings, alias: str) -> KafkaPrincipal:
     if not user:
         raise ConfigError(f"{name}: there is no username, which is the principal on '{alias}'; add it.")
     if options.get("tokenauth", "").lower() == "true":
-        return _unknown(client, key, alias, f"{name}: a delegation token stands for its owner, who is not named.")
+        return _unknown(
+            client, key, alias, f"{name}: a delegation token has the principal of its owner, who is not named."
+        )
     return KafkaPrincipal(f"User:{user}")
 
 
@@ -126,7 +128,7 @@ def _of_certificate(client: Settings, alias: str) -> KafkaPrincipal:
         shown = client.raw.get(key.name, path)  # what came out of a placeholder is not shown
         return _unknown(client, key, alias, str(error).replace(f"{name}={path}: ", f"{name}={shown}: ", 1))
     doubt = (
-        f"{client.written_as(key)}: User:{subject} is the subject of the certificate; where the brokers of '{alias}'"
+        f"{client.written_as(key)}: User:{subject} is the subject of the certificate; if the brokers of '{alias}'"
         f" have ssl.principal.mapping.rules, say what they make of it with --principal {alias}=User:name."
     )
     return KafkaPrincipal(f"User:{subject}", doubt)

@@ -1,4 +1,4 @@
-"""The questions of Java's MirrorClientTest, asked of ours; a cluster is a list of topics here."""
+"""The cases of Java's MirrorClientTest; a cluster is a list of topics here."""
 
 from __future__ import annotations
 

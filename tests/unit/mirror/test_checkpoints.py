@@ -152,7 +152,7 @@ def test_checkpoints_never_go_back_while_the_group_goes_forward(steps: list[tupl
 
 
 class Story:
-    """A partition and its copies, the syncs that are told, the topic of checkpoints and its writer, for one group."""
+    """A partition and its copies, its syncs, the checkpoints topic and its writer, for one group."""
 
     def __init__(self) -> None:
         self.stands: dict[int, int] = {}  # of each record in the target's log its last place, but if it comes again
@@ -177,7 +177,7 @@ class Story:
             self.syncs.confirm()
 
     def copy_anew(self, source_starts_at: int) -> None:
-        """The remote topic is deleted and so is its progress; the source has lost what is before an offset."""
+        """The remote topic and its source offsets are deleted; the source has lost what is before an offset."""
         self.stands, self.log_end, self.copied_to = {}, 0, source_starts_at
         self.syncs = PartitionSyncs(10)
 
@@ -214,13 +214,13 @@ def test_the_last_checkpoint_never_passes_an_unread_record(data: st.DataObject) 
     story = Story()
     story.copy(data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=4)))
     for _ in range(data.draw(st.integers(1, 8))):
-        event = data.draw(st.sampled_from(["copy", "read", "read", "anew", "again", "restart"]))
+        event = data.draw(st.sampled_from(["copy", "read", "read", "re-create", "again", "restart"]))
         if event == "read":
             story.position = data.draw(st.integers(0, story.copied_to + 5))
         elif event == "restart":  # what is compacted was read before: else a checkpoint could not be known to be void
             story.restart(data.draw(st.integers(0, len(story.reported))) if story.read_to == len(story.reported) else 0)
         else:
-            if event == "anew":
+            if event == "re-create":
                 story.copy_anew(data.draw(st.integers(0, story.copied_to)))
             if event == "again":
                 story.copy_again(data.draw(st.integers(0, 20)))

@@ -33,7 +33,7 @@ def java_syncs(pairs: Pairs, chance: random.Random) -> OffsetMap:
 
 
 def last_run(pairs: Pairs) -> OffsetMap:
-    """What a reader knows where only the flow's progress can be read."""
+    """What a reader knows if only the flow's source offsets can be read."""
     count = 1
     while count < len(pairs) and pairs[-count - 1] == (pairs[-count][0] - 1, pairs[-count][1] - 1):
         count += 1
@@ -47,10 +47,10 @@ def knowledge(kind: str, pairs: Pairs, chance: random.Random) -> OffsetMap:
         return reported(pairs, chance)
     if kind == "java":
         return java_syncs(pairs, chance)
-    return last_run(pairs) if kind == "progress" else OffsetMap()
+    return last_run(pairs) if kind == "source offsets" else OffsetMap()
 
 
-KINDS = st.sampled_from(["ours", "java", "progress", "nothing"])
+KINDS = st.sampled_from(["ours", "java", "source offsets", "nothing"])
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data(), KINDS, st.booleans())
@@ -66,13 +66,13 @@ def test_a_move_to_the_target_never_passes_an_unread_record(
     place = position_on_target(known, TP, committed, checkpoint)
     if place is None:
         return
-    told_position = position if source_is_there else earlier
-    assert all(downstream >= place.offset for upstream, downstream in pairs if upstream >= told_position)
-    comes_again = sum(upstream < told_position and downstream >= place.offset for upstream, downstream in pairs)
+    read_to = position if source_is_there else earlier
+    assert all(downstream >= place.offset for upstream, downstream in pairs if upstream >= read_to)
+    comes_again = sum(upstream < read_to and downstream >= place.offset for upstream, downstream in pairs)
     assert place.again is None or comes_again <= place.again
     if kind == "ours" and position <= pairs[-1][0] and source_is_there and position >= pairs[0][0]:
         assert comes_again == 0
-        # In a gap on both sides a record that nobody told us of would be possible.
+        # In a gap on both sides a record that no sync covers would be possible.
         assert place.again == 0 or position not in dict(pairs)
 
 
@@ -118,7 +118,7 @@ def test_a_checkpoint_from_before_the_group_went_back_does_not_count() -> None:
 
 @pytest.mark.parametrize("committed", [CommittedOffset(2000), None])
 def test_a_checkpoint_into_a_log_that_is_gone_does_not_count(committed: CommittedOffset | None) -> None:
-    """The copy was made again, from 1390 on only what the flow's progress tells is known."""
+    """The copy was made again, only its records from 1390 on are known, from the flow's source offsets."""
     known = OffsetMap()
     known.take(OffsetSync(TP, 1399, 899, (OffsetRun(1390, 890, 10),)))
     place = position_on_target(known, TP, committed, Checkpoint("g", REMOTE, 900, 910))
@@ -130,7 +130,7 @@ def test_a_checkpoint_into_a_log_that_is_gone_does_not_count(committed: Committe
 def test_a_move_never_passes_an_unread_record_of_a_topic_that_was_copied_again(
     before: Pairs, pairs: Pairs, chance: random.Random, data: st.DataObject, kind: str, source_is_there: bool
 ) -> None:
-    """The checkpoint is of the copy that was there before; whatever the offset syncs tell of this one is enough."""
+    """The checkpoint is of the copy that was there before; the offset syncs of this one are enough."""
     position = data.draw(st.integers(0, before[-1][0] + 3))
     translated = reported(before, chance).translate(TP, position)
     assert translated is not None

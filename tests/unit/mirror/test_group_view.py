@@ -97,11 +97,11 @@ def test_a_partition_whose_place_nobody_knows_is_not_set_and_told() -> None:
 
 def test_the_way_back_wins_over_the_flow_the_other_way_where_names_stay() -> None:
     """The source has 20 records it had not sent, then 50 that the other flow brought; the group has read those 50."""
-    home = cluster("Empty", {}, {T: 170})
-    view = view_of(home, cluster("Empty", {T: 150}, {T: 150}), copied(T, OffsetRun(0, 0, 100)), **IDENTITY)
+    source = cluster("Empty", {}, {T: 170})
+    view = view_of(source, cluster("Empty", {T: 150}, {T: 150}), copied(T, OffsetRun(0, 0, 100)), **IDENTITY)
     reverse = view_of(
         cluster("Empty", {T: 150}, {T: 150}),
-        home,
+        source,
         copied(T, OffsetRun(100, 120, 50)),
         flow=Flow("b", "a"),
         **IDENTITY,

@@ -359,7 +359,9 @@ def test_a_target_topic_that_is_copied_again_is_another_log(
     assert known.translate(TP, first - 1) == -1
     assert known.contradicts(TP, first, 999)
     assert known.contradicts(TP, 300, 300)
-    assert not known.contradicts(TP, copied_again.upstream + 1, 999), "what is not copied yet tells nothing"
+    assert not known.contradicts(TP, copied_again.upstream + 1, 999), (
+        "a record that is not copied yet contradicts nothing"
+    )
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data())
@@ -536,14 +538,12 @@ def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatc
 
 
 @given(copies(), st.integers(-1, 30))
-def test_marks_are_true_pairs_in_order_between_the_last_sync_and_this(
-    pairs: list[tuple[int, int]], behind: int
-) -> None:
+def test_marks_are_true_pairs_in_order_between_the_last_sync_and_this(pairs: list[tuple[int, int]], after: int) -> None:
     flat = array("q", [number for upstream, downstream in pairs for number in (upstream, downstream, 1)])
-    marks = marks_of(flat, after=behind)
+    marks = marks_of(flat, after=after)
     assert set(marks) <= set(pairs)
     assert list(marks) == sorted(marks)
-    assert all(behind < upstream < pairs[-1][0] for upstream, _ in marks)
+    assert all(after < upstream < pairs[-1][0] for upstream, _ in marks)
 
 
 def test_what_is_copied_in_one_go_is_marked_from_its_beginning() -> None:

@@ -46,7 +46,7 @@ def test_java_split_quirks(topic: str, source: str | None, upstream: str | None)
 
 
 def test_an_empty_separator_is_for_identity_alone() -> None:
-    """Users write it beside Identity out of habit; with the default policy no name would tell its source."""
+    """Users write it beside Identity out of habit; with the default policy no name would show its source."""
     empty = {"replication.policy.separator": "", "source.cluster.alias": "A"}
     with pytest.raises(ConfigError, match=r"replication\.policy\.separator: it is empty"):
         make_policy(Settings(empty))

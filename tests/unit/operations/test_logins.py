@@ -1,4 +1,4 @@
-"""Needs of many clients put together: one login per cluster and principal, and no ACL lost or told twice."""
+"""Needs of many clients merged: one login per cluster and principal, and no ACL lost or repeated."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _USES = st.builds(LoginNeed, st.sampled_from(["A", "B", WORKER]), _SERVERS, _KNO
 def test_each_login_once_with_all_that_its_clients_need(uses: list[LoginNeed]) -> None:
     granted = merge_logins(uses)
     for use in uses:
-        homes = [
+        covering = [
             each
             for each in granted
             if {use.alias} & {each.login.cluster, *each.login.others}
             and set(use.servers) <= set(each.login.bootstrap)
             and any(acl.includes(use.acl) and set(use.acl.reasons) <= set(acl.reasons) for acl in each.acls)
         ]
-        assert homes, use
+        assert covering, use
     for one in granted:
         for other in granted:
             if one is not other and set(one.login.bootstrap) & set(other.login.bootstrap):

@@ -32,7 +32,7 @@ def config_of(*lines: str) -> MirrorMakerConfig:
 
 
 def needs_of(*lines: str, **principals: str) -> dict[str, set[str]]:
-    """`alias principal` to the ACLs, each as `OPERATION name`, with a star behind a prefix."""
+    """`alias principal` to the ACLs, each as `OPERATION name`, with a star after a prefix."""
     granted = needed_acls([config_of(*lines)], principals)
     return {f"{each.login.cluster} {each.login.principal}": {short(acl) for acl in each.acls} for each in granted}
 
@@ -210,7 +210,7 @@ def test_a_principal_that_only_brokers_know_can_be_said() -> None:
 
 
 def test_a_connector_writes_with_its_worker() -> None:
-    """Records are written by the worker's producer with the connector's login, progress by the worker itself."""
+    """Records are written by the worker's producer with the connector's login, source offsets by the worker itself."""
     text = f"""
         bootstrap.servers = b:9092
         group.id = connect

@@ -67,7 +67,7 @@ class Move(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the group has the offset it should have here, or gets it."""
+        """True if the group has the offset it should have here, or gets it."""
         return self.outcome in (Outcome.SET, Outcome.STAYS)
 
     def refused(self, why: str) -> Move:
@@ -203,7 +203,7 @@ class GroupPlan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the group has, or gets, its offset in every partition."""
+        """True if the group has, or gets, its offset in every partition."""
         return self.refused is None and all(move.is_whole for move in self.moves)
 
     def without(self, refused: Mapping[TopicPartition, str]) -> GroupPlan:

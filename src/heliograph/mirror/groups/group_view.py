@@ -248,7 +248,7 @@ class GroupRow(NamedTuple):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether a consumer that starts on the target now resumes where the group is."""
+        """True if a consumer that starts on the target now resumes where the group is."""
         return self.why_not is None
 
 

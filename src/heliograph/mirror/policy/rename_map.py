@@ -56,12 +56,12 @@ class Rule:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the rule renames one topic only."""
+        """True if the rule renames one topic only."""
         return not any(isinstance(part, _Group) for part in self.left)
 
     @property
     def leaves_a_mark(self) -> bool:
-        """Whether the names it gives differ from others: they contain text of the rule."""
+        """True if the names it gives differ from others: they contain text of the rule."""
         return any(isinstance(part, str) for part in self.right)
 
     def forward(self, topic: str) -> str | None:
@@ -168,8 +168,8 @@ def _clashes(rules: Sequence[Rule]) -> Iterator[str]:
         other = plain.get(rule.right)
         if other is not None and other is not rule and other.left != other.right:
             yield (
-                f"the name on the right of '{rule.written}' stands on the left of '{other.written}', so that a copy"
-                " could not be told from an original; use a name that no topic has"
+                f"the name on the right of '{rule.written}' is on the left of '{other.written}', so that a copy"
+                " could not be distinguished from an original; use a name that no topic has"
             )
 
 
