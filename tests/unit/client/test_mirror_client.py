@@ -121,7 +121,7 @@ def test_identity_replication_remote_topics() -> None:
     assert client.remote_topics("backup") == {"backup.heartbeats"}
 
 
-def test_identity_replication_without_an_alias_tells_no_topic_as_remote() -> None:
+def test_identity_replication_without_an_alias_has_no_remote_topics() -> None:
     client = ClientOf("topic1", "backup.heartbeats", **{**IDENTITY, "source.cluster.alias": ""})
     assert client.remote_topics() == {"backup.heartbeats"}
 

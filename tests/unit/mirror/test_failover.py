@@ -77,7 +77,7 @@ def test_a_move_to_the_target_never_passes_an_unread_record(
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data(), KINDS)
-def test_a_move_home_never_passes_an_unread_record(
+def test_a_failback_never_passes_an_unread_record(
     pairs: Pairs, chance: random.Random, data: st.DataObject, kind: str
 ) -> None:
     position = data.draw(st.integers(0, pairs[-1][1] + 3))

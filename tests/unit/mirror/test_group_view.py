@@ -68,7 +68,7 @@ SHIFTED = copied(T, OffsetRun(10, 0, 90))
 
 
 @pytest.mark.parametrize(("values", "remote"), [({}, "a.t"), (IDENTITY, "t"), (RENAME, "t-copy")])
-def test_a_group_goes_to_the_copies_and_back_whatever_their_names(values: dict[str, str], remote: str) -> None:
+def test_a_group_moves_to_the_copies_and_back_whatever_their_names(values: dict[str, str], remote: str) -> None:
     remote_tp = TopicPartition(remote, 0)
     there = view_of(cluster("Empty", {T: 30}, {T: 100}), NOWHERE, SHIFTED, **values)
     (plan,) = plan_failover(there)
@@ -79,7 +79,7 @@ def test_a_group_goes_to_the_copies_and_back_whatever_their_names(values: dict[s
     assert plan.offsets == {T: CommittedOffset(60)}
 
 
-def test_checkpoints_tell_where_the_source_is_gone() -> None:
+def test_checkpoints_are_used_if_the_source_is_gone() -> None:
     view = view_of(None, NOWHERE, OffsetMap(), checkpoints=(Checkpoint(GROUP, A_T, 30, 20, "note"),))
     (plan,) = plan_failover(view)
     assert plan.offsets == {A_T: CommittedOffset(20, "note")}
@@ -88,14 +88,14 @@ def test_checkpoints_tell_where_the_source_is_gone() -> None:
     assert plan_failback(view, None) == []
 
 
-def test_a_partition_whose_place_nobody_knows_is_not_set_and_told() -> None:
+def test_a_partition_whose_position_is_not_known_is_not_set() -> None:
     (plan,) = plan_failover(view_of(cluster("Empty", {T: 30}, {T: 100}), NOWHERE, OffsetMap()))
     (move,) = plan.moves
     assert (move.outcome, move.offset) == (Outcome.IMPOSSIBLE, None)
     assert not plan.is_whole
 
 
-def test_the_way_back_wins_over_the_flow_the_other_way_where_names_stay() -> None:
+def test_the_flows_own_syncs_win_over_the_reverse_flow_if_names_stay() -> None:
     """The source has 20 records it had not sent, then 50 that the other flow brought; the group has read those 50."""
     source = cluster("Empty", {}, {T: 170})
     view = view_of(source, cluster("Empty", {T: 150}, {T: 150}), copied(T, OffsetRun(0, 0, 100)), **IDENTITY)
@@ -168,12 +168,12 @@ def test_the_report_counts_lags_on_both_sides() -> None:
     assert (row.target_offset, row.target_lag) == (20, 70)
 
 
-def test_what_is_not_replicated_counts_from_the_progress_of_the_flow() -> None:
+def test_what_is_not_replicated_counts_from_the_source_offsets_of_the_flow() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
     assert view.not_replicated(T) == 20
     assert replace(view, source_offsets={}, known=OffsetMap()).not_replicated(T) == 120
 
 
-def test_how_much_is_not_replicated_is_not_known_where_progress_is_kept_by_another_name() -> None:
+def test_how_much_is_not_replicated_is_not_known_if_source_offsets_have_another_name() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
     assert replace(view, source_offsets={}).not_replicated(T) is None

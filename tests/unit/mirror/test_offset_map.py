@@ -379,7 +379,7 @@ def test_translations_of_the_same_log_are_never_contradicted(
     assert not any(known.contradicts(TP, position, place or 0) for position, place in before.items())
 
 
-def test_a_target_that_begins_anew_forgets_its_old_offsets() -> None:
+def test_a_target_log_that_was_replaced_drops_its_old_offsets() -> None:
     known = RunMap()
     known.add(OffsetRun(0, 0, 100))
     known.add(OffsetRun(100, 0, 10))
@@ -472,7 +472,7 @@ def test_a_run_goes_on_after_a_restart() -> None:
     assert (sync.upstream, sync.downstream, list(sync.runs)) == (509, 509, [0, 0, 510])
 
 
-def test_java_that_goes_on_behind_our_runs_is_followed() -> None:
+def test_java_that_continues_after_our_runs_is_followed() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 99, 99, (OffsetRun(0, 0, 100),)))
     known.take(OffsetSync(TP, 150, 150))
@@ -529,7 +529,7 @@ def test_a_sync_that_is_not_due_waits_for_the_commit() -> None:
     assert syncs.take() is None
 
 
-def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_runs_are_sent_in_several_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heliograph.mirror.groups.offset_syncs.MOST_RUNS_PER_SYNC", 3)
     syncs, known = PartitionSyncs(10), OffsetMap()
     syncs.note_all(array("q", [number for n in range(10) for number in (10 * n, 2 * n, 1)]))

@@ -107,12 +107,12 @@ def test_filters_are_asked_and_named_as_the_reason() -> None:
         ("topic.filter.class", "NeedsMore", "needs the method should_replicate_topic"),
     ],
 )
-def test_a_class_that_cannot_be_used_is_told_with_its_key(key: str, class_name: str, sentence: str) -> None:
+def test_the_error_for_a_class_that_cannot_be_used_names_its_key(key: str, class_name: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=f"{re.escape(key)}: .*{re.escape(sentence)}"):
         (make_policy if key.startswith("repl") else topic_filter)(named(key, class_name))
 
 
-def test_a_module_that_is_not_there_is_told_with_its_key() -> None:
+def test_the_error_for_a_missing_module_names_its_key() -> None:
     with pytest.raises(ConfigError, match=r"replication\.policy\.class: the module 'acme\.names' cannot be imported"):
         make_policy(Settings({"replication.policy.class": "acme.names:Mine"}))
 

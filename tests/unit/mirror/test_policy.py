@@ -24,7 +24,7 @@ aliases = st.text(st.sampled_from("abcXYZ0-_"), min_size=1)
 
 
 @given(aliases, names.filter(lambda name: name.strip(".")))
-def test_a_remote_topic_tells_its_source_and_its_upstream_name(alias: str, topic: str) -> None:
+def test_a_remote_topic_shows_its_source_and_its_upstream_name(alias: str, topic: str) -> None:
     remote = DEFAULT.format_remote_topic(alias, topic)
     assert DEFAULT.topic_source(remote) == alias
     assert DEFAULT.upstream_topic(remote) == topic
@@ -164,7 +164,7 @@ def test_lineage_lists_the_hops_latest_first() -> None:
 
 
 @given(st.lists(aliases, min_size=1, max_size=4), names.filter(lambda name: "." not in name))
-def test_a_copy_of_copies_tells_every_hop(hops: list[str], topic: str) -> None:
+def test_a_copy_of_copies_shows_every_hop(hops: list[str], topic: str) -> None:
     remote = topic
     for alias in hops:
         remote = DEFAULT.format_remote_topic(alias, remote)
@@ -189,7 +189,7 @@ def test_source_and_target_are_equal_as_a_pair() -> None:
     assert str(Flow("source", "target")) == "source->target"
 
 
-def test_a_custom_separator_reaches_internal_topics_unless_told_otherwise() -> None:
+def test_a_custom_separator_applies_to_internal_topics_unless_disabled() -> None:
     policy = make_policy(Settings({"replication.policy.separator": "_"}))
     assert policy.is_internal_topic("A_checkpoints_internal")
     dotted = make_policy(

@@ -126,6 +126,9 @@ class GroupView:
         return {**on_source, **self.target.hidden}
 
 
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
 def plan_failover(view: GroupView) -> list[GroupPlan]:
     """Plan the move of every group of the view to the target."""
     target = view.target
@@ -172,14 +175,6 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
     return plans
 
 
-def is_unknown(view: GroupView, group: str) -> bool:
-    """Return whether neither cluster knows anything of a group: its name may be a typo."""
-    if group in view.hidden:
-        return False
-    offsets = [each.offsets(group) for each in (view.source, view.target) if each is not None]
-    return not any(offsets) and group not in view.checkpoints
-
-
 def _why_refused(type_: GroupType, cluster: ClusterGroups, alias: str, group: str) -> str | None:
     """Return why a group cannot move to a cluster at all, or None."""
     if type_ is GroupType.STREAMS:
@@ -192,16 +187,17 @@ def _refused_plan(group: str, cluster: ClusterGroups, type_: GroupType, why: str
     return GroupPlan(group, state, (), why, type_)
 
 
-def left_behind(view: GroupView, group: str, *, is_failback: bool) -> list[TopicPartition]:
-    """Return the partitions a group has read whose records the flow does not copy to the cluster it moves to."""
-    if is_failback:
-        return sorted(tp for tp in view.target.offsets(group) if not _is_copy(view, tp))
-    offsets = {} if view.source is None else view.source.offsets(group)
-    return sorted(tp for tp in offsets if not view.rules.replicates(tp.topic))
-
-
 def _positions_on_target(view: GroupView, group: str) -> dict[TopicPartition, GroupPosition | None]:
     return {remote_partition(view.rules, tp): view.position(group, tp) for tp in view.partitions(group)}
+
+
+def _positions_on_source(view: GroupView, group: str) -> dict[TopicPartition, GroupPosition | None]:
+    positions = {}
+    for remote_tp, committed in view.target.offsets(group).items():
+        if _is_copy(view, remote_tp):
+            tp = source_partition(view.rules, remote_tp)
+            positions[tp] = position_on_source(view.known, tp, committed)
+    return positions
 
 
 def _why_nothing(left: ClusterGroups | None, alias: str, group: str, type_: GroupType) -> str:
@@ -217,17 +213,27 @@ def _why_nothing(left: ClusterGroups | None, alias: str, group: str, type_: Grou
     return f"it has {'acknowledged' if is_share else 'committed'} nothing on '{alias}'"
 
 
-def _positions_on_source(view: GroupView, group: str) -> dict[TopicPartition, GroupPosition | None]:
-    positions = {}
-    for remote_tp, committed in view.target.offsets(group).items():
-        if _is_copy(view, remote_tp):
-            tp = source_partition(view.rules, remote_tp)
-            positions[tp] = position_on_source(view.known, tp, committed)
-    return positions
+def left_behind(view: GroupView, group: str, *, is_failback: bool) -> list[TopicPartition]:
+    """Return the partitions a group has read whose records the flow does not copy to the cluster it moves to."""
+    if is_failback:
+        return sorted(tp for tp in view.target.offsets(group) if not _is_copy(view, tp))
+    offsets = {} if view.source is None else view.source.offsets(group)
+    return sorted(tp for tp in offsets if not view.rules.replicates(tp.topic))
+
+
+def is_unknown(view: GroupView, group: str) -> bool:
+    """Return whether neither cluster knows anything of a group: its name may be a typo."""
+    if group in view.hidden:
+        return False
+    offsets = [each.offsets(group) for each in (view.source, view.target) if each is not None]
+    return not any(offsets) and group not in view.checkpoints
 
 
 def _is_copy(view: GroupView, tp: TopicPartition) -> bool:
     return view.rules.policy.topic_source(tp.topic) == view.flow.source
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 class GroupRow(NamedTuple):
