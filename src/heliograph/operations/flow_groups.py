@@ -56,8 +56,8 @@ class FlowGroups:
         self.rules = topic_rules(config, flow)
         self.names = group_filter(self.settings)
         self._source = make_admin(config, flow.source, flow)
-        self._written = TargetClients(config, flow)
-        self._target = self._written.target
+        self._target_clients = TargetClients(config, flow)
+        self._target = self._target_clients.target
         self.source_groups = GroupAdmin(self._source, "READ" if moves_to == flow.source else "DESCRIBE")
         self.target_groups = GroupAdmin(self._target, "READ" if moves_to == flow.target else "DESCRIBE")
         self.source_issue: str | None = None
@@ -76,7 +76,7 @@ class FlowGroups:
 
     def __exit__(self, *_exc: object) -> None:
         self._source.close()
-        self._written.close()
+        self._target_clients.close()
 
     # --- which groups -------------------------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class FlowGroups:
         source_types = {} if source_list is None else source_list.types
         # A share group is looked up as such even if it does not exist: the answer says whether the cluster supports it.
         types = {**target_list.types, **source_types}
-        on_source = self._ask_source(lambda: self.source_groups.offsets_of(names, types | source_types))
+        on_source = self._ask_source(lambda: self.source_groups.offsets_of(names, types))
         on_target = self.target_groups.offsets_of(names, types | target_list.types)
         all_checkpoints = self._checkpoints()
         consumers = [group for group in names if source_types.get(group, GroupType.CONSUMER) is GroupType.CONSUMER]
@@ -177,7 +177,7 @@ class FlowGroups:
 
     def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         topic = offsets_topic(self.settings).name
-        return read_offsets(self._written.source_offsets, topic, self._connector, self.flow.source)
+        return read_offsets(self._target_clients.source_offsets, topic, self._connector, self.flow.source)
 
     def _known(self, source_offsets: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
         """Return the map of the offset syncs; for partitions without one, of the last run in the source offsets."""
