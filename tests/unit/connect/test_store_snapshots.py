@@ -37,7 +37,7 @@ class HangingTopic:
     """A topic whose records are read and written only while its broker answers."""
 
     def __init__(self) -> None:
-        self.restarts = 0
+        self.recreations = 0
         self.partition_count = 1
         self.answers = threading.Event()
         self.answers.set()
@@ -161,7 +161,7 @@ def test_a_status_that_was_read_does_not_change_afterwards(topic: HangingTopic, 
     assert (statuses.connector("c"), statuses.tasks("c")) == (FAILED, {1: RUNNING})
     statuses.delete_connector("c")
     assert statuses.names() == []
-    topic.restarts = 1  # the topic was deleted and created again
+    topic.recreations = 1  # the topic was deleted and created again
     statuses.refresh()
     assert statuses.names() == []
 
@@ -169,7 +169,7 @@ def test_a_status_that_was_read_does_not_change_afterwards(topic: HangingTopic, 
 def test_a_store_starts_over_when_its_topic_was_created_again(
     topic: HangingTopic, configs: ConfigStore, statuses: StatusStore
 ) -> None:
-    topic.restarts = 1
+    topic.recreations = 1
     assert configs.refresh().configs == {"c"}
     statuses.refresh()
     assert (dict(configs.connectors), configs.session_keys, statuses.names()) == ({}, (), [])

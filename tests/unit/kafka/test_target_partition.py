@@ -25,10 +25,12 @@ def partition() -> TargetPartition:
     return TargetPartition(TP, Backlog())
 
 
-def queue(partition: TargetPartition, *numbers: int, pool: BufferPool | None = None) -> None:
-    for number in numbers:
-        view = memoryview(batch_of(number))
-        partition.enqueue(Outgoing(view, 2, pool.own(view) if pool else None, number))
+def queue(partition: TargetPartition, *numbers: int, pool: BufferPool | None = None) -> list[Outgoing]:
+    views = [memoryview(batch_of(number)) for number in numbers]
+    queued = [Outgoing(view, 2, lambda *_acked: None, buffer=pool.own(view) if pool else None) for view in views]
+    for outgoing in queued:
+        partition.enqueue(outgoing)
+    return queued
 
 
 def send(partition: TargetPartition, identity: Identity = IDENTITY) -> Outgoing:
@@ -116,18 +118,16 @@ def test_acknowledged_batches_come_out_in_order(partition: TargetPartition) -> N
 
 def test_the_backlog_holds_exactly_the_partitions_with_a_queue(partition: TargetPartition) -> None:
     ready = partition.backlog.ready
-    queue(partition, 1, 2)
+    sent = queue(partition, 1, 2)
     assert list(ready) == [TP]
     send(partition)
     send(partition)
     assert not ready
     partition.requeue()
-    queue(partition, 3)
+    (unsent,) = queue(partition, 3)
     assert list(ready) == [TP]
-    oldest = partition.drop_unsent()
-    assert oldest is not None
-    assert oldest.tag == 3
-    assert [outgoing.tag for outgoing in partition.queue] == [1, 2]
+    assert partition.drop_unsent() is unsent
+    assert list(partition.queue) == sent
     partition.replace_head([])
     assert [outgoing.is_sent for outgoing in partition.queue] == [False]
     partition.drop_unsent()

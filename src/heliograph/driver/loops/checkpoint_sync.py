@@ -1,11 +1,12 @@
 """The checkpoint connector: follows groups, translates their offsets, writes checkpoints, moves groups on the target.
 
-Its steps are run by a `ControlLoop`; there are no threads here. Its state is that of the topics: checkpoints are read
+A `StepRunner` runs its steps; there are no threads here. Its state is that of the topics: checkpoints are read
 once at the start, offset syncs are followed.
 
 Invariants:
 A. A checkpoint never points past an unread record, and while a group's offset grows its checkpoint never goes back.
-B. A group on the target is moved only forward, and only while it has no members.
+B. A group on the target is moved only forward, and only while it has no members; an offset past the end of its log
+   counts as none.
 C. A group that was deleted on the source is neither checkpointed nor moved any more; a followed group whose coordinator
    is unavailable was not deleted.
 D. Once the loop is stopped nothing more is written: the new leader may already have written newer checkpoints.
@@ -70,9 +71,9 @@ class CheckpointSync:
         self._rules = topic_rules(config, flow)
         self._names = group_filter(self._settings)
         self._source = make_admin(config, flow.source, flow)
-        self._written = TargetClients(config, flow)
-        self._target = self._written.target
-        self._noted = NotedOffsets(config, flow, self._written, "checkpoint")
+        self._target_clients = TargetClients(config, flow)
+        self._target = self._target_clients.target
+        self._noted = NotedOffsets(config, flow, self._target_clients, "checkpoint")
         self._source_groups = GroupAdmin(self._source)
         self._target_groups = GroupAdmin(self._target, "READ")
         self._topic = TopicPartition(checkpoints_topic(self._settings).name, 0)
@@ -99,12 +100,12 @@ class CheckpointSync:
     def close(self) -> None:
         """Close the clients."""
         self._source.close()
-        self._written.close()
+        self._target_clients.close()
 
     def begin(self) -> Iterable[str]:
         """Create missing topics, and read the checkpoints written before."""
         ensure_offset_syncs_topic(self._syncs_cluster, self._settings)
-        for cluster in self._written.topic_clusters:
+        for cluster in self._target_clients.topic_clusters:
             ensure_internal_topic(
                 cluster,
                 checkpoints_topic(self._settings),
@@ -180,7 +181,7 @@ class CheckpointSync:
             checkpoint for group, offsets in reported.of.items() for checkpoint in self._translated(group, offsets)
         ]
         records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
-        write_records(self._written.records, self._topic, records, self._check)
+        write_records(self._target_clients.records, self._topic, records, self._check)
         for checkpoint in fresh:
             self._known.add(checkpoint)
         self._check()

@@ -32,18 +32,18 @@ class HeartbeatSource:
     def __init__(self, config: MirrorConfig, flow: Flow) -> None:
         self.flow = flow
         self._settings = config.settings(flow)
-        self._written = TargetClients(config, flow)
+        self._target_clients = TargetClients(config, flow)
         self._topic = heartbeats_topic(self._settings)
-        self._noted = NotedOffsets(config, flow, self._written, "heartbeat")
+        self._noted = NotedOffsets(config, flow, self._target_clients, "heartbeat")
         self.written: dict[str, int] = {}
 
     def close(self) -> None:
         """Close the clients."""
-        self._written.close()
+        self._target_clients.close()
 
     def begin(self) -> Iterable[str]:
         """Create the topic if it is missing."""
-        for cluster in self._written.topic_clusters:
+        for cluster in self._target_clients.topic_clusters:
             ensure_internal_topic(
                 cluster,
                 self._topic,
@@ -60,7 +60,7 @@ class HeartbeatSource:
         """Write one heartbeat."""
         heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
         record = OwnRecord(*encode_heartbeat(heartbeat))
-        write_records(self._written.records, TopicPartition(self._topic.name, 0), [record])
+        write_records(self._target_clients.records, TopicPartition(self._topic.name, 0), [record])
         self.written = {self._topic.name: self.written.get(self._topic.name, 0) + 1}
         self._noted.note([{"sourceClusterAlias": self.flow.source, "targetClusterAlias": self.flow.target}])
         return ()
