@@ -89,7 +89,7 @@ def _meaning(row: Key[object]) -> str:
     if row.mm2_default is not None:
         parts.append(f"MM2: `{shown_value(row, row.mm2_default)}`.")
     if row.check is not None:
-        parts.append(f"Must be {row.check.words}.")
+        parts.append(f"Must be {row.check.phrase}.")
     if row.replaced_by is not None:
         parts.append(f"Read as `{row.replaced_by}`.")
     if row.support.kind == "ignored":

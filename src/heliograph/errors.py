@@ -27,8 +27,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from heliograph.diagnostics import NOWHERE, Severity, Text, problem, with_severity
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
+
+    from heliograph.diagnostics import Diagnostic, Place
 
 
 A = TypeVar("A")
@@ -42,10 +46,21 @@ class HeliographError(Exception):
 class ConfigError(HeliographError):
     """One or more problems in what the user wrote; all are reported together, with warnings that may be the reason."""
 
-    def __init__(self, problems: str | Sequence[str], warnings: Sequence[str] = ()) -> None:
-        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
-        self.warnings = tuple(warnings)
-        super().__init__("\n".join((*self.problems, *self.warnings)))
+    def __init__(self, found: str | Text | Iterable[Diagnostic], key: str = "", place: Place = NOWHERE) -> None:
+        """Take the message of one problem and the key it is about, or all diagnostics."""
+        diagnostics = (problem(found, key, place),) if isinstance(found, str | Text) else tuple(found)
+        self.diagnostics: tuple[Diagnostic, ...] = diagnostics
+        super().__init__("\n".join(map(str, self.diagnostics)))
+
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics that are errors."""
+        return with_severity(self.diagnostics, Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics that are warnings."""
+        return with_severity(self.diagnostics, Severity.WARNING)
 
 
 class NotAllowedError(ConfigError):
@@ -55,7 +70,7 @@ class NotAllowedError(ConfigError):
 def try_each(steps: Iterable[Callable[[], A]]) -> list[A]:
     """What every step gives; where some refuse, one ConfigError with what all of them say, not only the first."""
     given: list[A] = []
-    problems: list[str] = []
+    problems: list[Diagnostic] = []
     for step in steps:
         try:
             given.append(step())
@@ -79,7 +94,13 @@ class OffsetsRefusedError(HeliographError):
 
 
 class KeyStoreError(HeliographError):
-    """A keystore or a truststore cannot be used; names the key of the configuration."""
+    """A keystore or a truststore cannot be used."""
+
+    def __init__(self, reason: str | Text, store: str = "") -> None:
+        """Take the reason and the store: the name of its key, or `key=path` for a file."""
+        super().__init__(f"{store}: {reason}" if store else str(reason))
+        self.reason = reason
+        self.store = store
 
 
 class ClusterError(HeliographError):

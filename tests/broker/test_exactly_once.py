@@ -71,7 +71,7 @@ def test_records_and_progress_become_visible_together(
 def test_a_deleted_target_topic_holds_up_no_transaction_and_loses_nothing(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_changes, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(log_changes, "_MISSING_TOPIC_TIMEOUT_S", 1.0)
     make_topic(source, topic)
     copy = Copy(source, target, alias, topic)
     deleted = f"{alias}.{topic}.deleted"

@@ -19,6 +19,7 @@ from heliograph.config.keys import client_keys
 from heliograph.config.keys.table import Scope
 from heliograph.config.validate.dedicated_file import load
 from heliograph.model import Flow
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup
 
 FOLDER = Path(__file__).parent
@@ -142,7 +143,7 @@ def test_a_connector_key_comes_from_where_java_takes_it(config: MirrorMakerConfi
 def test_a_key_that_java_drops_at_the_top_is_not_read_there(config: MirrorMakerConfig, name: str) -> None:
     assert name not in OVERLAYS["connector"]
     assert name not in config.settings(AB).values
-    assert any(name in warning and "Java MM2 ignores" in warning for warning in config.warnings)
+    assert any(name in warning and "Java MM2 ignores" in warning for warning in texts(config.warnings))
 
 
 @pytest.mark.parametrize("name", ["offset.storage.topic", "offset.storage.partitions", "offset.flush.timeout.ms"])

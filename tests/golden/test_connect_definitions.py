@@ -11,7 +11,8 @@ import pytest
 from heliograph.config.effective.connect_config import CLASSES
 from heliograph.config.keys import TABLE
 from heliograph.config.resolve.placeholders import Resolver
-from heliograph.config.validate.connector_plugins import GROUPS, ConnectorPlugins, definition
+from heliograph.config.validate.connector_definitions import GROUPS, definition
+from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.mirror.policy.class_checks import class_error
 from heliograph.model import ConnectorKind
 
@@ -240,7 +241,7 @@ def classes(**changes: str) -> dict[str, str | None]:
     config = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
     worker = ENV_PROVIDER | {"heliograph.plugin.packages": "heliograph, no_such_module"}
     reported = ConnectorPlugins(worker, Resolver(NoLookup(), worker), class_error).validated(CLASSES["source"], config)
-    return {each.definition["name"]: "; ".join(each.errors) for each in reported if each.errors}
+    return {each.definition["name"]: "; ".join(map(str, each.errors)) for each in reported if each.errors}
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from heliograph.config.formats.strimzi_fields import API_VERSIONS
 from heliograph.config.syntax.properties import as_map, parse_properties
 from heliograph.config.validate.dedicated_file import examine
 from heliograph.mirror.topics.internal_topics import offsets_topic, transactional_prefix
+from tests.support.diagnostics import texts
 
 FOLDER = Path(__file__).parent / "resources"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.yaml"))
@@ -45,7 +46,7 @@ def text_of(name: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resource_is_read_as_the_file_beside_it(name: str, secrets: MountedSecrets) -> None:
     reading, _ = read_entries(ConfigText(text_of(name), f"{name}.yaml", secrets), MachineLookup())
-    assert [reported.sentence for reported in reading.problems] == []
+    assert reading.problems == ()
     wanted = (FOLDER / f"{name}.properties").read_text().replace("SECRETS", secrets.path)
     assert as_map(reading.entries) == as_map(parse_properties(wanted))
 
@@ -54,14 +55,14 @@ def test_a_resource_is_read_as_the_file_beside_it(name: str, secrets: MountedSec
 def test_every_version_is_known(version: str, secrets: MountedSecrets) -> None:
     text = re.sub(r"apiVersion: \S+", f"apiVersion: {version}", text_of("strimzi-v1beta2"))
     report = examine(ConfigText(text, secrets=secrets), MachineLookup())
-    assert report.problems == ()
+    assert texts(report.problems) == ()
     assert report.config is not None
     assert [str(flow) for flow in report.config.flows] == ["paris->oslo"]
 
 
 def test_what_only_the_operator_can_act_on_is_told_in_a_line_each(secrets: MountedSecrets) -> None:
     report = examine(ConfigText(text_of("strimzi-v1beta2"), secrets=secrets), MachineLookup())
-    ignored = [note.split(": ")[1] for note in report.notes if ": ignored: " in note]
+    ignored = [note.split(": ")[1] for note in texts(report.notes) if ": ignored: " in note]
     parts = ("version", "replicas", "resources", "jvmOptions", "metricsConfig", "logging", "template")
     assert ignored == [f"spec.{part}" for part in parts]
 
@@ -73,12 +74,12 @@ def test_a_paused_mirror_is_known_and_not_run(secrets: MountedSecrets) -> None:
     assert {str(flow): why for flow, why in report.config.paused.items()} == {
         "rome->oslo": "paused by line 46: spec.mirrors[1].sourceConnector.state"
     }
-    assert any("rome->oslo is paused; it is not run." in note for note in report.notes)
+    assert any("rome->oslo is paused; it is not run." in note for note in texts(report.notes))
 
 
 def test_the_password_of_a_secret_in_the_file_is_found_and_never_shown() -> None:
     report = examine(ConfigText(text_of("two-resources")), MachineLookup())
-    assert report.problems == ()
+    assert texts(report.problems) == ()
     assert report.config is not None
     assert 'password="secret"' in report.config.client("oslo", "producer").values["sasl.jaas.config"]
     assert 'secret"' not in repr(report)

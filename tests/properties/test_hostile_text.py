@@ -14,10 +14,10 @@ import pytest
 from heliograph.config.formats.strimzi_reader import _MARKS
 from heliograph.config.input_limits import is_group_name, is_topic_name
 from heliograph.config.keys.table import split_list
-from heliograph.config.resolve.diagnostics import did_you_mean
 from heliograph.config.resolve.jaas import parse_jaas
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.redaction import has_literal_secret, is_secret, redact_text, redact_value, shown_name
+from heliograph.config.resolve.suggestions import did_you_mean
 from heliograph.config.syntax.properties import parse_leniently
 from heliograph.config.validate.key_names import unknown_keys
 from heliograph.errors import ConfigError

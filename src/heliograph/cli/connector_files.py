@@ -15,6 +15,8 @@ from heliograph.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from heliograph.diagnostics import Diagnostic
+
 
 class ConnectorFile(NamedTuple):
     """One of the three connectors, and the words for it in messages."""
@@ -53,7 +55,7 @@ def read_connector_files(folder: Path, cluster: str) -> dict[ConnectorFile, dict
     """The configurations of a cluster's three connectors."""
     check_cluster(cluster)
     found: dict[ConnectorFile, dict[str, Any]] = {}
-    problems: list[str] = []
+    problems: list[Diagnostic] = []
     for part in PARTS:
         file = folder / f"{part.name_for(cluster)}.json"
         try:

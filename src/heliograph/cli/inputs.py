@@ -12,6 +12,7 @@ import click
 
 from heliograph.config.formats.conversion import ConfigText
 from heliograph.config.validate.dedicated_file import load
+from heliograph.diagnostics import Diagnostic, Place
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 
@@ -44,14 +45,14 @@ def read_config_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file.") from None
+        raise ConfigError("there is no such file.", place=Place(document=str(path))) from None
     except IsADirectoryError:
-        raise ConfigError(f"{path}: this is a folder, not a file.") from None
+        raise ConfigError("this is a folder, not a file.", place=Place(document=str(path))) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}.") from None
+        raise ConfigError(f"cannot be read: {error}.", place=Place(document=str(path))) from None
 
 
-def log_findings(file: Path | None, warnings: Iterable[str], notes: Iterable[str]) -> None:
+def log_findings(file: Path | None, warnings: Iterable[Diagnostic], notes: Iterable[Diagnostic]) -> None:
     """Log the warnings and notes about a configuration, with the name of its file."""
     prefix = "" if file is None else f"{file}: "
     for warning in warnings:

@@ -15,6 +15,7 @@ import click
 
 from heliograph import __version__
 from heliograph.cli.signals import leave_on_signals
+from heliograph.diagnostics import problem
 from heliograph.errors import ConfigError, HeliographError, RestError
 
 EXIT_FAULT = 1
@@ -97,7 +98,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from heliograph.config.resolve.diagnostics import did_you_mean  # noqa: PLC0415  (only a mistyped name needs it)
+            from heliograph.config.resolve.suggestions import did_you_mean  # noqa: PLC0415  (only a mistyped name needs it)
 
             raise click.UsageError(error.message + did_you_mean(args[0], _COMMANDS), ctx) from None
 
@@ -116,11 +117,9 @@ def main() -> None:
     try:
         cli()
     except HeliographError as error:
-        problems = error.problems if isinstance(error, ConfigError) else (str(error),)
-        for problem in problems:
-            click.echo(f"error: {problem}", err=True)
-        for warning in error.warnings if isinstance(error, ConfigError) else ():
-            click.echo(f"warning: {warning}", err=True)
+        found = error.diagnostics if isinstance(error, ConfigError) else (problem(str(error)),)
+        for each in found:
+            click.echo(f"{each.severity.name.lower()}: {each}", err=True)
         sys.exit(_exit_code(error))
     except Exception as error:  # noqa: BLE001  (a fault of ours; bug reports are published, so the trace is redacted)
         from heliograph.config.resolve.redaction import trace_of  # noqa: PLC0415  (only a fault needs it)

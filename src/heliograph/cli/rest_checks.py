@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from heliograph.cli.inputs import MachineLookup
 from heliograph.config.effective.rest_config import RestAccess, https_settings, jaas_file_of, rest_access
 from heliograph.config.keys import worker_keys
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError, KeyStoreError
 from heliograph.operations.named_files import check_files
 from heliograph.web.access.authenticator import read_rules
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from heliograph.config.resolve.settings import Settings
 
 
-def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[str]:
-    """Return the problems, each with its key first."""
+def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener]) -> list[Diagnostic]:
+    """Return what keeps REST from being served."""
     access = RestAccess()
-    problems: dict[str, None] = {}
+    problems: dict[Diagnostic, None] = {}
     try:
         access = rest_access(raw, resolver, listeners, MachineLookup())
     except ConfigError as error:
@@ -38,7 +39,7 @@ def rest_problems(raw: Mapping[str, str], resolver: Resolver, listeners: Sequenc
             try:
                 step()
             except ConfigError as error:
-                problems |= dict.fromkeys(f"{key}: {problem}" if key else problem for problem in error.problems)
+                problems |= dict.fromkeys(problem(str(each), key) if key else each for each in error.problems)
     except ConfigError as error:
         problems |= dict.fromkeys(error.problems)
     return list(problems)

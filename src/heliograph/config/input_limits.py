@@ -1,14 +1,11 @@
-"""The most that is taken of what comes from outside: configs through REST, names from a foreign cluster.
+"""Limits for input from outside: configs through REST, names of topics and groups from a foreign cluster.
 
 Connect has no such limits. These are far above what people write, and a config must fit into one record of the config
-topic anyway; but every text is looked through several times, and nobody should be able to make that take long.
+topic anyway; but every text is searched several times, and no caller should be able to make that take long.
 
-
-Names that a cluster lists, and which of them can be names at all: others are neither matched nor copied.
-
-Kafka allows a topic 1 to 249 of the characters `a-z A-Z 0-9 . _ -`, and neither `.` nor `..`. For groups it has no rule
-but that there is a name, so a group may have any characters here except control characters, which no person writes and
-which would forge lines of a log; and at most 1,024 of them, so that matching stays quick.
+A name that is no name is neither matched nor copied. Kafka allows a topic 1 to 249 of the characters
+`a-z A-Z 0-9 . _ -`, and neither `.` nor `..`. A group may have any name, so here it may have any characters except
+control characters, which could forge lines of a log, and at most 1,024 of them, so that matching stays quick.
 """
 
 from __future__ import annotations

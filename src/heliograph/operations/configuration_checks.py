@@ -1,19 +1,11 @@
-"""What a configuration turns out to mean for the parts that use it, tried before anything is started.
+"""Checks of a configuration beyond its text: patterns, classes, addresses, logins and files are tried.
 
-Reading a file finds wrong values and contradictions; regexes, classes, addresses and logins are only understood by the
-layers above. `run` and `validate` ask the same question here; only `validate` also asks whether the files are there
-that a configuration names, since a flow whose file comes later begins later.
+The examinations in `config/validate` find wrong values and contradictions. Here each part that uses the settings is
+built as it would be at the start, without a cluster. `run` and `validate` check the same; only `validate` also checks
+that the files exist, since a flow whose file comes later starts later. For a connector the answer of its worker comes
+first. If the worker is not known, its config providers and its exactly-once support are not held against the connector.
 
-Invariant: each part is tried by itself, and of a name that is settled no more is said: one report has everything.
-
-
-What a connector's configuration turns out to mean, tried without a cluster and before a worker gets it.
-
-First what a worker says when it is asked to create the connector (`config/connect_validation.py`), then what it would
-only find when the connector starts: clients, patterns, classes, files. Where the worker is not known, nothing is held
-against the connector that depends on it: which config providers there are, and whether it may want exactly-once.
-
-Invariant: each part is tried by itself, and of a name that is settled no more is said: one report has everything.
+Invariant: each part is tried by itself, and a name that is settled gets no further diagnostic.
 """
 
 from __future__ import annotations
@@ -24,14 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import keys
 from heliograph.config.effective.connect_config import CLASSES, ConnectorConfig, kind_of
-from heliograph.config.resolve.diagnostics import in_order, located, nearest
+from heliograph.config.resolve.key_places import KeyPlaces
 from heliograph.config.resolve.overlays import ROLES
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.redaction import has_literal_secret
+from heliograph.config.resolve.suggestions import nearest
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.dedicated_file import Report, examine
 from heliograph.config.validate.key_names import audit_connector
 from heliograph.config.validate.worker_file import WorkerReport, examine_worker
+from heliograph.diagnostics import Diagnosed, Diagnostic, Severity, in_order, note, problem, warning
 from heliograph.driver.clusters.cluster_specs import spec_of
 from heliograph.errors import ConfigError
 from heliograph.mirror.policy.filters import config_property_filter, group_filter, topic_filter
@@ -40,7 +34,7 @@ from heliograph.mirror.topics.topology import warn_about_cycles
 from heliograph.operations.named_files import check_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from heliograph.config.effective.connect_config import WorkerConfig
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
@@ -49,6 +43,18 @@ if TYPE_CHECKING:
     from heliograph.config.resolve.placeholders import Lookup
     from heliograph.config.resolve.settings import Settings
     from heliograph.model import ConnectorKind, Flow
+
+
+_ANY_WORKER = {keys.EXACTLY_ONCE_SOURCE_SUPPORT.name: "enabled"}
+_CLASS = "connector.class"
+_ALIAS = keys.SOURCE_ALIAS.name
+_OVERRIDES = "producer.override."
+_SHORT = {name.rpartition(".")[2]: kind for kind, name in CLASSES.items()}
+_FILTERS = {
+    "source": (make_policy, topic_filter, config_property_filter),
+    "checkpoint": (make_policy, topic_filter, group_filter),
+    "heartbeat": (make_policy,),
+}
 
 
 class CheckedPart(NamedTuple):
@@ -66,9 +72,10 @@ def examine_all(
     if report.sound is None:
         return report
     parts = [*_parts(report.sound), *(_file_parts(report.sound) if with_files else ())]
-    problems = part_problems(parts, report.settled, report.sound.lines, report.sound.paths)
-    warnings = _cycle_warnings(report.sound)
-    return replace(report, problems=in_order((*report.problems, *problems)), warnings=(*report.warnings, *warnings))
+    places = KeyPlaces(report.sound.lines, report.sound.paths)
+    problems = places.located(part_problems(parts, report.settled))
+    cycles = [warning(cycle) for cycle in _cycle_warnings(report.sound)]
+    return replace(report, diagnostics=(*in_order((*report.diagnostics, *problems)), *cycles))
 
 
 def examine_worker_all(text: str, lookup: Lookup) -> WorkerReport:
@@ -78,8 +85,8 @@ def examine_worker_all(text: str, lookup: Lookup) -> WorkerReport:
         return report
     client = report.sound.client
     parts = [CheckedPart(client, partial(spec_of, client, "worker")), CheckedPart(client, partial(check_files, client))]
-    problems = part_problems(parts, report.settled, report.sound.lines, {})
-    return replace(report, problems=in_order(dict.fromkeys((*report.problems, *problems))))
+    problems = KeyPlaces(report.sound.lines).located(part_problems(parts, report.settled))
+    return replace(report, diagnostics=in_order((*report.diagnostics, *problems)))
 
 
 def _cycle_warnings(config: MirrorMakerConfig) -> list[str]:
@@ -89,20 +96,17 @@ def _cycle_warnings(config: MirrorMakerConfig) -> list[str]:
         return []
 
 
-def part_problems(
-    parts: Iterable[CheckedPart], settled: frozenset[str], lines: Mapping[str, int], paths: Mapping[str, str]
-) -> list[str]:
-    """Every problem of every part, once, by the name its key has in the file."""
-    problems: dict[str, None] = {}
+def part_problems(parts: Iterable[CheckedPart], settled: Container[str]) -> list[Diagnostic]:
+    """Return every problem of every part, once, by the name that its key has in the file."""
+    problems: dict[Diagnostic, None] = {}
     for part in parts:
         try:
             part.build()
         except ConfigError as error:
-            for problem in error.problems:
-                name, colon, rest = problem.partition(": ")
-                written = part.settings.written(name) if name in keys.TABLE else name
+            for each in error.problems:
+                written = part.settings.written(each.key) if each.key in keys.TABLE else each.key
                 if written not in settled:
-                    problems[located(f"{written}{colon}{rest}", lines, paths)] = None
+                    problems[each.about(written)] = None
     return list(problems)
 
 
@@ -132,25 +136,11 @@ def _clients(config: MirrorMakerConfig) -> Iterator[tuple[str, Settings]]:
         yield pair.target, config.client(pair.target, "producer", pair)
 
 
-_ANY_WORKER = {keys.EXACTLY_ONCE_SOURCE_SUPPORT.name: "enabled"}
-_CLASS = "connector.class"
-_ALIAS = keys.SOURCE_ALIAS.name
-_OVERRIDES = "producer.override."
-_SHORT = {name.rpartition(".")[2]: kind for kind, name in CLASSES.items()}
-_FILTERS = {
-    "source": (make_policy, topic_filter, config_property_filter),
-    "checkpoint": (make_policy, topic_filter, group_filter),
-    "heartbeat": (make_policy,),
-}
-
-
 @dataclass(frozen=True, slots=True)
-class ConnectorReport:
-    """Everything there is to say about a connector; `flow` is None where its clusters are not known."""
+class ConnectorReport(Diagnosed):
+    """The result of examining a connector; `flow` is None if its clusters are not known."""
 
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...]
     flow: Flow | None = None
 
 
@@ -162,7 +152,7 @@ def examine_connector(
 
 
 class _ConnectorExamination:
-    """One connector under examination; sentences are gathered as keys, which drops repetitions."""
+    """One connector under examination; diagnostics are gathered as keys, which drops repetitions."""
 
     def __init__(self, text: ConnectorText, lookup: Lookup, worker: WorkerConfig | None, name: str) -> None:
         self._text = text
@@ -172,28 +162,28 @@ class _ConnectorExamination:
         self._worker: Mapping[str, str] = _ANY_WORKER if worker is None else worker.raw
         self._resolver = Resolver(lookup, {}).tolerant() if worker is None else worker.resolver
         self._is_worker_known = worker is not None
-        self._problems: dict[str, None] = {}
+        self._problems: dict[Diagnostic, None] = {}
         self._settled: set[str] = set()
 
     def report(self) -> ConnectorReport:
-        """Go through it from the general to the particular."""
+        """Examine it from the general to the particular."""
         self._check_name()
         self._find_unresolved()
         kind = self._kind()
         flow = None if kind is None else self._examine(kind)
-        audit = audit_connector(kind or "source", self._raw)
+        audited = audit_connector(kind or "source", self._raw)
+        if kind is None:  # a note may be about another kind than the one that is meant
+            audited = [each for each in audited if each.severity is not Severity.NOTE]
         unresolved = () if self._is_worker_known else self._left_to_worker()
-        return ConnectorReport(
-            in_order((*self._text.problems, *self._located(self._problems))),
-            in_order((*self._text.warnings, *self._located((*audit.warnings, *self._literal_secrets())))),
-            in_order(self._located((*(audit.notes if kind else ()), *unresolved))),
-            flow,
-        )
+        found = (*self._problems, *audited, *self._literal_secrets(), *unresolved)
+        located = KeyPlaces(self._text.lines).located(found)
+        return ConnectorReport(in_order((*self._text.diagnostics, *located)), flow)
 
     def _check_name(self) -> None:
         inside = self._raw.get("name")
         if self._text.name and inside is not None and inside != self._text.name:
-            self._add("name", [f"the config has '{inside}', the connector is '{self._text.name}'; write one of them."])
+            message = f"the config has '{inside}', the connector is '{self._text.name}'; write one of them."
+            self._add("name", [problem(message)])
 
     def _find_unresolved(self) -> None:
         """A connector may use what its worker declares; a worker that is not known leaves all of it open."""
@@ -216,13 +206,13 @@ class _ConnectorExamination:
             kind = None if near is None else _SHORT[near]
             hint = f"Did you mean '{CLASSES[kind]}'?" if kind else f"There are {', '.join(_SHORT)}."
             what = f"'{written}' is not a connector of MirrorMaker 2." if written else "the connector has none."
-            self._add(_CLASS, [f"{what} {hint}"])
+            self._add(_CLASS, [problem(f"{what} {hint}")])
         return kind
 
     def _examine(self, kind: ConnectorKind) -> Flow | None:
         is_named = bool(self._raw.get(_ALIAS, "").strip())
         if not is_named:
-            self._add(_ALIAS, ["the connector does not name its source; add the source's alias."])
+            self._add(_ALIAS, [problem("the connector does not name its source; add the source's alias.")])
         self._ask_worker(kind)
         connector = self._connector()
         flow = connector.flow
@@ -232,9 +222,9 @@ class _ConnectorExamination:
         settings = connector.settings(flow)
         parts = [CheckedPart(settings, partial(make, settings)) for make in _FILTERS[kind]]
         parts += _client_parts(connector, kind, flow)
-        self._problems |= dict.fromkeys(part_problems(parts, frozenset(self._settled), {}, {}))
-        records = part_problems(_records_parts(connector, flow), frozenset(self._settled), {}, {})
-        self._problems |= {each: None for each in records if each.startswith(_OVERRIDES)}
+        self._problems |= dict.fromkeys(part_problems(parts, self._settled))
+        records = part_problems(_records_parts(connector, flow), self._settled)
+        self._problems |= {each: None for each in records if each.key.startswith(_OVERRIDES)}
         return flow if is_named else None
 
     def _ask_worker(self, kind: ConnectorKind) -> None:
@@ -263,24 +253,21 @@ class _ConnectorExamination:
             except ConfigError as error:
                 self._add(name, error.problems)
 
-    def _add(self, name: str, sentences: Iterable[str]) -> None:
-        """What is wrong with a name; no more is said of it."""
+    def _add(self, name: str, problems: Iterable[Diagnostic]) -> None:
+        """Add the problems of a name, which needs no others; those of Connect do not carry the key."""
         self._settled.add(name)
-        start = f"{name}: "
-        self._problems |= dict.fromkeys(each if each.startswith(start) else start + each for each in sentences)
+        self._problems |= dict.fromkeys(each if each.key else each.about(name) for each in problems)
 
-    def _literal_secrets(self) -> Iterator[str]:
+    def _literal_secrets(self) -> Iterator[Diagnostic]:
         for name, value in self._raw.items():
             if has_literal_secret(name, value):
-                yield f"{name}: everyone who may read the worker's topics can read this; name it with ${{file:...}}."
+                message = "everyone who may read the worker's topics can read this; name it with ${file:...}."
+                yield warning(message, name)
 
-    def _left_to_worker(self) -> Iterator[str]:
+    def _left_to_worker(self) -> Iterator[Diagnostic]:
         for name, value in self._raw.items():
             if name in self._settled and "${" in value:
-                yield f"{name}: what this stands for is looked up by the worker; --worker FILE tries it."
-
-    def _located(self, sentences: Iterable[str]) -> list[str]:
-        return [located(sentence, self._text.lines, {}) for sentence in sentences]
+                yield note("what this stands for is looked up by the worker; --worker FILE tries it.", name)
 
 
 def _connector_clients(connector: ConnectorConfig, kind: ConnectorKind, flow: Flow) -> Iterator[Settings]:

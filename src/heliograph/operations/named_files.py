@@ -1,7 +1,7 @@
-"""Whether the files are there that a client's settings name: stores, a Kerberos key tab, a token.
+"""Checks the files that a client's settings name: stores, a Kerberos key tab, a token.
 
-They are opened as a connection would open them, so that a wrong password is told too. What a path is made of by a
-placeholder is not shown; nor is anything that a file holds.
+They are opened as a connection would open them, so a wrong password is found, too. A path that comes from a placeholder
+is not shown, nor is any content.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config.keys import client_keys, security_keys
 from heliograph.config.resolve.jaas import parse_jaas
+from heliograph.diagnostics import Diagnostic, Text, problem
 from heliograph.errors import ConfigError, KeyStoreError
 from heliograph.kafka.security.keystores import Stores, load_key_material
 from heliograph.kafka.security.security_settings import named_stores
@@ -55,8 +56,8 @@ def unreadable(path: str) -> str | None:
     return None
 
 
-def _stores(settings: Settings) -> Iterator[str]:
-    """Truststore and keystore, each by itself."""
+def _stores(settings: Settings) -> Iterator[Diagnostic]:
+    """Yield the problems of truststore and keystore, each by itself."""
     all_stores = named_stores(settings)
     for key in (_TRUSTED, _OWN_KEY):
         location, *others = _STORE_FIELDS[key.name]
@@ -64,7 +65,7 @@ def _stores(settings: Settings) -> Iterator[str]:
         name, shown = settings.written_as(key), settings.raw.get(key.name, path)
         reason = unreadable(path) if path else None
         if reason is not None:
-            yield f"{name}: the file {shown} cannot be read: {reason}."
+            yield problem(f"the file {shown} cannot be read: {reason}.", name)
             continue
         given = {field: getattr(all_stores, field) for field in (location, *others)}
         if any("${" in given[field] for field in others):  # a variable that is not set, which is told
@@ -72,10 +73,18 @@ def _stores(settings: Settings) -> Iterator[str]:
         try:
             load_key_material(Stores(**given, written=all_stores.written))
         except KeyStoreError as error:
-            yield str(error).replace(f"{name}={path}: ", f"{name}: {shown}: ", 1)
+            yield _unusable(error, name, path, shown)
 
 
-def _login_files(settings: Settings) -> Iterator[str]:
+def _unusable(error: KeyStoreError, key: str, path: str, shown: str) -> Diagnostic:
+    """Return the problem of a store; its path is shown as it was written."""
+    if error.store != f"{key}={path}":
+        return problem(error.reason, error.store)
+    reason = error.reason.parts if isinstance(error.reason, Text) else (error.reason,)
+    return problem(Text.of(f"{shown}: ", *reason), key)
+
+
+def _login_files(settings: Settings) -> Iterator[Diagnostic]:
     if not settings[client_keys.SECURITY_PROTOCOL].upper().startswith("SASL_"):
         return
     url = settings[_TOKEN_URL]
@@ -91,10 +100,10 @@ def _login_files(settings: Settings) -> Iterator[str]:
             yield from _missing(settings.written_as(_JAAS), path, hidden)
 
 
-def _missing(name: str, path: str, shown: str | None = None) -> Iterator[str]:
+def _missing(name: str, path: str, shown: str | None = None) -> Iterator[Diagnostic]:
     reason = unreadable(path)
     if reason is not None:
-        yield f"{name}: the file {shown or path} cannot be read: {reason}."
+        yield problem(f"the file {shown or path} cannot be read: {reason}.", name)
 
 
 def _jaas_options(text: str) -> Mapping[str, str]:

@@ -1,11 +1,11 @@
-"""What the REST API itself refuses, in one table, and how any error becomes an answer.
+"""The refusals of the REST API itself, in one table, and the response for any error.
 
-Connect's own refusals are in `worker/connect_errors.py`. Here are those of the web server around it, whose words are
-Jersey's and Jetty's, and of bodies that cannot be read. Java answers the latter with 500 and the words of its JSON
-library, or with a null pointer; the status is kept for scripts, the sentence is ours and says where the fault is.
+Connect's own refusals are in `connect/contract/refusals`. Here are those of the web server around it, with the messages
+of Jersey and Jetty, and those of unreadable bodies. Java answers the latter with 500 and the message of its JSON
+library, or with a null pointer; the status is kept for scripts, the message is ours and names the fault.
 
-Invariant: every refusal is `{"error_code":STATUS,"message":TEXT}`; an unforeseen error tells no more than that it
-happened, since its text might hold a secret; the log has the rest, without secrets.
+Invariant: every refusal is `{"error_code":STATUS,"message":TEXT}`. The response for an unforeseen error has no details,
+since they might contain a secret; the log has them, without secrets.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _LONGEST_MESSAGE = 1 << 14  # characters; a caller knows the long value that it 
 UNAUTHORIZED = RestRefusal(
     401,
     "User cannot access the resource.",
-    "REST asks for a login, and the request has none, or not the right one",
+    "the login is on, and the request has none, or not the right one",
 )
 NOT_LET_IN = RestRefusal(
     403, "No rule of this worker names {who}.", "`heliograph.rest.rules.file` does not name the caller"
 )
 MAY_NOT = RestRefusal(
-    403, "The {who} may not {what}.", "no rule of `heliograph.rest.rules.file` lets the caller do what it asks for"
+    403, "The {who} may not {what}.", "no rule of `heliograph.rest.rules.file` allows the caller's request"
 )
 UNKNOWN_HOST = RestRefusal(
     403,
@@ -116,17 +116,17 @@ TOO_MANY_LOGGERS = RestRefusal(
     "a level for a logger that is not there, with a long name or after many others",
 )
 
-UNFORESEEN = RestRefusal(500, "Unexpected error: {kind}; the worker's log tells more.", "a fault of the worker itself")
+UNFORESEEN = RestRefusal(500, "Unexpected error: {kind}; see the worker's log.", "a fault of the worker itself")
 
 
 def all_refusals() -> list[RestRefusal]:
-    """Every row of both tables, by status."""
+    """Return every row of both tables, by status."""
     rows = [row for module in (vars(refusals), globals()) for row in module.values() if isinstance(row, RestRefusal)]
     return sorted(dict.fromkeys(rows), key=lambda row: row.status)
 
 
 def answer_of(error: Exception, asked: Callable[[], str] | None = None) -> RestResponse:
-    """The answer that tells an error; `asked` returns what the caller has written, which is no secret to him."""
+    """Return the response for an error; `asked` returns the texts of the request, which are no secret to the caller."""
     if isinstance(error, ConnectError):
         refusal = error
     elif isinstance(error, HeliographError):

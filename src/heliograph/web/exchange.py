@@ -1,9 +1,6 @@
-"""A call and its answer, free of any web framework, so that a handler is a plain function of one to the other.
+"""Requests and responses without a web framework, so that a handler is a plain function from `Call` to `RestResponse`.
 
 JSON is written as Connect writes it: no blanks, members in the order of its classes, UTF-8 not escaped.
-
-
-What the REST API asks of whoever knows the plugins: their names, their keys, and what is wrong with a config.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ TEXT_TYPE = "text/plain"
 
 
 class Worker(NamedTuple):
-    """What the handlers may use of a worker."""
+    """The parts of a worker that handlers use."""
 
     herder: Herder
     plugins: PluginCatalogue
@@ -44,7 +41,7 @@ class Call(NamedTuple):
         return self.worker.herder
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """A query parameter as Java reads a Boolean: `true` in any case, everything else is false."""
+        """Return a query parameter as Java parses a Boolean: `true` in any case, everything else is false."""
         given = self.query.get(name)
         return default if not given else given[0].lower() == "true"
 
@@ -59,7 +56,7 @@ class RestResponse(NamedTuple):
 
 
 def json_answer(payload: object, status: int = 200, location: str | None = None) -> RestResponse:
-    """An answer with a JSON body."""
+    """Return a response with a JSON body."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return RestResponse(status, text.encode(), location=location)
 
@@ -68,13 +65,13 @@ class PluginCatalogue(Protocol):
     """The plugins of a worker; a plugin is named by its class."""
 
     def connector_classes(self) -> Sequence[str]:
-        """Full names of all connector classes."""
+        """Return the full names of all connector classes."""
 
     def resolve(self, name: str) -> str | None:
-        """The full name of a class that is given by it or by one of Connect's aliases; None if it is not there."""
+        """Return the full name of a class, given by it or by one of Connect's aliases; None if there is none."""
 
     def definitions(self, plugin: str) -> list[dict[str, Any]]:
-        """The keys of a plugin, each with the members of Connect's ConfigKeyInfo."""
+        """Return the keys of a plugin, each with the members of Connect's ConfigKeyInfo."""
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
-        """What becomes of a config, with the members of Connect's ConfigInfos; errors are in it, not raised."""
+        """Validate a config; return the members of Connect's ConfigInfos, which contain the errors."""

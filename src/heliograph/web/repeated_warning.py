@@ -1,4 +1,4 @@
-"""A warning that outsiders can cause as often as they like, logged now and then with a count."""
+"""A warning that clients can cause as often as they like, logged at intervals with a count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY_S = 60.0
 
 
 class RepeatedWarning:
-    """Logs when it first happens, and then at most once a minute."""
+    """Logs the first occurrence, and then at most once a minute."""
 
     def __init__(self, log: logging.Logger, text: str) -> None:
         self._log = log
@@ -22,7 +22,7 @@ class RepeatedWarning:
         self._count = 0
 
     def log(self, *values: object) -> None:
-        """Note that it happened; `values` are those of the text."""
+        """Count an occurrence; `values` are those of the text."""
         self._count += 1
         now = time.monotonic()
         if self._last is not None and now - self._last < _EVERY_S:

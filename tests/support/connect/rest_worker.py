@@ -124,8 +124,8 @@ def guarded_worker(raw: Mapping[str, str], herder: FakeHerder | None = None, **m
     plugins, log_levels = ConnectorPlugins(raw, resolver, class_error), LogLevels()
     herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
     listeners = rest_listeners(Settings({name: raw[name] for name in ("listeners",)}))
-    door = Authenticator(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)
-    app = make_app(Worker(herder, plugins, log_levels), door, **more)
-    with RestServer(app, listeners, door.listener_tls) as server:
+    authenticator = Authenticator(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)
+    app = make_app(Worker(herder, plugins, log_levels), authenticator, **more)
+    with RestServer(app, listeners, authenticator.listener_tls) as server:
         herder.worker_id = server.url.partition("//")[2]
         yield RestWorker(server, herder, log_levels)

@@ -14,6 +14,7 @@ from heliograph.config.keys import client_keys
 from heliograph.config.validate.dedicated_file import load
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.errors import ConfigError
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 from tests.unit.config.test_resource_file import GOOD
 
@@ -399,7 +400,10 @@ def test_files_that_are_no_json_are_told_together(tmp_path: Path) -> None:
         (tmp_path / name).write_text("{")
     reported = convert(tmp_path, "--to", "properties").exception
     assert isinstance(reported, ConfigError)
-    assert [problem.partition(": this is not JSON")[0] for problem in reported.problems] == ["one.json", "two.json"]
+    assert [text.partition(": this is not JSON")[0] for text in texts(reported.problems)] == [
+        "one.json",
+        "two.json",
+    ]
 
 
 def connector_in(folder: Path, source: str) -> Path:

@@ -16,6 +16,7 @@ from heliograph.cli import connect_client
 from heliograph.cli.main import cli, main
 from heliograph.errors import ConfigError, RestError
 from tests.support.connect.fake_connect import FakeConnect
+from tests.support.diagnostics import texts
 
 DOCUMENT = Path(__file__).parents[2] / "documents" / "001" / "mm2"
 PACKAGE = "org.apache.kafka.connect.mirror"
@@ -231,7 +232,7 @@ def test_missing_files_are_told_all_at_once(command: str, connect: FakeConnect, 
     (folder / "mm2-msc-source-0.json").unlink()
     error = invoke(command, "source-0", "--url", connect.url).exception
     assert isinstance(error, ConfigError)
-    assert error.problems == (
+    assert texts(error.problems) == (
         "Checkpoints conf is missing. Create file mm2/mm2-cpc-source-0.json",
         "Source conf is missing. Create file mm2/mm2-msc-source-0.json",
     )

@@ -15,6 +15,7 @@ from heliograph.config.formats.connector_text import read_connector_texts
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.errors import ConfigError
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup
 
 DOCUMENTS = Path(__file__).parents[2] / "documents"
@@ -256,7 +257,7 @@ def test_a_connector_is_held_to_what_its_worker_declares_and_allows(
     (tmp_path / "bad.properties").write_text("group.id=g")
     broken = validate(tmp_path, sound, "--worker", tmp_path / "bad.properties").exception
     assert isinstance(broken, ConfigError)
-    assert all(problem.startswith(f"--worker {tmp_path}/bad.properties: ") for problem in broken.problems)
+    assert all(problem.startswith(f"--worker {tmp_path}/bad.properties: ") for problem in texts(broken.problems))
 
 
 def test_each_of_several_files_gets_its_verdict(tmp_path: Path) -> None:
@@ -337,4 +338,4 @@ def test_lines_are_those_of_the_keys_whatever_stands_around_them() -> None:
     (found,) = read_connector_texts(text)
     assert (found.name, found.config) == ("n", {"a": "x\\", "b": '"a": {'})
     assert found.lines == {"a": 2, "b": 2}
-    assert found.warnings == ["line 2: a: written on lines 1 and 2; only the last one counts."]
+    assert texts(found.diagnostics) == ("line 2: a: written on lines 1 and 2; only the last one counts.",)

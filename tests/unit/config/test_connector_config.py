@@ -169,13 +169,13 @@ def test_offset_syncs_on_the_target_are_not_written_by_the_workers_producer() ->
 )
 def test_the_workers_policy_decides_what_may_be_overridden(policy: str, refused: list[str]) -> None:
     config = connector({"connector.client.config.override.policy": policy}, consumer__override__sasl__jaas__config="x")
-    assert sorted(name for name, _why in config.refused_overrides()) == refused
+    assert sorted(each.key for each in config.refused_overrides()) == refused
     assert config.records_client(FLOW)[SERVERS] == (("broker:29092",) if refused else ("broker2:29093",))
 
 
 def test_a_refused_override_is_told_in_connects_words() -> None:
     config = connector({"connector.client.config.override.policy": "None"})
-    assert list(config.refused_overrides()) == [
+    assert [(each.key, each.message) for each in config.refused_overrides()] == [
         (
             "producer.override.bootstrap.servers",
             "The 'None' policy does not allow 'bootstrap.servers' to be overridden in the connector configuration.",

@@ -9,7 +9,7 @@ MIRROR = {"name": "m", "connector.class": "MirrorSourceConnector", "source.clust
 
 def test_a_typo_is_told_with_the_nearest_name() -> None:
     config = {**MIRROR, "topic": "orders", "sync.topic.acl.enabled": "false"}
-    assert list(unknown_keys(config)) == [
+    assert [str(each) for each in unknown_keys(config)] == [
         "topic: unknown key; it has no effect. Did you mean 'topics'?",
         "sync.topic.acl.enabled: unknown key; it has no effect. Did you mean 'sync.topic.acls.enabled'?",
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from heliograph.config.validate.dedicated_file import examine
 from heliograph.operations.configuration_checks import examine_all
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 NO_SYNCS = "A->B.emit.offset-syncs.enabled=false"
@@ -35,7 +36,7 @@ DIRTY = "A.consumer.isolation.level=read_uncommitted"
     ],
 )
 def test_a_contradiction_is_one_problem_that_names_both_keys(lines: tuple[str, ...], words: str) -> None:
-    (problem,) = examine(minimal(*lines), FakeLookup()).problems
+    (problem,) = texts(examine(minimal(*lines), FakeLookup()).problems)
     assert words in problem
 
 
@@ -60,15 +61,15 @@ def test_a_contradiction_is_one_problem_that_names_both_keys(lines: tuple[str, .
 )
 def test_what_mm2_accepts_and_few_mean_is_a_warning(lines: tuple[str, ...], words: str) -> None:
     report = examine(minimal(*lines), FakeLookup())
-    assert report.problems == ()
-    assert words in report.warnings[0]
+    assert texts(report.problems) == ()
+    assert words in texts(report.warnings)[0]
 
 
 def test_two_flows_that_keep_names_both_ways_are_warned_of() -> None:
     identity = "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
     report = examine_all(minimal("B->A.enabled=true", identity), FakeLookup())
-    assert report.problems == ()
-    assert any("A->B" in warning and "B->A" in warning for warning in report.warnings)
+    assert texts(report.problems) == ()
+    assert any("A->B" in warning and "B->A" in warning for warning in texts(report.warnings))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +86,11 @@ def test_two_flows_that_keep_names_both_ways_are_warned_of() -> None:
 )
 def test_keys_that_go_together_are_not_remarked_upon(lines: tuple[str, ...]) -> None:
     report = examine(minimal(*lines), FakeLookup())
-    assert (report.problems, report.warnings) == ((), ())
+    assert (texts(report.problems), texts(report.warnings)) == ((), ())
 
 
 def test_a_flow_that_is_off_contradicts_nothing() -> None:
     """MirrorCheckpointConfigTest.testSkipValidationIfConnectorDisabled."""
     lines = ("B->A.enabled=false", "B->A.emit.checkpoints.enabled=false", "B->A.sync.group.offsets.enabled=true")
     report = examine(minimal(*lines), FakeLookup())
-    assert (report.problems, report.warnings) == ((), ())
+    assert (texts(report.problems), texts(report.warnings)) == ((), ())

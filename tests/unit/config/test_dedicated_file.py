@@ -11,6 +11,7 @@ from heliograph.config.validate.dedicated_file import examine, load
 from heliograph.errors import ConfigError
 from heliograph.kafka.security.security_settings import make_security
 from heliograph.model import Flow
+from tests.support.diagnostics import texts
 
 FLOW = Flow("source", "target")
 
@@ -83,7 +84,7 @@ AB = Flow("A", "B")
 def test_event_streams_to_local_loads_as_written() -> None:
     config = read(EVENT_STREAMS_TO_LOCAL)
     assert config.flows == (FLOW,)
-    assert config.warnings == ()
+    assert texts(config.warnings) == ()
     assert config.settings(FLOW)[keys.TOPICS] == ("orders",)
     security = make_security(config.client("source", "consumer", FLOW), "source")
     assert (security.protocol, security.mechanism, security.username, security.password) == (
@@ -98,7 +99,7 @@ def test_event_streams_to_local_loads_as_written() -> None:
 def test_strimzi_to_local_loads_as_written() -> None:
     config = read(STRIMZI_TO_LOCAL)
     assert config.client("source", "consumer", FLOW)[client_keys.SSL_TRUSTSTORE_LOCATION] == "/home/truststore.jks"
-    assert config.warnings == ()
+    assert texts(config.warnings) == ()
 
 
 def test_local_to_event_streams_takes_its_variables_from_the_environment() -> None:
@@ -136,7 +137,7 @@ def test_local_to_event_streams_takes_its_variables_from_the_environment() -> No
 def test_a_mistake_is_one_sentence(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(text)
-    assert any(words in problem for problem in caught.value.problems), caught.value.problems
+    assert any(words in problem for problem in texts(caught.value.problems)), texts(caught.value.problems)
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -253,7 +254,7 @@ def test_only_the_flows_into_the_asked_targets_run() -> None:
     ],
 )
 def test_a_doubtful_name_is_warned_about(line: str, words: str) -> None:
-    (warning,) = read(minimal(line)).warnings
+    (warning,) = texts(read(minimal(line)).warnings)
     assert words in warning
 
 
@@ -270,7 +271,7 @@ def test_a_doubtful_name_is_warned_about(line: str, words: str) -> None:
     ],
 )
 def test_a_typo_that_makes_a_flow_copy_everything_says_so(lines: list[str], words: str) -> None:
-    (warning,) = read(minimal(*lines)).warnings
+    (warning,) = texts(read(minimal(*lines)).warnings)
     assert warning.endswith(words)
 
 
@@ -282,7 +283,7 @@ def test_an_old_name_still_works() -> None:
 
 def test_a_class_of_the_users_may_have_keys_of_its_own() -> None:
     lines = ("topic.filter.class=acme.filters:Ours", "A->B.acme.list=x", "A->B.topcs=x")
-    (warning,) = read(minimal(*lines)).warnings
+    (warning,) = texts(read(minimal(*lines)).warnings)
     assert "Did you mean 'A->B.topics'?" in warning
 
 
@@ -290,37 +291,41 @@ def test_an_ignored_key_is_noted_with_the_reason() -> None:
     config = read(
         minimal("consumer.poll.timeout.ms=5", "B.producer.compression.type=zstd", "access.control.allow.methods=x")
     )
-    assert config.warnings == ()
-    assert [note.partition(": this key has no effect here: ")[0] for note in config.notes] == [
+    assert texts(config.warnings) == ()
+    assert [note.partition(": this key has no effect here: ")[0] for note in texts(config.notes)] == [
         "line 5: consumer.poll.timeout.ms",
         "line 6: B.producer.compression.type",
         "line 7: access.control.allow.methods",
     ]
-    assert "copied as the source has them" in config.notes[1]
+    assert "copied as the source has them" in texts(config.notes)[1]
 
 
 def test_an_ignored_key_that_says_what_happens_anyway_is_not_noted() -> None:
-    assert read(minimal("B.producer.acks=all", "A.consumer.check.crcs=true", "errors.log.enable=false")).notes == ()
+    assert (
+        texts(read(minimal("B.producer.acks=all", "A.consumer.check.crcs=true", "errors.log.enable=false")).notes) == ()
+    )
 
 
 def test_a_cluster_without_flow_and_servers_is_only_noted() -> None:
     config = load("clusters=A,B,C\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true", FakeLookup())
-    assert config.warnings == ()
-    assert "'C' has no bootstrap servers and no enabled flow" in config.notes[0]
+    assert texts(config.warnings) == ()
+    assert "'C' has no bootstrap servers and no enabled flow" in texts(config.notes)[0]
     assert config.heartbeat_flows == (AB, Flow("B", "A"))
 
 
 def test_a_problem_names_its_key_as_written_and_its_line() -> None:
     with pytest.raises(ConfigError) as caught:
         read(minimal("B->A.enabled=true", "replication.factor=two"))
-    assert caught.value.problems == ("line 6: replication.factor: 'two' is not a whole number of at most 32 bits.",)
+    assert texts(caught.value.problems) == (
+        "line 6: replication.factor: 'two' is not a whole number of at most 32 bits.",
+    )
 
 
 def test_a_problem_comes_with_the_typo_that_may_be_its_reason() -> None:
     with pytest.raises(ConfigError) as caught:
         read("clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enable=true")
-    assert "No source->target replication flow is enabled" in caught.value.problems[0]
-    assert "Did you mean 'A->B.enabled'?" in caught.value.warnings[0]
+    assert "No source->target replication flow is enabled" in texts(caught.value.problems)[0]
+    assert "Did you mean 'A->B.enabled'?" in texts(caught.value.warnings)[0]
 
 
 def test_kinds_of_problems_do_not_hide_each_other() -> None:
@@ -335,7 +340,7 @@ def test_kinds_of_problems_do_not_hide_each_other() -> None:
         "B.producer.interceptor.classes=X",
     )
     report = examine(text, FakeLookup())
-    assert [int(problem.split()[1][:-1]) for problem in report.problems] == [5, 6, 7, 8, 10, 11, 12]
+    assert [int(problem.split()[1][:-1]) for problem in texts(report.problems)] == [5, 6, 7, 8, 10, 11, 12]
 
 
 @pytest.mark.parametrize(
@@ -351,4 +356,4 @@ def test_kinds_of_problems_do_not_hide_each_other() -> None:
     ],
 )
 def test_a_key_users_have_is_not_warned_about(line: str) -> None:
-    assert read(minimal(line)).warnings == ()
+    assert texts(read(minimal(line)).warnings) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.config.validate.dedicated_file import examine
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 FLOW, SOURCE = "A->B.consumer.isolation.level", "A->B.source.consumer.isolation.level"
@@ -12,7 +13,7 @@ FLOW, SOURCE = "A->B.consumer.isolation.level", "A->B.source.consumer.isolation.
 
 def problems_of(*lines: str) -> tuple[str, ...]:
     required = ("A->B.exactly.once.support=required", "B.exactly.once.source.support=enabled")
-    return examine(minimal(*required, *lines), FakeLookup()).problems
+    return texts(examine(minimal(*required, *lines), FakeLookup()).problems)
 
 
 @pytest.mark.parametrize("flow", [None, "read_committed", "read_uncommitted"])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from heliograph.config.resolve.jaas import LoginModule, one_module, parse_jaas
 from heliograph.errors import ConfigError
+from tests.support.diagnostics import texts
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -66,7 +67,7 @@ def test_several_modules_are_read_and_refused_for_a_client() -> None:
 def test_what_is_wrong_is_said_without_the_text(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_jaas(text, "A.sasl.jaas.config")
-    (problem,) = caught.value.problems
+    (problem,) = texts(caught.value.problems)
     assert problem.startswith("A.sasl.jaas.config: ")
     assert words in problem
     assert "canary" not in problem

@@ -12,6 +12,7 @@ from docs.reference_pages import configuration_page
 from heliograph.config import keys
 from heliograph.config.keys.table import Key
 from heliograph.errors import ConfigError
+from tests.support.diagnostics import texts
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 
@@ -57,7 +58,7 @@ def test_no_two_keys_of_our_own_words_say_the_same() -> None:
 def test_a_key_that_would_change_what_arrives_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         keys.TABLE[name].parse(value, f"A->B.{name}")
-    (problem,) = caught.value.problems
+    (problem,) = texts(caught.value.problems)
     assert problem.startswith(f"A->B.{name}: ")
     assert "canary" not in problem
 

@@ -16,6 +16,7 @@ from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.dedicated_file import load
 from heliograph.config.validate.worker_file import examine_worker
 from heliograph.operations.configuration_checks import examine_all
+from tests.support.diagnostics import texts
 
 CANARY = "c4nary-5f0e"
 PEM_LINE = CANARY.replace("-", "x") + "M" * 53
@@ -59,13 +60,13 @@ class Machine:
 )
 def test_a_wrong_value_is_told_as_it_was_written(line: str) -> None:
     report = examine_all(FILE + line, Machine())
-    reported = "\n".join((*report.problems, *report.warnings, *report.notes))
-    assert "${PW}" in "\n".join(report.problems)
+    reported = "\n".join((*texts(report.problems), *texts(report.warnings), *texts(report.notes)))
+    assert "${PW}" in "\n".join(texts(report.problems))
     assert CANARY not in reported
 
 
 def test_a_wrong_address_is_told_as_it_was_written() -> None:
-    (problem,) = examine_all(FILE + "A.bootstrap.servers=${PW}", Machine()).problems
+    (problem,) = texts(examine_all(FILE + "A.bootstrap.servers=${PW}", Machine()).problems)
     assert problem.endswith("A.bootstrap.servers: '${PW}' is not host:port.")
 
 
@@ -79,7 +80,7 @@ def test_a_wrong_address_is_told_as_it_was_written() -> None:
 )
 def test_a_secret_that_a_line_break_has_made_a_name_of_is_not_told(lines: str, tmp_path: Path) -> None:
     report = examine_all(FILE + lines, Machine())
-    reported = "\n".join((*report.problems, *report.warnings, *report.notes))
+    reported = "\n".join((*texts(report.problems), *texts(report.warnings), *texts(report.notes)))
     assert reported
     file = tmp_path / "mm2.properties"
     file.write_text(FILE + lines)
@@ -96,7 +97,7 @@ def test_names_are_told(name: str) -> None:
 def test_a_workers_wrong_value_is_told_as_it_was_written() -> None:
     text = "bootstrap.servers=b:1\ngroup.id=g\noffset.flush.interval.ms=${PW}\nproducer.linger.ms=${PW}\n"
     report = examine_worker(text, Machine())
-    assert "offset.flush.interval.ms: '${PW}' is not a whole number" in "\n".join(report.problems)
+    assert "offset.flush.interval.ms: '${PW}' is not a whole number" in "\n".join(texts(report.problems))
     assert CANARY not in repr(report)
 
 

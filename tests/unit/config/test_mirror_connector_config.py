@@ -9,6 +9,7 @@ from heliograph.config.effective.mirror_config import MirrorMakerConfig
 from heliograph.config.validate.dedicated_file import load
 from heliograph.mirror.policy.replication_policy import make_policy
 from heliograph.model import Flow
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 AB = Flow("A", "B")
@@ -64,7 +65,7 @@ def test_metrics_reporters() -> None:
     assert read().settings(AB)[row] == ("org.apache.kafka.common.metrics.JmxReporter",)
     config = read("metric.reporters=a.B, c.D")
     assert config.settings(AB)[row] == ("a.B", "c.D")
-    assert "metric.reporters" in config.notes[0]
+    assert "metric.reporters" in texts(config.notes)[0]
 
 
 def test_replication_policy() -> None:

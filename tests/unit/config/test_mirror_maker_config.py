@@ -12,6 +12,7 @@ from heliograph.errors import ConfigError
 from heliograph.mirror.policy.replication_policy import make_policy
 from heliograph.mirror.topics.internal_topics import transactional_prefix
 from heliograph.model import Flow
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup
 
 AB, BA = Flow("a", "b"), Flow("b", "a")
@@ -201,6 +202,6 @@ def test_a_hostile_alias() -> None:
     )
     config = load(text, FakeLookup())
     flow = Flow("A", alias)
-    assert (config.flows, config.heartbeat_flows, config.warnings) == ((flow,), (flow,), ())
+    assert (config.flows, config.heartbeat_flows, texts(config.warnings)) == ((flow,), (flow,), ())
     assert config.settings(flow)[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
     assert config.settings(flow)[keys.OFFSET_SYNCS_LOCATION] == "target"

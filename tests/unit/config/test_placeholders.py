@@ -8,6 +8,7 @@ from heliograph.config import keys
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.settings import Settings, Unresolved
 from heliograph.errors import ConfigError
+from tests.support.diagnostics import texts
 
 PROVIDER = "org.apache.kafka.common.config.provider."
 FILES = {"/run/a.properties": "password=canary\n", "/run/d/token": "canary", "/etc/secret": "stolen"}
@@ -81,14 +82,14 @@ def test_the_variables_a_connector_may_use_are_named_as_java_reads_them(text: st
 
 def test_a_pattern_of_variables_that_is_none_is_one_sentence_of_its_key() -> None:
     resolver = Resolver(Machine(), DECLARED | {"config.providers.env.param.allowlist.pattern": "*_PW"})
-    (problem,) = resolver.problems
+    (problem,) = texts(resolver.problems)
     assert problem.startswith(
         "config.providers.env.param.allowlist.pattern: '*_PW' cannot be read as a Java regular expression: "
     )
     for each in (resolver, resolver.declared_only()):
         with pytest.raises(ConfigError) as refused:
             each.resolve("k", "${env:LOB_PW}")
-        assert refused.value.problems == (problem,)
+        assert texts(refused.value.problems) == (problem,)
 
 
 def test_a_patient_one_leaves_in_place_what_it_cannot_replace() -> None:

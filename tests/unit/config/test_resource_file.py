@@ -13,6 +13,7 @@ from heliograph.config.formats.conversion import ConfigText
 from heliograph.config.formats.strimzi_reader import is_resource
 from heliograph.config.validate.dedicated_file import Report, examine
 from heliograph.model import Flow
+from tests.support.diagnostics import texts
 from tests.unit.config.test_dedicated_file import FakeLookup
 
 HEAD = "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaMirrorMaker2\nmetadata: {name: m}\n"
@@ -141,7 +142,7 @@ def test_the_smallest_resource_is_usable(tmp_path: Path) -> None:
 )
 def test_a_mistake_is_one_sentence_with_its_place(old: str, new: str, words: str | None) -> None:
     assert old in GOOD
-    problems = report(GOOD.replace(old, new, 1)).problems
+    problems = texts(report(GOOD.replace(old, new, 1)).problems)
     if words is None:
         assert problems == ()  # the target is known by connectCluster
     else:
@@ -183,7 +184,7 @@ def test_a_mistake_is_one_sentence_with_its_place(old: str, new: str, words: str
     ],
 )
 def test_what_is_doubtful_is_a_warning_with_its_place(old: str, new: str, words: str) -> None:
-    warnings = report(GOOD.replace(old, new, 1)).warnings
+    warnings = texts(report(GOOD.replace(old, new, 1)).warnings)
     assert any(words in warning for warning in warnings), warnings
 
 
@@ -192,7 +193,7 @@ def test_what_is_doubtful_is_a_warning_with_its_place(old: str, new: str, words:
 )
 def test_a_wrong_indentation_is_called_so(old: str, new: str) -> None:
     assert old in GOOD
-    (problem,) = report(GOOD.replace(old, new, 1)).problems
+    (problem,) = texts(report(GOOD.replace(old, new, 1)).problems)
     assert "the YAML cannot be read: the indentation does not fit the lines above" in problem
 
 
@@ -205,7 +206,7 @@ def test_a_wrong_indentation_is_called_so(old: str, new: str) -> None:
     ],
 )
 def test_a_mistyped_pattern_says_that_every_topic_is_copied(new: str, is_everything: bool) -> None:
-    (warning,) = report(GOOD.replace("sourceConnector: {}", new, 1)).warnings
+    (warning,) = texts(report(GOOD.replace("sourceConnector: {}", new, 1)).warnings)
     words = "Did you mean 'topicsPattern'?"
     assert warning.endswith(f"{words} Until then 'topics' stays '.*': every topic." if is_everything else words)
 
@@ -229,7 +230,7 @@ def test_a_policy_of_one_connector_counts_for_the_flow() -> None:
 
 def test_two_resources_must_agree_about_a_cluster() -> None:
     other = GOOD.replace("us:9092", "us:9093").replace("eu", "as")
-    problems = report(f"{GOOD}---\n{other}").problems
+    problems = texts(report(f"{GOOD}---\n{other}").problems)
     assert any(
         "spec.clusters[0].bootstrapServers: line 8, spec.clusters[0].bootstrapServers, says" in p for p in problems
     )
@@ -306,20 +307,20 @@ clusters:
 
 def test_a_snippet_says_what_it_lacks() -> None:
     found = report(SNIPPET_000)
-    assert found.problems == (
+    assert texts(found.problems) == (
         "line 1: the document: no mirror copies anything; add 'sourceConnector: {}' to one.",
         "line 2: mirrors[0].sourceCluster: no cluster has the alias 'my-cluster-source'; there are no clusters.",
         "line 2: mirrors[0]: targetCluster is missing.",
     )
-    assert any("line 4: sourceConnector: unknown field" in w and "indentation" in w for w in found.warnings)
+    assert any("line 4: sourceConnector: unknown field" in w and "indentation" in w for w in texts(found.warnings))
     found = report(SNIPPET_003)
-    assert found.problems == ("line 1: the document: there are no mirrors; add at least one to 'mirrors'.",)
+    assert texts(found.problems) == ("line 1: the document: there are no mirrors; add at least one to 'mirrors'.",)
 
 
 def test_a_snippet_that_is_complete_works() -> None:
     text = "\n".join(line.removeprefix("  ") for line in GOOD.partition("spec:\n")[2].splitlines())
     found = report(text)
-    assert found.problems == ()
+    assert texts(found.problems) == ()
     assert found.config is not None
     assert found.config.flows == (US_EU,)
 
@@ -343,7 +344,7 @@ def test_a_resource_is_known_by_name_or_content(text: str, name: str, expected: 
 )
 def test_nonsense_is_told_and_never_crashes(text: str) -> None:
     found = report(text)
-    assert found.problems
+    assert texts(found.problems)
     assert found.config is None
 
 
@@ -359,7 +360,7 @@ def test_restarts_are_limited_as_the_resource_says(restart: str, attempts: int) 
 
 def test_a_key_store_in_a_secret_of_the_file_is_no_mistake() -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: ca}\ndata: {ca.p12: MIL/+w==, ca.crt: eA==}\n---\n"
-    assert report(secret + GOOD).problems == ()
+    assert texts(report(secret + GOOD).problems) == ()
 
 
 def test_one_mistake_of_a_resource_does_not_hide_the_next(tmp_path: Path) -> None:
@@ -376,9 +377,9 @@ def test_one_mistake_of_a_resource_does_not_hide_the_next(tmp_path: Path) -> Non
 
 
 def test_a_mirror_without_its_source_is_still_looked_at() -> None:
-    problems = report(
-        GOOD.replace("sourceCluster: us\n      ", "").replace("or: {}", "or: {tasksMax: many}", 1)
-    ).problems
+    problems = texts(
+        report(GOOD.replace("sourceCluster: us\n      ", "").replace("or: {}", "or: {tasksMax: many}", 1)).problems
+    )
     assert problems == (
         "line 12: spec.mirrors[0]: sourceCluster is missing.",
         "line 13: spec.mirrors[0].sourceConnector.tasksMax: 'many' is not a whole number of at most 32 bits.",

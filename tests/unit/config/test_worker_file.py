@@ -15,6 +15,7 @@ from heliograph.config.validate.worker_file import (
 )
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
+from tests.support.diagnostics import texts
 
 DOCUMENT_001 = """\
 bootstrap.servers=kafka-target-0:9092,kafka-target-1:9092
@@ -90,7 +91,7 @@ class Machine:
 
 def test_document_001_is_understood() -> None:
     report = examine_worker(DOCUMENT_001, Machine())
-    assert (report.problems, report.warnings) == ((), ())
+    assert (texts(report.problems), texts(report.warnings)) == ((), ())
     worker = usable_worker(report)
     assert worker.group_id == "connect-cluster"
     assert worker.client[client_keys.BOOTSTRAP_SERVERS] == ("kafka-target-0:9092", "kafka-target-1:9092")
@@ -102,7 +103,7 @@ def test_document_001_is_understood() -> None:
 
 
 def test_document_001s_converters_are_noted_once_each() -> None:
-    notes = examine_worker(DOCUMENT_001, Machine()).notes
+    notes = texts(examine_worker(DOCUMENT_001, Machine()).notes)
     assert notes[0] == (
         "line 3: key.converter: this key has no effect; records are copied byte by byte, whatever the converter."
     )
@@ -118,12 +119,12 @@ def test_document_001s_converters_are_noted_once_each() -> None:
 
 def test_document_004_is_the_same_as_a_file_and_as_variables() -> None:
     report = examine_worker(DOCUMENT_004_FILE, Machine())
-    assert (report.problems, report.warnings) == ((), ())
-    assert [note.split(": ")[1] for note in report.notes] == ["plugin.path"]
+    assert (texts(report.problems), texts(report.warnings)) == ((), ())
+    assert [note.split(": ")[1] for note in texts(report.notes)] == ["plugin.path"]
     container = examine_environment(DOCUMENT_004_VARIABLES | {"PATH": "/bin", "KAFKA_X": "y"}, Machine())
     without_plugins = {name: value for name, value in usable_worker(report).raw.items() if name != "plugin.path"}
     assert usable_worker(container).raw == without_plugins
-    assert (container.warnings, container.notes) == ((), ())
+    assert (texts(container.warnings), texts(container.notes)) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_without_any_variable_there_is_one_sentence() -> None:
 def test_every_problem_is_told_at_once_with_its_line() -> None:
     with pytest.raises(ConfigError) as caught:
         load_worker(WRONG, Machine())
-    assert list(caught.value.problems) == [
+    assert list(texts(caught.value.problems)) == [
         "group.id: the worker needs it; add a line such as 'group.id = connect-cluster'.",
         "status.storage.topic: the worker needs it; add a line such as 'status.storage.topic = connect-status'.",
         "config.storage.topic, offset.storage.topic and status.storage.topic must be three different topics.",
@@ -164,14 +165,14 @@ def test_every_problem_is_told_at_once_with_its_line() -> None:
 
 
 def test_a_text_that_is_no_properties_file_is_a_problem() -> None:
-    *missing, wrong = examine_worker("a=\\u12", Machine()).problems
+    *missing, wrong = texts(examine_worker("a=\\u12", Machine()).problems)
     assert wrong == "line 1: \\u must be followed by four hexadecimal digits."
     assert len(missing) == 5
 
 
 def test_a_file_of_flows_is_told_to_be_one() -> None:
     text = "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n"
-    (problem,) = examine_worker(text, Machine()).problems
+    (problem,) = texts(examine_worker(text, Machine()).problems)
     assert problem == "clusters: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
 
 
@@ -179,12 +180,11 @@ def test_a_mistyped_key_is_told_with_the_nearest_name() -> None:
     report = examine_worker(
         DOCUMENT_001 + "offset.flush.intervall.ms=5\nconfig.storage.min.insync.replicas=2\n", Machine()
     )
-    (warning,) = report.warnings
+    (warning,) = texts(report.warnings)
     assert warning == (
-        "line 20: offset.flush.intervall.ms: the worker does not know this key and does nothing with it."
-        " Did you mean 'offset.flush.interval.ms'?"
+        "line 20: offset.flush.intervall.ms: unknown key; it has no effect. Did you mean 'offset.flush.interval.ms'?"
     )
-    assert "line 21: config.storage.min.insync.replicas: this key has no effect" in report.notes[-1]
+    assert "line 21: config.storage.min.insync.replicas: this key has no effect" in texts(report.notes)[-1]
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,9 @@ def test_a_mistyped_key_is_told_with_the_nearest_name() -> None:
 )
 def test_a_mistyped_key_of_a_store_is_told_with_the_nearest_name(name: str, meant: str) -> None:
     report = examine_worker(f"{DOCUMENT_001}{name}=2\n", Machine())
-    (warning,) = report.warnings
-    assert warning.endswith(
-        f"{name}: the worker does not know this key and does nothing with it. Did you mean '{meant}'?"
-    )
-    assert not any(name in note for note in report.notes)
+    (warning,) = texts(report.warnings)
+    assert warning.endswith(f"{name}: unknown key; it has no effect. Did you mean '{meant}'?")
+    assert not any(name in note for note in texts(report.notes))
 
 
 @pytest.mark.parametrize(
@@ -209,8 +207,8 @@ def test_a_mistyped_key_of_a_store_is_told_with_the_nearest_name(name: str, mean
 )
 def test_another_setting_of_a_stores_topic_is_only_noted(name: str) -> None:
     report = examine_worker(f"{DOCUMENT_001}{name}=2\n", Machine())
-    assert report.warnings == ()
-    assert "the worker's topics are made with the settings they need" in report.notes[-1]
+    assert texts(report.warnings) == ()
+    assert "the worker's topics are made with the settings they need" in texts(report.notes)[-1]
 
 
 def test_keys_of_clients_and_of_groups_are_the_workers() -> None:
@@ -218,8 +216,8 @@ def test_keys_of_clients_and_of_groups_are_the_workers() -> None:
         DOCUMENT_001 + "producer.acks=all\nsession.timeout.ms=6000\nsecurity.protocol=PLAINTEXT\nrequest.timeout.ms=7\n"
     )
     report = examine_worker(text, Machine())
-    assert (report.problems, report.warnings) == ((), ())
-    assert not [note for note in report.notes if "session.timeout" in note]
+    assert (texts(report.problems), texts(report.warnings)) == ((), ())
+    assert not [note for note in texts(report.notes) if "session.timeout" in note]
     assert usable_worker(report).client[client_keys.REQUEST_TIMEOUT_MS] == 7
 
 

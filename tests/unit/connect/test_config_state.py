@@ -48,7 +48,7 @@ def test_tasks_count_only_with_their_commit_and_all_at_once() -> None:
     assert changes.tasks == {"c"}
 
 
-def test_an_incomplete_set_keeps_the_old_tasks_and_is_told() -> None:
+def test_an_incomplete_set_keeps_the_old_tasks_and_is_marked_inconsistent() -> None:
     old = [TaskConfigRecord("c", 0, {"t": "old"}), CommitRecord("c", 1)]
     state, _changes = after(CREATED, *old, TaskConfigRecord("c", 1, {"t": "new"}), CommitRecord("c", 2))
     assert state.connectors["c"].task_configs == ({"t": "old"},)

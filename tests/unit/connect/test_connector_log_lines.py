@@ -73,7 +73,7 @@ def test_each_change_of_a_connector_is_logged(
     for state in ("PAUSED", "STARTED", "STOPPED"):
         herder.set_target_state("hb", cast("TargetState", state))
     monkeypatch.setattr(ConnectorOffsets, "of", MagicMock())
-    cast("Any", herder)._reconciler.is_running.return_value = False
+    cast("Any", herder)._changes._reconciler.is_running.return_value = False
     herder.alter_offsets("hb", [({"topic": "t"}, None)])
     herder.alter_offsets("hb", None)
     herder.restart("hb", include_tasks=False, only_failed=False)

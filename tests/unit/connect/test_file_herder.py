@@ -72,7 +72,7 @@ def test_a_config_is_what_connect_would_be_given_without_the_secrets_of_the_file
     assert herder.info("B->A.MirrorHeartbeatConnector").config["source.cluster.bootstrap.servers"] == "b:1"
 
 
-def test_only_topics_that_are_in_trouble_make_a_connector_without_tasks_failed() -> None:
+def test_only_topics_with_issues_make_a_connector_without_tasks_failed() -> None:
     running = Running()
     status = running.flows[0].status
     status.state = "RUNNING"
@@ -99,7 +99,7 @@ def test_states_are_those_of_the_flow_and_its_tasks() -> None:
     assert (running.herder.status(SOURCE).state, running.herder.status(SOURCE).trace) == ("FAILED", "another one runs.")
 
 
-def test_tasks_of_checkpoints_and_heartbeats_tell_their_troubles() -> None:
+def test_tasks_of_checkpoints_and_heartbeats_report_their_issues() -> None:
     running = Running("A->B.emit.checkpoints.enabled=false")
     assert running.herder.status(CHECKPOINT)[1:4] == ("RUNNING", "h:1", ())
     assert [task.state for task in running.herder.status(HEARTBEAT).tasks] == ["UNASSIGNED"]

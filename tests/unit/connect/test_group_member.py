@@ -1,4 +1,4 @@
-"""A member's life against a scripted coordinator: every word it can be told, and the silence."""
+"""A member against a scripted coordinator: every response that it can get, and none at all."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PATIENCE_S = 60
 
 
 class Worker:
-    """A member of the scripted group, and what it was told."""
+    """A member of the scripted group, and the changes that it reported."""
 
     def __init__(
         self,
         cluster: ScriptedCluster,
         on_change: Callable[[Standing], None] | None = None,
-        session_timeout_ms: int = 60_000,  # whoever only waits for the processor keeps its lead
+        session_timeout_ms: int = 60_000,  # a member that only waits for the processor keeps its lead
     ) -> None:
         def make_admin(timeout_s: float) -> Admin:
             return Admin("scripted", cluster.bootstrap, Security(), "worker", timeout_s=timeout_s)
@@ -211,7 +211,7 @@ def test_waiting_ends_with_what_is_known() -> None:
         worker.member.stop(leave=False)
 
 
-def test_a_worker_that_cannot_bear_the_news_leaves(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_whose_callback_raises_leaves(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda _args: None)
 
     def fail(_standing: Standing) -> None:

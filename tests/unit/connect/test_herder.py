@@ -12,7 +12,7 @@ from heliograph.config.effective.rest_config import RestAccess
 from heliograph.config.resolve.settings import Settings
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.contract.log_levels import LogLevels
-from heliograph.connect.runtime import reconciler
+from heliograph.connect.runtime import connector_slot
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.reconciler import Reconciler
 from heliograph.connect.storage.config_store import ConfigChanges, StoredConnector
@@ -166,7 +166,7 @@ class Herd:
 
 @pytest.fixture
 def herd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Herd]:
-    monkeypatch.setattr(reconciler, "ConnectorRun", FakeRun)
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
     monkeypatch.setattr(FakeRun, "started", [])
     made = Herd()
     yield made
@@ -174,7 +174,9 @@ def herd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Herd]:
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such policy"), ZeroDivisionError("a class of the user's")])
-def test_a_connector_that_cannot_be_made_is_told_as_failed_and_harms_no_other(herd: Herd, error: Exception) -> None:
+def test_a_connector_that_cannot_be_made_is_reported_as_failed_and_affects_no_other(
+    herd: Herd, error: Exception
+) -> None:
     herd.want("a", broken=error)
     herd.want("b")
     herd.tick()
@@ -199,7 +201,7 @@ def test_a_successor_starts_only_after_its_predecessor_has_ended(herd: Herd) -> 
 
 
 def test_a_failed_connector_stays_failed_until_it_has_begun_again(herd: Herd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler.Restarts, "pause_s", lambda _self, _ran_s: 0.0)
+    monkeypatch.setattr(connector_slot.Restarts, "pause_s", lambda _self, _ran_s: 0.0)
     herd.want("a")
     herd.tick()
     herd.runs[0].error, herd.runs[0].has_ended = "its source does not answer.", True
@@ -214,7 +216,7 @@ def test_a_failed_connector_stays_failed_until_it_has_begun_again(herd: Herd, mo
 
 
 def test_a_new_config_is_tried_at_once_though_the_old_one_waits(herd: Herd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler.Restarts, "pause_s", lambda _self, _ran_s: 3600.0)
+    monkeypatch.setattr(connector_slot.Restarts, "pause_s", lambda _self, _ran_s: 3600.0)
     herd.want("a")
     herd.tick()
     herd.runs[0].error, herd.runs[0].has_ended = "its source does not answer.", True
@@ -254,7 +256,7 @@ def test_a_lead_won_again_starts_what_had_failed_under_the_last_one(herd: Herd) 
     assert (herd.state("a"), len(herd.runs)) == ("RUNNING", 2)
 
 
-def test_whoever_stops_takes_no_lead_any_more(herd: Herd) -> None:
+def test_a_stopping_worker_takes_no_lead_any_more(herd: Herd) -> None:
     herd.want("a")
     herd.tick()
     herd.runs[0].has_ended = True
@@ -276,7 +278,7 @@ def test_what_another_worker_left_in_the_status_topic_is_put_right(herd: Herd) -
     writes = herd.statuses.writes
     assert (herd.state("a"), herd.statuses.tasks("a")) == ("PAUSED", {})
     herd.tick()
-    assert herd.statuses.writes == writes, "what is told is not told again"
+    assert herd.statuses.writes == writes, "what is published is not published again"
 
 
 @pytest.mark.parametrize(
@@ -329,6 +331,6 @@ def test_a_connector_made_again_under_its_name_does_not_inherit_a_failure(herd: 
     run = herd.runs[0]
     run.error, run.is_fenced, run.has_ended = "another instance has taken over", True, True
     herd.tick()
-    herd.reconciler.forget("a")
+    herd.reconciler.reset("a")
     herd.tick()
     assert (herd.state("a"), len(herd.runs)) == ("RUNNING", 2)

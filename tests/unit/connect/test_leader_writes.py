@@ -1,4 +1,4 @@
-"""Who may write to the config topic: who leads at that moment, and whom nobody has fenced."""
+"""The config topic is written only by a worker that leads at that moment and that no other has fenced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from heliograph.connect.storage import leader_writes
-from heliograph.connect.storage.leader_writes import LeaderWrites, refusal_behind
+from heliograph.connect.storage.leader_writes import LeaderWrites, refusal_cause
 from heliograph.errors import ClusterError, ConnectError, FencedError
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.model import TopicPartition
@@ -88,7 +88,7 @@ def test_a_lead_is_claimed_once_and_the_next_one_again() -> None:
     assert (fenced.claims, fenced.written) == (2, [RECORD])
 
 
-def test_who_does_not_lead_claims_nothing() -> None:
+def test_a_worker_that_does_not_lead_claims_nothing() -> None:
     fenced = FakeFenced()
     leader = Leader(fenced)
     leader.since = None
@@ -142,7 +142,7 @@ def test_a_fenced_leader_gives_the_lead_up(caplog: pytest.LogCaptureFixture) -> 
     assert (leader.resigned, leader.refused(leader.write), fenced.claims) == (1, 409, 1)
 
 
-def test_a_transaction_that_failed_is_told_once_and_claimed_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_transaction_that_failed_is_logged_once_and_claimed_again(caplog: pytest.LogCaptureFixture) -> None:
     fenced = FakeFenced()
     leader = Leader(fenced)
     fenced.fails = ClusterError("the coordinator is gone")
@@ -156,17 +156,17 @@ def test_a_transaction_that_failed_is_told_once_and_claimed_again(caplog: pytest
 @pytest.mark.parametrize(
     ("why", "is_refusal"), [(ClusterError("the records are too large"), True), (FencedError("taken over"), False)]
 )
-def test_a_refused_write_is_told_from_a_lost_lead(why: Exception, is_refusal: bool) -> None:
+def test_a_refused_write_is_distinguished_from_a_lost_lead(why: Exception, is_refusal: bool) -> None:
     fenced = FakeFenced()
     leader = Leader(fenced)
     fenced.fails = why
     with pytest.raises(ConnectError) as caught:
         leader.write()
-    assert refusal_behind(caught.value) is (why if is_refusal else None)
+    assert refusal_cause(caught.value) is (why if is_refusal else None)
     leader.since = None
     with pytest.raises(ConnectError) as caught:
         leader.write()
-    assert refusal_behind(caught.value) is None
+    assert refusal_cause(caught.value) is None
 
 
 def test_an_id_that_was_refused_is_not_asked_for_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Who leads, and for how long one may believe it."""
+"""The choice of the leader, and the end of its lease."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ members = st.dictionaries(st.text(min_size=1), st.none() | claims, min_size=1).m
 
 
 @given(members, st.data())
-def test_who_leads_stays_and_all_would_choose_the_same(joined: list[JoinedMember], data: st.DataObject) -> None:
+def test_the_leader_stays_and_all_would_choose_the_same(joined: list[JoinedMember], data: st.DataObject) -> None:
     first = data.draw(st.sampled_from(joined)).member_id
     chosen = choose_leader(joined, first)
     assert choose_leader(joined[::-1], first) == chosen
@@ -84,7 +84,7 @@ words = st.lists(st.tuples(st.floats(0.1, 20), ways, ways, st.booleans()), max_s
 def test_a_lease_is_over_before_the_coordinator_gives_the_place_away(
     words: list[tuple[float, float, float, bool]], rebalance_at: float
 ) -> None:
-    """Words may be slow, lost, or answered late; from `rebalance_at` on a rebalance goes on that we never join."""
+    """Requests may be slow, lost, or answered late; from `rebalance_at` on there is a rebalance that we never join."""
     lease = LeadershipLease(SESSION_S, REBALANCE_S)
     sent_at = last_received_at = 0.0
     answers: list[tuple[float, float, bool]] = [(0.0, 0.0, True)]  # when it arrives, when it was sent, settled

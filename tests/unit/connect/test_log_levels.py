@@ -24,7 +24,7 @@ def same_levels_afterwards() -> Iterator[None]:
     ("word", "number"),
     [("OFF", 60), ("fatal", 50), ("Error", 40), ("WARN", 30), (" info ", 20), ("DEBUG", 10), ("TRACE", 5), ("ALL", 1)],
 )
-def test_a_level_is_set_by_connects_name_and_told_by_it(word: str, number: int) -> None:
+def test_a_level_is_set_and_returned_by_connects_name(word: str, number: int) -> None:
     level = parse_level(word)
     assert level is not None
     levels = LogLevels()
@@ -72,7 +72,7 @@ def test_no_level_has_another_name() -> None:
     assert parse_level("") is None
 
 
-def test_a_level_reaches_all_below_and_those_that_changed_are_told() -> None:
+def test_a_level_reaches_all_below_and_those_that_changed_are_returned() -> None:
     levels = LogLevels()
     logging.getLogger("test.family.child").setLevel(logging.ERROR)
     logging.getLogger("test.family.same").setLevel(logging.DEBUG)

@@ -12,7 +12,7 @@ from heliograph.config.effective.connect_config import is_live_change
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.contract.refusals import NOT_WRITTEN, REBALANCE
-from heliograph.connect.runtime import reconciler, status_publisher
+from heliograph.connect.runtime import connector_slot, status_publisher
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.reconciler import Reconciler
 from heliograph.connect.storage.config_store import ConfigChanges, ConfigState
@@ -79,7 +79,7 @@ class FakeConfigs:
 
 
 class FakeStatuses(test_herder.FakeStatuses):
-    """The last word told of each connector, and its topics."""
+    """The last status of each connector, and its topics."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(reconciler, "ConnectorRun", FakeRun)
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
     FakeRun.made.clear()
     world = World()
     world.reconciler.start()
@@ -200,7 +200,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     world.reconciler.stop()
 
 
-def test_progress_is_told_by_the_worker_that_leads_alone(world: World) -> None:
+def test_progress_is_logged_by_the_leader_only(world: World) -> None:
     world.put("m")
     wait_for(lambda: world.runs("m") and world.runs("m")[0].looks > 1)
     world.reconciler.lead(None)
@@ -238,7 +238,7 @@ def test_any_other_change_needs_a_new_run_of_that_connector_alone(world: World) 
     assert [run.calls for run in world.runs("other")] == [["start"]]
 
 
-def test_a_status_that_is_refused_keeps_no_other_connector_from_being_told_of(world: World) -> None:
+def test_a_refused_status_keeps_no_other_connector_from_being_published(world: World) -> None:
     world.put("huge")
     world.put("later")
     world.wait("later", "RUNNING", "RUNNING")
@@ -290,7 +290,7 @@ def test_task_configs_that_are_refused_silence_nobody_and_are_not_tried_at_each_
 
 
 @pytest.mark.parametrize("lost", [REBALANCE.error(), not_written(FencedError("taken over"))], ids=["lost", "fenced"])
-def test_who_has_lost_the_lead_tells_of_no_further_connector(world: World, lost: ConnectError) -> None:
+def test_a_worker_that_has_lost_the_lead_publishes_no_further_connector(world: World, lost: ConnectError) -> None:
     def refuse(_name: str) -> None:
         raise lost
 
@@ -301,7 +301,7 @@ def test_who_has_lost_the_lead_tells_of_no_further_connector(world: World, lost:
     assert (world.statuses.states("later"), world.reconciler.issue) == ((), None)
 
 
-def test_any_write_that_is_refused_is_told_as_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_refused_write_is_reported_as_an_issue(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise not_written(ClusterError("the config topic takes nothing."))
 
@@ -309,7 +309,7 @@ def test_any_write_that_is_refused_is_told_as_trouble(world: World, monkeypatch:
     wait_for(lambda: world.reconciler.issue == "the config topic takes nothing.")
 
 
-def test_a_deleted_connector_is_forgotten_while_another_is_refused(world: World) -> None:
+def test_the_status_of_a_deleted_connector_is_deleted_while_another_is_refused(world: World) -> None:
     world.put("gone")
     world.wait("gone", "RUNNING", "RUNNING")
     world.put("huge")

@@ -1,4 +1,4 @@
-"""The key with which workers sign what they pass on: who leads keeps it fresh, where it is needed."""
+"""The key with which workers sign forwarded requests: the leader renews it, if it is needed."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from heliograph.connect.storage.status_store import StatusStore
+from heliograph.connect.storage.status_store import StatusStore, StoredStatus
 
 
 class NeverWalked(dict[str, int]):
@@ -28,7 +28,7 @@ class FakeTopic:
 def test_a_topic_is_noted_once_and_looked_up_without_walking_through_all() -> None:
     store, topic = StatusStore(cast("Any", None), "statuses"), FakeTopic()
     store._topic = cast("Any", topic)
-    store._topics["m"] = NeverWalked({f"A.{n}": n for n in range(3)})
+    store._statuses = {"m": StoredStatus(topics=NeverWalked({f"A.{n}": n for n in range(3)}))}
     for name in ("A.0", "A.2", "A.new", "A.new"):
         store.put_topic("m", name)
     assert topic.keys == [b"status-topic-A.new:connector-m"]

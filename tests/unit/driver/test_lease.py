@@ -260,7 +260,7 @@ def test_a_task_does_not_listen_to_a_driver_that_cannot_prove_itself() -> None:
         client.report(TaskReport())
         impostor, _peer = listener.accept()
         impostor.sendall(b"00" * 32 + b"\n" + b"00" * 32 + b' {"stop": "enough"}\n')
-        assert "somebody else answers" in eventually(lambda: lost(client))
+        assert "another process answers" in eventually(lambda: lost(client))
         assert client.stop_reason is None
 
 

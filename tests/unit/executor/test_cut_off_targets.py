@@ -1,4 +1,4 @@
-"""One target broker that cannot be written to: the others' partitions go on, and nothing of its own is lost."""
+"""One target broker that cannot be written to: the others' partitions continue, and nothing of its own is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source whose log was cut, as the whole copy sees it: what is told, counted, committed and copied."""
+"""A source whose log was cut, as the whole copy sees it: what is reported, counted, committed and copied."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Mirror:
         self.target = ScriptedCluster(topics={"A.t": 1, OFFSETS: 1})
         self.lease = HandLease()
 
-    def led(self, epoch: int, values: str, *, behind: int | None = None) -> None:
-        """Let a leader append a record for each letter, behind only so many of those that are there."""
+    def led(self, epoch: int, values: str, *, keep: int | None = None) -> None:
+        """Let a leader append a record for each letter, after it has kept only so many of those that are there."""
         with self.source.lock:
             log = self.source.logs[LOG]
-            if behind is not None:
-                log.cut(behind)
+            if keep is not None:
+                log.cut(keep)
             self.source.leader_epochs[LOG] = epoch
             for value in values:
                 log.put(encode([Record(None, value.encode(), (), 1_700_000_000_000)]), epoch)
@@ -91,11 +91,11 @@ def mirror() -> Iterator[Mirror]:
         mirror.lease.stop_reason = "test"
 
 
-def test_a_cut_is_told_and_counted_and_the_new_records_are_copied(mirror: Mirror) -> None:
+def test_a_cut_is_reported_and_counted_and_the_new_records_are_copied(mirror: Mirror) -> None:
     mirror.led(5, "abcdefgh")
     join = mirror.run(mirror.spec())
     mirror.until_copied("abcdefgh")
-    mirror.led(6, "UVWXYZ", behind=5)
+    mirror.led(6, "UVWXYZ", keep=5)
     mirror.until_copied("abcdefgh" + "UVWXYZ")
     report = mirror.stop(join)
     (row,) = report.partitions
@@ -114,7 +114,7 @@ def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     mirror.led(5, "abcdefgh")
     join = mirror.run(mirror.spec(on_truncation="fail"))
     mirror.until_copied("abcdefgh")
-    mirror.led(6, "UVWXYZ", behind=5)
+    mirror.led(6, "UVWXYZ", keep=5)
     wait_for(lambda: any("cut at offset 5" in event for event in mirror.reported()))
     (row,) = mirror.stop(join).partitions
     assert "heliograph.on.truncation=fail" in str(row.failure)
@@ -129,14 +129,14 @@ def test_a_cut_while_we_were_away_is_noticed_by_the_epochs_that_were_committed(m
     mirror.until_copied("abcdefgh")
     mirror.stop(join)
     source_offsets = mirror.loop.partitions[TP].source_offsets
-    mirror.led(6, "UVWXYZ", behind=5)
+    mirror.led(6, "UVWXYZ", keep=5)
     join = mirror.run(mirror.spec(source_offsets))
     mirror.until_copied("abcdefgh" + "UVWXYZ")
     assert mirror.stop(join).partitions[0].cut_offsets == 3
 
 
 def test_a_restart_that_does_not_know_the_epoch_reads_on_where_it_was(mirror: Mirror) -> None:
-    """As with progress written by Java MM2: nothing is known that could contradict the log of now."""
+    """As with source offsets of Java MM2: nothing is known that could contradict the current log."""
     mirror.led(6, "abcdefgh")
     join = mirror.run(mirror.spec(SourceOffset(TP, 4)))
     mirror.until_copied("fgh")
@@ -150,7 +150,7 @@ def test_what_is_under_way_is_safe_before_the_copy_goes_back(mirror: Mirror) -> 
     mirror.target.hold(ProduceRequest)
     mirror.led(5, "ij")
     wait_for(lambda: mirror.loop.partitions[TP].passed_offset == 9)
-    mirror.led(6, "UVWXYZ", behind=5)
+    mirror.led(6, "UVWXYZ", keep=5)
     wait_for(lambda: any("still under way" in str(row.issue) for row in mirror.rows()))
     mirror.target.release(ProduceRequest)
     mirror.until_copied("abcdefghij" + "UVWXYZ")
@@ -164,7 +164,7 @@ def test_a_copy_of_what_is_there_ends_where_the_cut_log_ends(mirror: Mirror) -> 
     mirror.until_copied("abcdefgh")
     mirror.stop(join)
     source_offsets = mirror.loop.partitions[TP].source_offsets
-    mirror.led(6, "U", behind=5)
+    mirror.led(6, "U", keep=5)
     report = mirror.run(mirror.spec(source_offsets, stop_offset=20))()
     assert mirror.copied() == "abcdefghU"
     assert (report.partitions[0].is_done, report.partitions[0].cut_offsets) == (True, 3)
@@ -176,7 +176,7 @@ def test_records_that_came_to_the_same_offset_again_are_committed_with_their_own
     join = mirror.run(mirror.spec())
     mirror.until_copied("abcdefgh")
     wait_for(lambda: mirror.loop._commits.committed.get(TP) == 7)
-    mirror.led(6, "XYZ", behind=5)
+    mirror.led(6, "XYZ", keep=5)
     mirror.led(6, "!")
     mirror.until_copied("abcdefghXYZ!")
     mirror.stop(join)

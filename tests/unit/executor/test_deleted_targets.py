@@ -1,4 +1,4 @@
-"""A topic deleted on the target while batches of it are under way: nobody waits for ever, and nothing is lost."""
+"""A topic deleted on the target while batches of it are in flight: nothing waits for ever, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GONE = "the batch at offset 3 was refused: the target has no topic A.u any more.
 
 
 class TwoTopics(Mirror):
-    """A flow of `t`, which goes on, and of `u`, whose copy is deleted."""
+    """A flow of `t`, which continues, and of `u`, whose copy is deleted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class TwoTopics(Mirror):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is under way and nothing is asked for."""
+        """Return whether nothing is in flight, and no metadata requested."""
         return (
             self.loop._clients.producer.is_idle
             and not self.loop._clients.target.is_unsettled
@@ -66,7 +66,7 @@ class TwoTopics(Mirror):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoTopics]:
     monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
-    monkeypatch.setattr(log_changes, "_PATIENCE_S", 1.0)  # in which a busy machine tells of the wait
+    monkeypatch.setattr(log_changes, "_MISSING_TOPIC_TIMEOUT_S", 1.0)  # in which a busy machine reports the wait
     warm_up()  # compiling must not count as waiting
     mirror = TwoTopics()
     mirror.write("abc")
@@ -75,7 +75,7 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoTopics]:
         mirror.lease.stop_reason = "test"
 
 
-def test_a_transaction_ends_without_the_batch_and_the_others_go_on(mirror: TwoTopics) -> None:
+def test_a_transaction_ends_without_the_batch_and_the_others_continue(mirror: TwoTopics) -> None:
     join = mirror.run(mirror.both(transactional_id="us"))
     mirror.delete_copy_of_u()
     mirror.write("d")
@@ -119,7 +119,7 @@ def test_a_copy_of_what_is_there_ends_where_nothing_of_a_topic_has_left_yet(mirr
     assert (rows[U].failure, rows[U].acked_offset) == ("A->B u-0: the target has no topic A.u any more.", None)
 
 
-def test_a_partition_that_nobody_waits_for_goes_on_when_its_topic_is_there_again(mirror: TwoTopics) -> None:
+def test_a_partition_that_the_task_does_not_wait_for_continues_when_its_topic_is_there_again(mirror: TwoTopics) -> None:
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
     mirror.write("d")

@@ -1,4 +1,4 @@
-"""The end of a task against scripted brokers: what is still told, and what is not asked over and over."""
+"""The end of a task against scripted brokers: what is still written, and what is not compared over and over."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SYNCS = "mm2-offset-syncs.B.internal"
 NOT_ENOUGH_REPLICAS = 19
 
 
-def last_told(holder: ScriptedCluster) -> int | None:
+def last_sync(cluster: ScriptedCluster) -> int | None:
     """The upstream offset of the last sync that was sent."""
-    requests = holder.requests(ProduceRequest)
+    requests = cluster.requests(ProduceRequest)
     if not requests:
         return None
     _offset, record = decode(bytes(requests[-1].topic_data[0].partition_data[0].records))[-1]
@@ -37,26 +37,28 @@ def last_told(holder: ScriptedCluster) -> int | None:
     return sync.upstream
 
 
-def test_a_task_that_is_stopped_tells_its_last_syncs_without_the_pause_of_the_ones_before(
+def test_a_task_that_is_stopped_writes_its_last_syncs_without_the_pause_of_the_ones_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sync_writer, "_PAUSE_PER_PARTITION_S", 3600.0)
     mirror = Mirror()
-    with mirror.source, mirror.target, ScriptedCluster(topics={SYNCS: 1}) as holder:
+    with mirror.source, mirror.target, ScriptedCluster(topics={SYNCS: 1}) as cluster:
         mirror.led(5, "abc")
-        syncs = SyncsSpec(ClusterSpec("A", holder.bootstrap, Security(), 5000), SYNCS)
+        syncs = SyncsSpec(ClusterSpec("A", cluster.bootstrap, Security(), 5000), SYNCS)
         join = mirror.run(mirror.spec(syncs=syncs))
-        wait_for(lambda: last_told(holder) is not None)
+        wait_for(lambda: last_sync(cluster) is not None)
         mirror.led(5, "def")
         mirror.until_copied("abcdef")
         report = mirror.stop(join)
         acked_offset = report.partitions[0].acked_offset
         assert acked_offset is not None
         assert acked_offset > 2
-        assert last_told(holder) == acked_offset
+        assert last_sync(cluster) == acked_offset
 
 
-def test_a_task_does_not_look_at_all_progress_while_records_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_does_not_compare_all_source_offsets_while_records_are_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
     mirror = Mirror()
     has_all = OffsetCommits.has_all

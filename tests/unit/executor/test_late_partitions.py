@@ -1,4 +1,4 @@
-"""Partitions that are assigned to a task while it copies: they resume as those of its start do, and hold up nobody."""
+"""Partitions that a task gets while it copies: they resume as at a start, while the others continue."""
 
 from __future__ import annotations
 
@@ -106,6 +106,21 @@ def test_a_comparison_that_fails_is_reported_and_tried_again(
     waiting = "1 partition assigned later must wait: No broker answers, once."
     wait_for(lambda: any(waiting in report.issue for report in mirror.lease.reports))
     wait_for(lambda: mirror.copy_of("u") == "abc")
+    wait_for(lambda: not mirror.lease.reports[-1].issue)
+    mirror.stop(join)
+
+
+def test_nothing_is_reported_of_a_partition_that_was_taken_away(
+    mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any) -> Any:
+        raise ClusterError("No broker answers.")
+
+    join = mirror.begin()
+    monkeypatch.setattr(resume, "resume_points", fail)
+    mirror.give()
+    wait_for(lambda: mirror.lease.reports[-1].issue)
+    mirror.take_away()
     wait_for(lambda: not mirror.lease.reports[-1].issue)
     mirror.stop(join)
 

@@ -36,9 +36,9 @@ def reported(mirror: Mirror, words: str) -> bool:
     return any(words in issue for report in mirror.lease.reports for issue in report.issue)
 
 
-def kept_elsewhere(mirror: Mirror, holder: ScriptedCluster) -> TaskSpec:
+def kept_elsewhere(mirror: Mirror, cluster: ScriptedCluster) -> TaskSpec:
     """A task whose source offsets are on a cluster of their own."""
-    return replace(mirror.spec(), source_offsets=ClusterSpec("C", holder.bootstrap, Security(), 5000))
+    return replace(mirror.spec(), source_offsets=ClusterSpec("C", cluster.bootstrap, Security(), 5000))
 
 
 def test_an_offsets_topic_without_a_leader_is_reported_until_it_has_one(mirror: Mirror) -> None:
@@ -54,9 +54,9 @@ def test_an_offsets_topic_without_a_leader_is_reported_until_it_has_one(mirror: 
 
 
 def test_an_offsets_topic_below_min_insync_replicas_is_reported_with_its_cluster(mirror: Mirror) -> None:
-    with ScriptedCluster(topics={OFFSETS: 1}) as holder:
-        holder.script(ProduceRequest, *[_NOT_ENOUGH_REPLICAS] * 1000)
-        join = mirror.run(kept_elsewhere(mirror, holder))
+    with ScriptedCluster(topics={OFFSETS: 1}) as cluster:
+        cluster.script(ProduceRequest, *[_NOT_ENOUGH_REPLICAS] * 1000)
+        join = mirror.run(kept_elsewhere(mirror, cluster))
         mirror.until_copied("abc")
         wait_for(lambda: reported(mirror, f"source offsets wait: {OFFSETS}-0 on 'C': NOT_ENOUGH_REPLICAS"))
         mirror.stop(join)
@@ -74,8 +74,8 @@ def test_a_task_that_ends_without_having_written_its_source_offsets_reports_it(m
 
 
 def test_source_offsets_that_are_refused_end_the_task_and_name_their_cluster(mirror: Mirror) -> None:
-    with ScriptedCluster(topics={OFFSETS: 1}) as holder:
-        holder.script(ProduceRequest, _POLICY_VIOLATION)
-        join = mirror.run(kept_elsewhere(mirror, holder))
+    with ScriptedCluster(topics={OFFSETS: 1}) as cluster:
+        cluster.script(ProduceRequest, _POLICY_VIOLATION)
+        join = mirror.run(kept_elsewhere(mirror, cluster))
         with pytest.raises(TaskError, match=rf"source offsets cannot be written to {OFFSETS}-0 on 'C'"):
             join()

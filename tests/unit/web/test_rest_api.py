@@ -1,4 +1,4 @@
-"""Every endpoint of the REST API over a herder of dictionaries; what the recorded story of calls does not tell."""
+"""Every endpoint of the REST API over a herder of dictionaries, beyond the recorded story of calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_json_is_written_without_blanks_in_connects_order_and_unescaped(worker: 
     connection.close()
 
 
-def test_a_created_connectors_address_is_told_under_the_host_that_was_asked(worker: RestWorker) -> None:
+def test_the_location_of_a_created_connector_has_the_host_of_the_request(worker: RestWorker) -> None:
     reply = worker.ask("POST", "/connectors", {"name": "a b", "config": HEARTBEAT}, host="localhost:18083")
     assert reply.headers["location"] == "http://localhost:18083/connectors/a%20b"
 
@@ -68,7 +68,7 @@ def test_a_connector_begins_in_the_state_asked_for(worker: RestWorker, word: str
     assert worker.ask("GET", "/connectors/hb/status").body["connector"]["state"] == state
 
 
-def test_a_trace_is_told_only_where_there_is_one(worker: RestWorker) -> None:
+def test_a_trace_is_returned_only_if_there_is_one(worker: RestWorker) -> None:
     create(worker, "good")
     create(worker, "bad")
     worker.herder.traces["bad"] = "The source cluster is not reachable."
@@ -150,7 +150,7 @@ def test_a_refusal_that_shows_a_config_hides_its_secrets(worker: RestWorker) -> 
 
 
 # --- the web server -------------------------------------------------------------------------------
-def test_every_path_tells_its_methods(worker: RestWorker) -> None:
+def test_every_path_returns_its_methods(worker: RestWorker) -> None:
     for path in {row.path for row in ROUTES}:
         wanted = {row.method for row in ROUTES if row.path == path} | {"OPTIONS"}
         wanted |= {"HEAD"} if "GET" in wanted else set()
@@ -171,7 +171,7 @@ def test_an_unknown_path_is_not_found(worker: RestWorker, path: str) -> None:
     assert worker.ask("GET", path).status == 404
 
 
-def test_a_head_request_tells_the_length_without_the_body(worker: RestWorker) -> None:
+def test_a_head_request_returns_the_length_without_the_body(worker: RestWorker) -> None:
     reply = worker.ask("HEAD", "/connectors")
     assert (reply.status, reply.body, reply.headers["content-length"]) == (200, "", "2")
 
@@ -219,7 +219,7 @@ def failing(error: Exception) -> FakeHerder:
     return Failing()
 
 
-def test_trouble_with_a_cluster_is_told_in_its_sentence() -> None:
+def test_an_error_of_a_cluster_is_returned_with_its_message() -> None:
     with rest_worker(failing(UnreachableError("No broker of B answered."))) as worker:
         reply = worker.ask("GET", "/connectors")
     assert (reply.status, reply.body) == (500, {"error_code": 500, "message": "No broker of B answered."})
@@ -230,7 +230,7 @@ def test_a_fault_of_ours_is_logged_without_secrets_and_its_text_stays_inside(cap
         reply = worker.ask("GET", "/connectors")
     assert reply.body == {
         "error_code": 500,
-        "message": "Unexpected error: RuntimeError; the worker's log tells more.",
+        "message": "Unexpected error: RuntimeError; see the worker's log.",
     }
     assert "RuntimeError: password=[hidden]" in caplog.text
     assert "hunter2" not in caplog.text
@@ -298,7 +298,7 @@ def test_large_bodies_are_handled_one_at_a_time() -> None:
     assert at_once["most"] == 1
 
 
-def test_health_tells_a_start_and_a_worker_that_is_stuck() -> None:
+def test_health_reports_a_starting_worker_and_one_that_is_stuck() -> None:
     release = threading.Event()
 
     class Stuck(FakeHerder):

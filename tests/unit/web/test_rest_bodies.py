@@ -58,7 +58,7 @@ def test_a_map_keeps_its_names_and_its_values_become_text(config: dict[str, obje
         (b'{"a":{}}', '"a" must be text'),
     ],
 )
-def test_a_map_that_is_none_is_told_with_its_place(body: bytes, words: str) -> None:
+def test_a_malformed_map_is_refused_with_its_place(body: bytes, words: str) -> None:
     with pytest.raises(ConnectError) as caught:
         request_bodies.config_map(body)
     assert caught.value.status == 500

@@ -67,7 +67,7 @@ def test_two_that_take_each_other_for_the_leader_do_not_ask_in_circles() -> None
     )
 
 
-def test_without_a_leader_the_client_is_told_to_come_again() -> None:
+def test_without_a_leader_the_client_is_asked_to_retry() -> None:
     with rest_worker() as worker:
         worker.herder.leader = NO_LEADER.error()
         reply = worker.ask("PUT", "/connectors/x/pause")
@@ -207,7 +207,7 @@ def test_a_password_does_not_travel_to_the_leader(lines: dict[str, str]) -> None
     assert b"authorization" not in heard[0].lower()
 
 
-def test_only_a_worker_of_the_group_can_say_who_calls(lines: dict[str, str]) -> None:
+def test_only_a_worker_of_the_group_can_name_the_caller(lines: dict[str, str]) -> None:
     platform, payments = CallerIdentity("user", "platform"), CallerIdentity("user", "payments")
     body, target = b'{"name": "orders-9", "config": {}}', "/connectors?forward=false"
     with guarded_worker(lines) as leader:
@@ -273,7 +273,7 @@ def test_the_numbers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyP
     use()
 
 
-def test_without_a_key_the_client_is_told_to_come_again(lines: dict[str, str]) -> None:
+def test_without_a_session_key_the_client_is_asked_to_retry(lines: dict[str, str]) -> None:
     class Keyless(FakeHerder):
         def session_keys(self) -> tuple[bytes, ...]:
             raise NO_LEADER.error()
@@ -298,7 +298,7 @@ def test_a_certificates_subject_is_passed_on_over_tls(tmp_path: Path) -> None:
         assert follower.ask("GET", "/connectors").body == ["payments-1"]
 
 
-def test_a_leader_whose_certificate_is_not_trusted_is_told_nothing(tmp_path: Path) -> None:
+def test_nothing_is_sent_to_a_leader_whose_certificate_is_not_trusted(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     one, two = Authority(tmp_path / "one"), Authority(tmp_path / "two")

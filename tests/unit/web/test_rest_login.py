@@ -96,7 +96,7 @@ def test_a_changed_file_of_users_counts_at_once_and_an_unreadable_one_does_not(
         assert worker.log_in("ann", "another").ask("GET", "/connectors").status == 200
         (tmp_path / "users.properties").write_bytes(b"\xff\xfe")
         assert worker.ask("GET", "/connectors").status == 200
-        assert "REST goes on with what it has read before" in caplog.text
+        assert "REST continues with the files as last read" in caplog.text
         assert "another" not in caplog.text
         (tmp_path / "users.properties").write_text("")
         assert worker.ask("GET", "/connectors").status == 401, "an empty file lets nobody in"
@@ -239,7 +239,7 @@ def test_a_renewed_certificate_is_shown_to_the_next_client(
         assert second != first
         (authority.folder / "worker.pem").write_text("half a fi")
         assert shown() == second
-        assert "REST goes on with what it has read before: listeners.https.ssl.keystore.location" in caplog.text
+        assert "REST continues with the files as last read: listeners.https.ssl.keystore.location" in caplog.text
 
 
 def test_a_trust_that_is_withdrawn_is_withdrawn_at_once(authority: Authority) -> None:

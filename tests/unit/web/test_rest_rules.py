@@ -102,7 +102,9 @@ def test_an_endpoint_asks_for_what_its_path_and_method_mean(row: Endpoint) -> No
 
 
 @pytest.mark.parametrize("row", ROUTES, **ids)
-def test_who_may_do_nothing_reaches_no_connector_through_any_endpoint(worker: RestWorker, row: Endpoint) -> None:
+def test_a_caller_without_permissions_reaches_no_connector_through_any_endpoint(
+    worker: RestWorker, row: Endpoint
+) -> None:
     before = (dict(worker.herder.configs), dict(worker.herder.targets), worker.log_levels.get("root"))
     status, body = call(worker.log_in("probe"), row, PAYMENTS)
     expected = {
@@ -131,13 +133,13 @@ def test_a_hidden_connector_is_answered_as_one_that_is_not_there(worker: RestWor
 
 
 @pytest.mark.parametrize("row", ROUTES, **ids)
-def test_who_may_do_everything_is_refused_nothing(worker: RestWorker, row: Endpoint) -> None:
+def test_a_caller_with_all_permissions_is_refused_nothing(worker: RestWorker, row: Endpoint) -> None:
     status, body = call(worker.log_in("platform"), row, PAYMENTS)
     assert status not in (401, 403, 404), body
 
 
 @pytest.mark.parametrize("row", [row for row in ROUTES if row.access is Access.CHANGE_CONNECTOR], **ids)
-def test_who_may_only_see_a_connector_is_told_so(worker: RestWorker, row: Endpoint) -> None:
+def test_a_caller_that_may_only_see_a_connector_is_refused_changes(worker: RestWorker, row: Endpoint) -> None:
     before = dict(worker.herder.configs)
     status, body = call(worker.log_in("oncall"), row, PAYMENTS)
     assert (status, body) == (
@@ -148,7 +150,7 @@ def test_who_may_only_see_a_connector_is_told_so(worker: RestWorker, row: Endpoi
 
 
 @pytest.mark.parametrize("row", [row for row in ROUTES if row.access is not Access.NOTHING], **ids)
-def test_who_is_named_in_no_rule_is_let_in_nowhere(worker: RestWorker, row: Endpoint) -> None:
+def test_a_caller_that_no_rule_names_is_refused_everywhere(worker: RestWorker, row: Endpoint) -> None:
     status, body = call(worker.log_in("nobody"), row, PAYMENTS)
     assert (status, body) == (403, {"error_code": 403, "message": "No rule of this worker names user nobody."})
 
@@ -164,7 +166,7 @@ def test_lists_show_what_may_be_seen(worker: RestWorker) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/config", "/tasks", "?expand=info"])
-def test_secrets_are_shown_only_to_who_could_have_written_them(worker: RestWorker, path: str) -> None:
+def test_secrets_are_shown_only_to_callers_that_may_change_them(worker: RestWorker, path: str) -> None:
     where = f"/connectors{path}" if path.startswith("?") else f"/connectors/{PAYMENTS}{path}"
     assert "hunter2" in str(worker.log_in("payments").ask("GET", where).body)
     seen = str(worker.log_in("oncall").ask("GET", where).body)
@@ -183,13 +185,13 @@ def test_a_line_of_business_has_connectors_of_its_own_names_only(worker: RestWor
         "The user payments may not change the connector orders-2.",
     )
     taken = worker.ask("POST", "/connectors", {"name": ORDERS, "config": HEARTBEAT})
-    assert taken.status == 403, "whether the name is taken is not told"
+    assert taken.status == 403, "whether the name is taken is not disclosed"
     assert worker.ask("PUT", "/connectors/orders-3/config", HEARTBEAT).status == 404
     assert worker.ask("PUT", "/connectors/payments-4%2F..%2Forders-4/config", HEARTBEAT).status == 404
     assert sorted(worker.herder.configs) == [ORDERS, "payments-2", "payments-3", PAYMENTS]
 
 
-def test_the_log_tells_who_has_changed_what(worker: RestWorker, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_each_change_with_its_caller(worker: RestWorker, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "heliograph.web"):
         worker.log_in("payments").ask("PUT", f"/connectors/{PAYMENTS}/pause")
         worker.ask("PUT", f"/connectors/{ORDERS}/pause")
@@ -336,7 +338,7 @@ def test_where_a_login_is_asked_for_a_certificate_does_not_replace_it(tmp_path: 
         ("- certificates: payments", "line 1: 'payments' is not the subject of a certificate"),
     ],
 )
-def test_a_file_that_is_none_of_rules_is_told_with_its_line(text: str, words: str) -> None:
+def test_an_invalid_file_of_rules_is_refused_with_its_line(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"rules.yaml: {words}"):
         parse_rules(text, "rules.yaml")
 
@@ -346,7 +348,7 @@ def test_a_subject_may_be_written_with_blanks(text: str) -> None:
     assert subject_written(text) == ("certificate", "CN=a,O=b c")
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_rules("- see: x\n- users: a\n  see: '['\n", "r")
     assert len(caught.value.problems) == 2

@@ -51,7 +51,7 @@ def test_every_listener_is_served_and_released() -> None:
             ask(url, "GET", "/")
 
 
-def test_a_port_that_is_taken_is_told_and_the_others_are_released() -> None:
+def test_a_port_in_use_is_reported_and_the_others_are_released() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         rest = server(RestListener("127.0.0.1", 0), RestListener("127.0.0.1", port))
@@ -102,7 +102,7 @@ def test_small_chunks_of_a_refused_caller_are_not_gone_through() -> None:
             connection.next_event()
 
 
-def test_a_host_that_is_not_there_is_told() -> None:
+def test_an_unknown_host_is_reported() -> None:
     with pytest.raises(HeliographError, match="cannot listen on http://no-such-host"):
         server(RestListener("no-such-host.invalid", 0)).start()
 
@@ -135,7 +135,7 @@ def test_the_page_about_the_api_is_fresh() -> None:
     assert page.read_text() == reference_pages.rest_page(), "run: make docs"
 
 
-def test_every_row_of_the_tables_is_told_apart() -> None:
+def test_every_row_of_the_tables_is_distinct() -> None:
     assert len({(row.method, row.path) for row in ROUTES}) == len(ROUTES)
     assert len({row.text for row in all_refusals()}) == len(all_refusals())
     assert all(row.doc for row in ROUTES)

@@ -40,8 +40,8 @@ def explain(file: Path, key: str | None, flow_name: str | None) -> None:
     _show_row(row)
     for found in explaining.explain(report.config, row, _flows(report.config, row, key, flow_name)):
         click.echo(f"{found.where}: {found.value or '(empty)'}")
-        for problem in found.problems:
-            click.echo(f"    but {problem}")
+        for reason in found.problems:
+            click.echo(f"    but {reason}")
         click.echo(f"    from {found.source}")
         for loser in found.losers:
             click.echo(f"    over {loser}")
@@ -61,7 +61,7 @@ def _show_row(row: Key[object]) -> None:
     click.echo(f"{row.name}: {row.doc}")
     click.echo(f"    {row.type.name.lower()}, default {default}{mm2}, importance {row.importance.value}{since}")
     if row.check is not None:
-        click.echo(f"    must be {row.check.words}")
+        click.echo(f"    must be {row.check.phrase}")
     if row.support.kind != "full":
         click.echo(f"    {row.support.kind}: {row.support.reason}")
 

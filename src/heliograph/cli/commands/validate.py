@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +14,9 @@ from heliograph.cli.rest_checks import rest_problems
 from heliograph.config.effective.rest_config import file_listeners, rest_listeners
 from heliograph.config.formats.connector_text import is_connector_text, read_connector_texts
 from heliograph.config.formats.strimzi_reader import is_resource
-from heliograph.config.resolve.diagnostics import in_order, located
+from heliograph.config.resolve.key_places import KeyPlaces
 from heliograph.config.validate.worker_file import is_worker_file, load_worker
+from heliograph.diagnostics import Diagnosed, Diagnostic, Place, in_order, note, problem, warning
 from heliograph.errors import ConfigError
 from heliograph.operations.configuration_checks import examine_all, examine_connector, examine_worker_all
 
@@ -79,15 +81,14 @@ def _load_worker(file: Path) -> WorkerConfig:
     try:
         return load_worker(read_config_file(file), MachineLookup())
     except ConfigError as error:
-        raise ConfigError([f"--worker {file}: {each.removeprefix(f'{file}: ')}" for each in error.problems]) from None
+        raise ConfigError(each.within(f"--worker {file}") for each in error.problems) from None
 
 
-class _Verdict(NamedTuple):
-    """What there is to say about a file: what it is, where it is not of flows, and which flows it has."""
+@dataclass(frozen=True, slots=True)
+class _Verdict(Diagnosed):
+    """The diagnostics about a file, what it is if it is not of flows, and its flows."""
 
-    problems: Sequence[str]
-    warnings: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    diagnostics: tuple[Diagnostic, ...]
     what: str = ""
     flows: str = ""
 
@@ -98,36 +99,39 @@ def _verdict(file: Path, targets: tuple[str, ...], worker: WorkerConfig | None, 
     except ConfigError as error:
         if is_only:
             raise
-        return _Verdict([problem.removeprefix(f"{file}: ") for problem in error.problems])
+        return _Verdict(tuple(each.within("") for each in error.problems))
     if is_connector_text(text.text, text.name):
-        unused = ["--clusters: it has no effect here: it chooses among flows, and this is a connector."]
+        unused = [note("it has no effect here: it chooses among flows, and this is a connector.", "--clusters")]
         return _with_notes(_of_connectors(text, worker), unused if targets else [])
-    unused = ["--worker: it has no effect here: it is for connectors in JSON."] if worker is not None else []
+    unused = []
+    if worker is not None:
+        unused.append(note("it has no effect here: it is for connectors in JSON.", "--worker"))
     if not is_resource(text.text, text.name) and is_worker_file(text.text):
-        unused += ["--clusters: it has no effect here: this is a Connect worker."] if targets else []
+        if targets:
+            unused.append(note("it has no effect here: this is a Connect worker.", "--clusters"))
         return _with_notes(_of_worker(text), unused)
     return _with_notes(_of_flows(text, targets), unused)
 
 
-def _with_notes(verdict: _Verdict, notes: list[str]) -> _Verdict:
-    return verdict._replace(notes=(*notes, *verdict.notes))
+def _with_notes(verdict: _Verdict, notes: list[Diagnostic]) -> _Verdict:
+    return replace(verdict, diagnostics=(*notes, *verdict.diagnostics))
 
 
 def _show(verdict: _Verdict, file: str, *, is_usable: bool, start: str) -> None:
     reported = {"error": verdict.problems, "warning": verdict.warnings, "note": verdict.notes}
-    for kind, sentences in reported.items():
-        for sentence in sentences:
-            click.echo(f"{kind}: {start}{sentence}")
+    for kind, diagnostics in reported.items():
+        for each in diagnostics:
+            click.echo(f"{kind}: {start}{each}")
     words = [
         ", ".join(filter(None, (verdict.what, "usable" if is_usable else "not usable"))),
         verdict.flows if is_usable else "",
-        counted(**{kind: len(sentences) for kind, sentences in reported.items()}),
+        counted(**{kind: len(diagnostics) for kind, diagnostics in reported.items()}),
     ]
     click.echo(f"{file}: {'; '.join(filter(None, words))}.")
 
 
 def counted(**counts: int) -> str:
-    """`1 error, 2 warnings`; errors are also told where there are none, the others only where there are some."""
+    """Return `1 error, 2 warnings`; warnings and notes only if there are some."""
     errors, *others = counts.items()
     reported = [errors, *((word, count) for word, count in others if count)]
     return ", ".join(f"{count or 'no'} {word}{'' if count == 1 else 's'}" for word, count in reported)
@@ -136,32 +140,29 @@ def counted(**counts: int) -> str:
 def _of_flows(text: ConfigText, targets: tuple[str, ...]) -> _Verdict:
     report = examine_all(text, MachineLookup(), targets, with_files=True)
     flows = ", ".join(map(str, report.config.flows)) if report.config is not None else ""
-    warnings = in_order((*report.warnings, *_rest_warnings(report)))
-    return _Verdict(report.problems, warnings, report.notes, flows=flows)
+    return _Verdict(in_order((*report.diagnostics, *_rest_warnings(report))), flows=flows)
 
 
 def _of_connectors(text: ConfigText, worker: WorkerConfig | None) -> _Verdict:
-    """Every connector of the file; a sentence says whose it is where there are several."""
+    """Check every connector of the file; a diagnostic names its connector if there are several."""
     try:
         connectors = read_connector_texts(text.text)
     except ConfigError as error:
-        return _Verdict(error.problems, what="a connector")
-    found: tuple[list[str], list[str], list[str]] = ([], [], [])
+        return _Verdict(error.diagnostics, what="a connector")
+    found: list[Diagnostic] = []
     flows: dict[str, None] = {}
     for number, each in enumerate(connectors, 1):
         report = examine_connector(each, MachineLookup(), worker, name=Path(text.name).stem)
-        whose = f"connector {number}: " if len(connectors) > 1 else ""
-        for kept, reported in zip(found, (report.problems, report.warnings, report.notes), strict=True):
-            kept += [f"{whose}{sentence}" for sentence in reported]
+        whose = f"connector {number}" if len(connectors) > 1 else ""
+        found += [diagnostic.within(whose) for diagnostic in report.diagnostics]
         flows |= {} if report.flow is None else {str(report.flow): None}
-    found[0].extend(_repeated_names(connectors))
-    found[1].extend(_deploy_warnings(text, connectors))
+    found += [*_repeated_names(connectors), *_deploy_warnings(text, connectors)]
     what = "a connector" if len(connectors) == 1 else f"{len(connectors)} connectors"
-    return _Verdict(*found, what=what, flows=", ".join(flows))
+    return _Verdict(tuple(found), what=what, flows=", ".join(flows))
 
 
-def _repeated_names(connectors: Sequence[ConnectorText]) -> Iterator[str]:
-    """A worker has one connector of a name: it would refuse to create the second."""
+def _repeated_names(connectors: Sequence[ConnectorText]) -> Iterator[Diagnostic]:
+    """Yield a problem for each name of several connectors: a worker would refuse to create the second."""
     owners: dict[str, list[str]] = {}
     for number, each in enumerate(connectors, 1):
         name = (each.name or each.config.get("name") or "").strip()
@@ -169,53 +170,55 @@ def _repeated_names(connectors: Sequence[ConnectorText]) -> Iterator[str]:
     for name, numbers in owners.items():
         if name and len(numbers) > 1:
             listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}"
-            yield f"name: connectors {listed} are called '{name}'; give each its own name."
+            yield problem(f"connectors {listed} are called '{name}'; give each its own name.", "name")
 
 
-def _deploy_warnings(text: ConfigText, connectors: Sequence[ConnectorText]) -> list[str]:
-    """A file that is named for `deploy` holds one config alone, and is put under that name."""
+def _deploy_warnings(text: ConfigText, connectors: Sequence[ConnectorText]) -> Iterator[Diagnostic]:
+    """Yield why `deploy` would refuse a file that is named for it: it holds one config, and is put under that name."""
     file, connector = Path(text.name), connectors[0]
     if file.suffix != ".json" or not file.name.startswith(tuple(part.name_for("") for part in PARTS)):
-        return []
+        return
     if connector.name is not None or text.text.lstrip().startswith("["):
-        return ["'heliograph deploy' will refuse this file: it takes one connector's config alone, without its name."]
+        yield warning(
+            "'heliograph deploy' will refuse this file: it takes one connector's config alone, without its name."
+        )
+        return
     name = connector.config.get("name")
-    if name is None or name == file.stem:
-        return []
-    line = connector.lines["name"]
-    return [f"line {line}: name: 'heliograph deploy' puts this file as '{file.stem}', which the worker will refuse."]
+    if name is not None and name != file.stem:
+        message = f"'heliograph deploy' puts this file as '{file.stem}', which the worker will refuse."
+        yield warning(message, "name", Place(connector.lines["name"]))
 
 
 def _of_worker(text: ConfigText) -> _Verdict:
     report = examine_worker_all(text.text, MachineLookup())
-    problems = in_order(dict.fromkeys((*report.problems, *_rest_problems(report))))
-    return _Verdict(problems, report.warnings, report.notes, "a Connect worker")
+    return _Verdict(in_order((*report.diagnostics, *_rest_problems(report))), "a Connect worker")
 
 
-def _rest_warnings(report: Report) -> list[str]:
-    """What keeps `run` from serving REST, which does not keep it from copying."""
+def _rest_warnings(report: Report) -> tuple[Diagnostic, ...]:
+    """Return what keeps `run` from serving REST, which does not keep it from copying."""
     config = report.sound
     if config is None:
-        return []
+        return ()
     try:
         listeners = file_listeners(config.raw, config.resolver)
         found = rest_problems(config.raw, config.resolver, listeners) if listeners else []
     except ConfigError as error:
         found = list(error.problems)
-    return [
-        located(f"{problem.rstrip('.')}; REST is not served.", config.lines, config.paths)
-        for problem in found
-        if problem.partition(": ")[0] not in report.settled
+    unserved = [
+        warning(f"{str(each.message).removesuffix('.')}; REST is not served.", each.key)
+        for each in found
+        if each.key not in report.settled
     ]
+    return KeyPlaces(config.lines, config.paths).located(unserved)
 
 
-def _rest_problems(report: WorkerReport) -> list[str]:
+def _rest_problems(report: WorkerReport) -> tuple[Diagnostic, ...]:
     worker = report.sound
     if worker is None:
-        return []
+        return ()
     try:
         listeners = rest_listeners(worker.settings)
-    except ConfigError:  # which the report has
-        return []
+    except ConfigError:  # the report has it
+        return ()
     found = rest_problems(worker.raw, worker.resolver, listeners)
-    return [located(problem, worker.lines, {}) for problem in found if problem.partition(": ")[0] not in report.settled]
+    return KeyPlaces(worker.lines).located(each for each in found if each.key not in report.settled)

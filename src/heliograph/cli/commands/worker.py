@@ -20,7 +20,7 @@ from heliograph.config.effective.rest_config import advertised_listener, rest_li
 from heliograph.config.validate.connector_plugins import ConnectorPlugins
 from heliograph.config.validate.worker_file import examine_environment, examine_worker, usable_worker
 from heliograph.connect.contract.log_levels import LogLevels
-from heliograph.connect.runtime.connect_worker import ConnectWorker, _Herder, _lease_timeout_ms
+from heliograph.connect.runtime.connect_worker import ConnectWorker, StartingHerder, lease_timeout_ms
 from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
@@ -58,7 +58,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     """
     config = _load(file)
     # The worker's own: whoever may change a connector must not decide how its secrets travel.
-    launch = LaunchOptions(_lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
+    launch = LaunchOptions(lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
     spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
     make_screen(verbose=verbose).close()
     log_findings(file, config.warnings, config.notes)
@@ -92,7 +92,7 @@ def serving(
 
     A worker that is stopping does not wait for its cluster or its group.
     """
-    herder = _Herder()
+    herder = StartingHerder()
     settings = config.settings
     levels = LogLevels()
     listeners = rest_listeners(settings)

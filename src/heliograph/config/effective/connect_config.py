@@ -1,38 +1,17 @@
-"""One connector of a Connect worker, understood: its map of strings over the worker's settings.
+"""A Connect worker and its connectors as typed objects.
 
-Which place wins (later over earlier), as in Connect and MM2's connectors:
+Which place of a connector's setting wins (later over earlier), as in Connect and MM2's connectors:
 
 - settings: the worker's keys, then the connector's own;
 - a client of the source or the target: `source.cluster.`, `consumer.`, `source.consumer.` of the connector;
 - the producer of records: the worker's `bootstrap.servers` and `producer.`, then the connector's `producer.override.`;
-- progress: the worker's own connection. With exactly-once it goes with the records, since one transaction holds both.
+- source offsets: the worker's own connection. With exactly-once they go with the records: one transaction holds both.
 
-So where the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
+So if the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
 keep their placeholders until they are needed.
 
-
-Which changes of a source connector's config its running tasks need not notice.
-
-MM2 restarts every task for any change. A flow here takes over what only its control loop reads: which topics there are,
-how often it looks, what it compares. What a task was started with (clients, naming, exactly-once, sizes) needs other
-tasks. Keys that no source connector reads are no reason to restart one either; where a key is not in the table, a
-client, a filter or a policy may read it, and the tasks begin again.
-
-A Connect worker's configuration, as `connect-distributed.properties` or as the `CONNECT_*` variables of a container.
-
-Read as Connect reads it: the top of the file is the worker's own connection, `producer.` and its like are what its
-connectors' clients begin with. Converters are accepted and change nothing, since batches are copied as they are. All
-problems are told at once. A *warning* is for what the user has to mend; a *note* for what has no effect here.
-
-What a connector may reach from its worker: token endpoints, Python packages and, where rules hold, files and logins.
-
-Everyone who reaches REST writes connectors; only its operator writes the worker's file. So the worker's file lists the
-URLs and files of OAuth, under the names of Kafka's JVM properties (KIP-1139), and the packages of which a class may be
-loaded. A connector that was accepted under rules also keeps their patterns of `secrets`. All of it is judged when a
-client or a class is made, on values whose placeholders are resolved: what a file holds may change after the config was
-accepted.
-
-Invariant: the sentences show what was written, never what a placeholder stands for.
+MM2 restarts every task for any change of a config. Here a flow takes over a change of keys that only its driver reads
+(`is_live` in the table), and of keys that no source connector reads.
 """
 
 from __future__ import annotations
@@ -48,6 +27,7 @@ from heliograph.config.keys.table import CLASS, Scope, split_list
 from heliograph.config.resolve.connector_limits import _OURS, ConnectorLimits
 from heliograph.config.resolve.overlays import ROLES, Layer, is_every_clients, is_own_client_key, resolved_view
 from heliograph.config.resolve.settings import Settings
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError, NotAllowedError
 from heliograph.model import ConnectorKind, Flow
 
@@ -60,6 +40,25 @@ if TYPE_CHECKING:
 LIMIT_KEYS = frozenset(
     row.name for row in (worker_keys.OAUTH_ALLOWED_URLS, worker_keys.OAUTH_ALLOWED_FILES, worker_keys.PLUGIN_PACKAGES)
 )
+_PACKAGE = "org.apache.kafka.connect.mirror."
+_KINDS: dict[str, ConnectorKind] = {"Source": "source", "Checkpoint": "checkpoint", "Heartbeat": "heartbeat"}
+CLASSES: dict[ConnectorKind, str] = {kind: f"{_PACKAGE}Mirror{word}Connector" for word, kind in _KINDS.items()}
+_BY_NAME: dict[str, ConnectorKind] = {
+    name: kind for word, kind in _KINDS.items() for name in (CLASSES[kind], f"Mirror{word}Connector", f"Mirror{word}")
+}
+# Connect's defaults where a dedicated-mode file has others.
+_DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
+_PLUGIN_KEYS = (
+    keys.POLICY_CLASS,
+    keys.TOPIC_FILTER_CLASS,
+    keys.GROUP_FILTER_CLASS,
+    keys.CONFIG_PROPERTY_FILTER_CLASS,
+)
+_PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
+_CONVERTERS = tuple(
+    f"{internal}{part}.converter" for internal in ("", "internal.") for part in ("key", "value", "header")
+)
+_OWN = Scope.WORKER | Scope.CLIENT | Scope.FILE
 
 
 def worker_limits(
@@ -78,23 +77,6 @@ def _named_packages(worker: Mapping[str, str]) -> Iterator[str]:
         module, colon, _class = value.strip().partition(":")
         if row is not None and row.type is CLASS and colon and "${" not in module:
             yield module.partition(".")[0]
-
-
-_PACKAGE = "org.apache.kafka.connect.mirror."
-_KINDS: dict[str, ConnectorKind] = {"Source": "source", "Checkpoint": "checkpoint", "Heartbeat": "heartbeat"}
-CLASSES: dict[ConnectorKind, str] = {kind: f"{_PACKAGE}Mirror{word}Connector" for word, kind in _KINDS.items()}
-_BY_NAME: dict[str, ConnectorKind] = {
-    name: kind for word, kind in _KINDS.items() for name in (CLASSES[kind], f"Mirror{word}Connector", f"Mirror{word}")
-}
-# Connect's defaults where a dedicated-mode file has others.
-_DEFAULTS = {keys.TASKS_MAX.name: "1", keys.ENABLED.name: "true"}
-_PLUGIN_KEYS = (
-    keys.POLICY_CLASS,
-    keys.TOPIC_FILTER_CLASS,
-    keys.GROUP_FILTER_CLASS,
-    keys.CONFIG_PROPERTY_FILTER_CLASS,
-)
-_PRINCIPAL_KEYS = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
 
 
 def kind_of(class_name: str | None) -> ConnectorKind | None:
@@ -130,7 +112,7 @@ class ConnectorConfig:
         class_name = self.raw.get("connector.class")
         kind = kind_of(class_name)
         if kind is None:
-            raise ConfigError(f"connector.class: '{class_name}' is not a connector of MirrorMaker 2.")
+            raise ConfigError(f"'{class_name}' is not a connector of MirrorMaker 2.", "connector.class")
         return kind
 
     @cached_property
@@ -138,7 +120,7 @@ class ConnectorConfig:
         """The pair of clusters, by their aliases."""
         view = self._view(self.raw, [_own("", lambda key: key in {keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name})])
         if not view[keys.SOURCE_ALIAS]:
-            raise ConfigError("source.cluster.alias: the connector does not name its source; add the source's alias.")
+            raise ConfigError("the connector does not name its source; add the source's alias.", "source.cluster.alias")
         return Flow(view[keys.SOURCE_ALIAS], view[keys.TARGET_ALIAS])
 
     @property
@@ -219,18 +201,18 @@ class ConnectorConfig:
         own = worker_client(self.worker, self.resolver)
         return None if _connection(own) == _connection(self.records_client(flow)) else own
 
-    def refused_overrides(self) -> Iterator[tuple[str, str]]:
-        """Each client key that the worker's policy keeps the connector from setting, with Connect's sentence."""
+    def refused_overrides(self) -> Iterator[Diagnostic]:
+        """Yield Connect's message for each client key that the worker's policy does not let the connector set."""
         allowed = override_policy(self.worker)
         for role in ROLES:
             prefix = f"{role}.override."
             for key in (name.removeprefix(prefix) for name in self.raw if name.startswith(prefix)):
                 if not allowed(key):
-                    words = f"The '{policy_name(self.worker)}' policy does not allow '{key}' to be overridden"
-                    yield prefix + key, f"{words} in the connector configuration."
+                    refusal = f"The '{policy_name(self.worker)}' policy does not allow '{key}' to be overridden"
+                    yield problem(f"{refusal} in the connector configuration.", prefix + key)
 
-    def refused_classes(self) -> Iterator[tuple[str, str]]:
-        """Each key with a Python class of a package that the worker does not let connectors load, with a sentence."""
+    def refused_classes(self) -> Iterator[Diagnostic]:
+        """Yield a problem for each Python class of a package that the worker does not let connectors load."""
         limits = self.limits
         for key in _PLUGIN_KEYS if limits is not None else ():
             try:
@@ -238,7 +220,7 @@ class ConnectorConfig:
                 if limits is not None and ":" in view[key]:
                     limits.check_class(key.name, view[key], view.shown(key))
             except NotAllowedError as error:
-                yield key.name, str(error).partition(": ")[2]
+                yield from error.problems
             except ConfigError:  # a placeholder that stands for nothing is reported with its key
                 continue
 
@@ -260,7 +242,7 @@ def policy_name(worker: Mapping[str, str]) -> str:
     name = text.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
     if name not in {"All", "None", "Principal"}:
         raise ConfigError(
-            f"connector.client.config.override.policy: '{text}' is not a policy; there are All, None and Principal."
+            f"'{text}' is not a policy; there are All, None and Principal.", "connector.client.config.override.policy"
         )
     return name
 
@@ -308,27 +290,6 @@ def _is_connectors(key: str) -> bool:
     return key not in keys.TABLE or bool(keys.TABLE[key].scope & Scope.CONNECTOR)
 
 
-_LIVE = frozenset(
-    row.name
-    for row in (
-        keys.TOPICS,
-        keys.TOPICS_EXCLUDE,
-        keys.CONFIG_PROPERTIES_EXCLUDE,
-        keys.USE_DEFAULTS_FROM,
-        keys.REFRESH_TOPICS_ENABLED,
-        keys.REFRESH_TOPICS_INTERVAL_SECONDS,
-        keys.SYNC_TOPIC_CONFIGS_ENABLED,
-        keys.SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS,
-        keys.SYNC_TOPIC_ACLS_ENABLED,
-        keys.SYNC_TOPIC_ACLS_INTERVAL_SECONDS,
-        keys.REPLICATION_FACTOR,
-        keys.HEARTBEATS_REPLICATION,
-        keys.RESTART_BACKOFF_MAX_MS,
-        keys.RESTART_ATTEMPTS_MAX,
-    )
-)
-
-
 def is_live_change(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     """Whether a source connector can go from one config to the other without touching its tasks."""
     changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
@@ -337,16 +298,11 @@ def is_live_change(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
 
 def _is_live(key: str) -> bool:
     row = keys.TABLE.get(key)
-    if row is None:
+    if row is None:  # a client, a filter or a policy may read it
         return False
-    name = row.replaced_by or row.name
+    row = keys.TABLE[row.replaced_by or row.name]
     is_others = bool(row.scope & Scope.CONNECTOR) and not row.scope & Scope.SOURCE
-    return name in _LIVE or is_others
-
-
-_CONVERTERS = tuple(
-    f"{internal}{part}.converter" for internal in ("", "internal.") for part in ("key", "value", "header")
-)
+    return row.is_live or is_others
 
 
 @dataclass(frozen=True)
@@ -355,8 +311,8 @@ class WorkerConfig:
 
     raw: Mapping[str, str] = field(repr=False)
     resolver: Resolver
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
     rest: RestAccess = field(default_factory=RestAccess)
 
@@ -380,9 +336,6 @@ class WorkerConfig:
     ) -> ConnectorConfig:
         """One connector in this worker; `secrets` are the patterns of the rules it was accepted under."""
         return ConnectorConfig(name, config, self.raw, self.resolver, secrets)
-
-
-_OWN = Scope.WORKER | Scope.CLIENT | Scope.FILE
 
 
 def _is_settings(key: str) -> bool:

@@ -1,9 +1,6 @@
-"""Why a key has its value: for each flow or client, the value, the line it stands on and the rule by which it won.
+"""Origins of a key's value, for `heliograph explain`: per flow or client the value, its line, and the rule it won by.
 
-Values are shown without secrets, and a placeholder as it is written: what it holds is not for a screen.
-
-
-Renders the table of keys as a page: `python -m heliograph.config.reference FILE`. A test keeps the page fresh.
+Values are shown without secrets, and placeholders as they are written.
 """
 
 from __future__ import annotations
@@ -13,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.config.keys import TABLE
 from heliograph.config.keys.connector_keys import ENABLED
 from heliograph.config.keys.table import BOOLEAN, PASSWORD, Key, Scope
-from heliograph.config.resolve.diagnostics import did_you_mean, shown
+from heliograph.config.resolve.key_places import shown
 from heliograph.config.resolve.overlays import parse_name
 from heliograph.config.resolve.redaction import redact_value
+from heliograph.config.resolve.suggestions import did_you_mean
 from heliograph.config.secrets.known_secrets import HIDDEN
 from heliograph.errors import ConfigError
 
@@ -62,7 +60,7 @@ def find_row(config: MirrorMakerConfig, name: str) -> Key[object]:
     """The table's row for a key, with or without the prefix it has in the file."""
     row = TABLE.get(name) or TABLE.get(parse_name(name, config.clusters).key)
     if row is None:
-        raise ConfigError(f"{name}: there is no such key.{did_you_mean(name, TABLE)}")
+        raise ConfigError(f"there is no such key.{did_you_mean(name, TABLE)}", name)
     return TABLE[row.replaced_by] if row.replaced_by else row
 
 
@@ -137,7 +135,7 @@ def _unresolved(config: MirrorMakerConfig, name: str) -> tuple[str, ...]:
     try:
         config.resolver.resolve(name, config.raw[name])
     except ConfigError as error:
-        return tuple(problem.removeprefix(f"{name}: ") for problem in error.problems)
+        return tuple(str(each.message) for each in error.problems)
     return ()
 
 

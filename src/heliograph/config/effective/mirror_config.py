@@ -1,14 +1,11 @@
-"""What the parts that replicate need to know of a configuration, whichever form it came in.
+"""The configuration that replication reads (`MirrorConfig`), and its implementation for a dedicated-mode file.
 
-A dedicated-mode file (`mirror_maker`) speaks of many flows; a connector in a Connect worker (`connector`) is one. They
-differ in where records go. In a file everything of a flow `A->B` is written to B. In Connect records are written by
-the worker's producer, and progress is kept in the worker's cluster: neither need be the cluster of `target.cluster.*`.
+A dedicated-mode file has many flows; a connector in a Connect worker (`connect_config`) is one. They differ in where
+records go: a file writes everything of a flow `A->B` to B; in Connect the worker's producer writes records, and source
+offsets are kept in the worker's cluster, and neither need be the cluster of `target.cluster.*`.
 
-
-A dedicated-mode file, understood: its flows, and the settings of each by MM2's overlay rules (`overlays`).
-
-Made by `dedicated.load`. Values keep their placeholders until they are needed: `client` and `settings` resolve them at
-the call, so a secret that changes is seen by the next client.
+Values keep their placeholders until they are needed: `client` and `settings` resolve them at the call, so the next
+client sees a secret that has changed.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.resolve.placeholders import Resolver
     from heliograph.config.resolve.settings import Settings
+    from heliograph.diagnostics import Diagnostic
 
 
 SOURCE_CONNECTOR_NAME = "MirrorSourceConnector"  # of a flow in a dedicated-mode file
@@ -84,9 +82,9 @@ class MirrorMakerConfig:
     raw: Mapping[str, str] = field(repr=False)
     clusters: tuple[str, ...]
     flows: tuple[Flow, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...]
     resolver: Resolver
-    notes: tuple[str, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
     paths: Mapping[str, str] = field(default_factory=dict)

@@ -1,18 +1,13 @@
-"""Where the REST server listens and under which address other workers reach it, from the keys of a worker's file.
+"""The REST server's configuration: where it listens, how other workers reach it, and what it asks of callers.
 
-`listeners` counts; where it is not set, `rest.host.name` and `rest.port`, which Kafka 3.0 removed and many files still
-have. Connect listens on every network unless a host is named; we listen on this machine only, because whoever reaches
-the API may start, stop and redirect replication unless a login is asked for (docs/guides/security-rest.md).
+`listeners` counts; without it `rest.host.name` and `rest.port`, which Kafka 3.0 removed and many files still have.
+Connect listens on every network unless a host is named; Heliograph listens on this machine only, because everyone who
+reaches the API may start, stop and redirect replication unless a login is required (docs/guides/security-rest.md).
 
-
-Who may call REST, from the keys of a file: TLS for `https` listeners, the login, the file of rules.
-
-Two ways of Connect's own are kept. `listeners.https.ssl.*` counts as a whole: where one key of that prefix is set, the
-`ssl.*` of the file are not looked at. And the login is an extension, `BasicAuthSecurityRestExtension`, whose users are
-in a file that the section `KafkaConnect` of a JAAS file names. There is no JVM to give that JAAS file to, so a key or
-the variable `KAFKA_OPTS` names it.
-
-An extension that is not there is refused: it may be the one that was to keep strangers out.
+Two rules are Connect's own. `listeners.https.ssl.*` counts as a whole: if one key has that prefix, the `ssl.*` of the
+file are not read. And the login is an extension, `BasicAuthSecurityRestExtension`, whose users are in a file that the
+section `KafkaConnect` of a JAAS file names. There is no JVM to give that JAAS file to, so a key or the variable
+`KAFKA_OPTS` names it. An extension that is not there is refused: it may be the one that was to keep strangers out.
 """
 
 from __future__ import annotations
@@ -37,6 +32,23 @@ DEFAULT_PORT = 8083
 _LARGEST_PORT = 65_535
 _THIS_MACHINE = frozenset({LOOPBACK, "localhost", "::1"})
 _EVERY_NETWORK = frozenset({"0.0.0.0", "::"})  # noqa: S104  (compared with, not bound to)
+ClientAuth = Literal["none", "requested", "required"]
+_NO_AUTH: ClientAuth = "none"
+HTTPS_PREFIX = "listeners.https."
+_OWN_KEYS = (
+    keys.SSL_CLIENT_AUTH,
+    keys.REST_EXTENSION_CLASSES,
+    keys.REST_JAAS_CONFIG_FILE,
+    keys.REST_RULES_FILE,
+    keys.REST_ADVERTISED_HOST_NAME,
+    keys.REST_ALLOWED_HOSTS,
+    keys.ACCESS_CONTROL_ALLOW_ORIGIN,
+)
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+_BASIC_AUTH = "BasicAuthSecurityRestExtension"
+_BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
+_OPTS_VARIABLE = "KAFKA_OPTS"
+_JAAS_PROPERTY = "java.security.auth.login.config"
 
 
 class RestListener(NamedTuple):
@@ -69,7 +81,7 @@ def rest_listeners(settings: Settings) -> tuple[RestListener, ...]:
         name = settings.written_as(keys.LISTENERS)
         found = tuple(_listener(name, text) for text in settings[keys.LISTENERS])
         if not found:
-            raise ConfigError(f"{name}: it is empty; name at least one address such as http://:{DEFAULT_PORT}.")
+            raise ConfigError(f"it is empty; name at least one address such as http://:{DEFAULT_PORT}.", name)
         return found
     port = settings[keys.REST_PORT]
     host = _unquoted(settings[keys.REST_HOST_NAME]) or LOOPBACK
@@ -91,7 +103,7 @@ def parse_listener(name: str, text: str) -> RestListener:
         return _listener(name, text.strip())
     host, _colon, port = text.strip().rpartition(":")
     if not port.isdecimal():
-        raise ConfigError(f"{name} {text}: write it as PORT or HOST:PORT, such as {DEFAULT_PORT}.")
+        raise ConfigError(f"write it as PORT or HOST:PORT, such as {DEFAULT_PORT}.", f"{name} {text}")
     return RestListener(host.strip("[]") or LOOPBACK, _checked_port(name, int(port)))
 
 
@@ -116,52 +128,34 @@ def _told_to_others(settings: Settings, bound: Sequence[RestListener]) -> RestLi
         if listener.url.startswith(f"{wanted}://"):
             return listener
     name = settings.written_as(keys.REST_ADVERTISED_LISTENER)
-    raise ConfigError(f"{name}: there is no {wanted} listener; name one in `listeners`, or remove the key.")
+    raise ConfigError(f"there is no {wanted} listener; name one in `listeners`, or remove the key.", name)
 
 
 def _listener(name: str, text: str) -> RestListener:
-    problem = (
-        f"{name}: '{text}' is not an address; write it as http://HOST:PORT or https://HOST:PORT, such as"
-        f" http://:{DEFAULT_PORT}."
+    not_an_address = ConfigError(
+        f"'{text}' is not an address; write it as http://HOST:PORT or https://HOST:PORT, such as"
+        f" http://:{DEFAULT_PORT}.",
+        name,
     )
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(problem) from None
+        raise not_an_address from None
     if parts.scheme.lower() not in ("http", "https") or port is None or parts.path.strip("/") or parts.query:
-        raise ConfigError(problem)
+        raise not_an_address
     return RestListener(host or LOOPBACK, port, parts.scheme.lower() == "https")
 
 
 def _checked_port(name: str, port: int) -> int:
     if not 0 <= port <= _LARGEST_PORT:
-        raise ConfigError(f"{name}: {port} is not a port; it must be between 0 and {_LARGEST_PORT}.")
+        raise ConfigError(f"{port} is not a port; it must be between 0 and {_LARGEST_PORT}.", name)
     return port
 
 
 def _unquoted(host: str) -> str:
     """A host without the quotes that container files often carry into the value."""
     return host.strip("\"'")
-
-
-ClientAuth = Literal["none", "requested", "required"]
-_NO_AUTH: ClientAuth = "none"
-HTTPS_PREFIX = "listeners.https."
-_OWN_KEYS = (
-    keys.SSL_CLIENT_AUTH,
-    keys.REST_EXTENSION_CLASSES,
-    keys.REST_JAAS_CONFIG_FILE,
-    keys.REST_RULES_FILE,
-    keys.REST_ADVERTISED_HOST_NAME,
-    keys.REST_ALLOWED_HOSTS,
-    keys.ACCESS_CONTROL_ALLOW_ORIGIN,
-)
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
-_BASIC_AUTH = "BasicAuthSecurityRestExtension"
-_BASIC_AUTH_CLASS = f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH}"
-_OPTS_VARIABLE = "KAFKA_OPTS"
-_JAAS_PROPERTY = "java.security.auth.login.config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +195,10 @@ def rest_access(
     )
     if access.rules_file and not access.knows_callers:
         raise ConfigError(
-            f"{settings.written_as(keys.REST_RULES_FILE)}: rules need callers with names; add"
+            f"rules need callers with names; add"
             f" {keys.REST_EXTENSION_CLASSES.name}={_BASIC_AUTH_CLASS}, or https listeners with"
-            f" {keys.SSL_CLIENT_AUTH.name}=required."
+            f" {keys.SSL_CLIENT_AUTH.name}=required.",
+            settings.written_as(keys.REST_RULES_FILE),
         )
     return access
 
@@ -237,8 +232,9 @@ def _allowed_hosts(settings: Settings) -> frozenset[str]:
     for host in found:
         if _HOST.fullmatch(host) is None:
             raise ConfigError(
-                f"{settings.written_as(keys.REST_ALLOWED_HOSTS)}: '{host}' is not a host; write names or addresses"
-                " without protocol and port, such as connect.example.org."
+                f"'{host}' is not a host; write names or addresses"
+                " without protocol and port, such as connect.example.org.",
+                settings.written_as(keys.REST_ALLOWED_HOSTS),
             )
     return frozenset(found)
 
@@ -265,8 +261,9 @@ def _has_login(settings: Settings) -> bool:
     for class_name in classes:
         if class_name not in (_BASIC_AUTH_CLASS, _BASIC_AUTH):
             raise ConfigError(
-                f"{name}: {class_name} is a Java class and cannot be loaded; only {_BASIC_AUTH_CLASS} is there."
-                " If it kept strangers out, use that one; else remove it."
+                f"{class_name} is a Java class and cannot be loaded; only {_BASIC_AUTH_CLASS} is there."
+                " If it kept strangers out, use that one; else remove it.",
+                name,
             )
     return bool(classes)
 
@@ -275,8 +272,9 @@ def _jaas_file(settings: Settings, lookup: Lookup) -> str:
     found = settings[keys.REST_JAAS_CONFIG_FILE] or _jaas_file_of_opts(lookup)
     if not found:
         raise ConfigError(
-            f"{settings.written_as(keys.REST_EXTENSION_CLASSES)}: the login needs a JAAS file with a section"
+            f"the login needs a JAAS file with a section"
             f" KafkaConnect; name it in {keys.REST_JAAS_CONFIG_FILE.name}, or by -Djava.security.auth.login.config in"
-            f" the variable {_OPTS_VARIABLE}."
+            f" the variable {_OPTS_VARIABLE}.",
+            settings.written_as(keys.REST_EXTENSION_CLASSES),
         )
     return found

@@ -1,20 +1,15 @@
-"""Reads the JSON of mirror connectors (and their worker's properties) as the dedicated-mode file that does the same.
+"""Connectors' JSON and their worker's properties file: read as a dedicated-mode file, and written from one.
 
 A file is what one posts to Connect: `{"name": ..., "config": {...}}`, or the config alone with its name in it, or a
-list of these. Connectors of the same two aliases are one flow. Not for running connectors: a worker takes each as it
-is.
+list of these. Connectors of the same two aliases are one flow.
 
+A worker has one group, one topic of source offsets and one producer for all its connectors, in its own cluster. A
+dedicated-mode file has these for each target, in the target's cluster. So the worker's keys are written once for every
+target alias; what is left out has a note.
 
-A Connect worker's file as the keys of a dedicated-mode file: what it says to all connectors, said of each target.
-
-In Connect a worker has one group, one topic of progress and one producer for whatever its connectors write, and keeps
-them in its own cluster. A dedicated-mode file has these for each target, behind its alias, in the target's cluster. So
-the keys are written once for every target alias; nothing is left out without a word.
-
-Writes flows as connectors for Connect: three JSON files per flow as document 001 names them, and the worker's file.
-
-The records of a source connector are written by its worker's producer, so what the target's producer has of its own is
-written twice: as `target.producer.x`, and as `producer.override.x`.
+Written are three JSON files per flow, as document 001 names them, and the worker's file. A worker's producer writes the
+records of a source connector, so the target's producer keys are written twice: as `target.producer.x`, and as
+`producer.override.x`.
 """
 
 from __future__ import annotations
@@ -46,6 +41,22 @@ if TYPE_CHECKING:
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
 BYTES_CONVERTER = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _SERVERS = "bootstrap.servers"
+SCOPES_BY_CLASS = {
+    "MirrorSourceConnector": Scope.SOURCE,
+    "MirrorCheckpointConnector": Scope.CHECKPOINT,
+    "MirrorHeartbeatConnector": Scope.HEARTBEAT,
+}
+_OWNERS = {scope: f"the {name.removeprefix('Mirror')}" for name, scope in SCOPES_BY_CLASS.items()}
+_EMITS = {Scope.CHECKPOINT: EMIT_CHECKPOINTS, Scope.HEARTBEAT: EMIT_HEARTBEATS}
+_OF_THE_FORM = ("name", "connector.class", "source.cluster.alias", "target.cluster.alias", "enabled")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAMED_PROVIDER = re.compile(r"\$\{([a-z]+):")
+_FILES: dict[str, ConnectorKind] = {"msc": "source", "cpc": "checkpoint", "hbc": "heartbeat"}
+_SCOPES: dict[ConnectorKind, Scope] = {
+    "source": Scope.SOURCE,
+    "checkpoint": Scope.CHECKPOINT,
+    "heartbeat": Scope.HEARTBEAT,
+}
 
 
 class WorkerFile:
@@ -135,16 +146,6 @@ class WorkerFile:
     def _value(self, name: str) -> str:
         entry = self._reading.entry(name)
         return entry.value if entry is not None else ""
-
-
-SCOPES_BY_CLASS = {
-    "MirrorSourceConnector": Scope.SOURCE,
-    "MirrorCheckpointConnector": Scope.CHECKPOINT,
-    "MirrorHeartbeatConnector": Scope.HEARTBEAT,
-}
-_OWNERS = {scope: f"the {name.removeprefix('Mirror')}" for name, scope in SCOPES_BY_CLASS.items()}
-_EMITS = {Scope.CHECKPOINT: EMIT_CHECKPOINTS, Scope.HEARTBEAT: EMIT_HEARTBEATS}
-_OF_THE_FORM = ("name", "connector.class", "source.cluster.alias", "target.cluster.alias", "enabled")
 
 
 class _Connector(NamedTuple):
@@ -275,16 +276,6 @@ def _read_cluster_key(reading: Reading, flow_keys: FlowKeys, flow: Flow, side: s
     elif earlier.value != tree.text:
         for role in ROLES:
             flow_keys.add(f"{side}.{role}.{key}", tree.text, tree)
-
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_NAMED_PROVIDER = re.compile(r"\$\{([a-z]+):")
-_FILES: dict[str, ConnectorKind] = {"msc": "source", "cpc": "checkpoint", "hbc": "heartbeat"}
-_SCOPES: dict[ConnectorKind, Scope] = {
-    "source": Scope.SOURCE,
-    "checkpoint": Scope.CHECKPOINT,
-    "heartbeat": Scope.HEARTBEAT,
-}
 
 
 def connector_files(parts: Parts, notes: list[str]) -> dict[str, str]:

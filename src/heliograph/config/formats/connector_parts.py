@@ -1,15 +1,11 @@
-"""A configuration taken apart by whom it is for: each cluster's clients and worker, each flow's connectors.
+"""A configuration taken apart: each cluster's clients and worker, each flow's connectors.
 
-Made of the entries of a dedicated-mode file, with the overlay rules applied: what counts, where it counts. Other forms
-are written from it. Placeholders are not resolved; nothing is lost without a word: `left_out` are the names that no
-flow reads.
+`take_apart` works on the entries of a dedicated-mode file and applies the overlay rules; other forms are written from
+the result. Placeholders are not resolved. No name is lost silently: `left_out` has those that no flow reads.
 
-
-Keys of up to three connectors, put together into those of one flow.
-
-A resource and a folder of connectors' JSON give the source, checkpoint and heartbeat connector a configuration each; a
-dedicated-mode file has one for the flow. A key counts for every connector that knows it, whoever has it: Java needs the
-replication policy on each, and quietly translates nothing where one was forgotten.
+`FlowKeys` is the opposite direction: a resource and a folder of connectors' JSON give the source, checkpoint and
+heartbeat connector a configuration each; a dedicated-mode file has one for the flow. A key counts for every connector
+that knows it, whichever has it: Java needs the replication policy on each, and translates nothing if one lacks it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from heliograph.config.formats.reading import repeated_names
-from heliograph.config.resolve.diagnostics import located
+from heliograph.config.resolve.key_places import KeyPlaces
+from heliograph.diagnostics import Diagnostic, Place, problem
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,14 +31,13 @@ _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]|\n', re.DOTALL)
 class ConnectorText:
     """One connector: `name` is what stands around its config, None where the config stands alone.
 
-    `problems` and `warnings` are about the form; what the keys mean is nobody's business here.
+    `diagnostics` are about the form; the keys and values are checked elsewhere.
     """
 
     name: str | None = None
     config: dict[str, str | None] = field(default_factory=dict, repr=False)
     lines: dict[str, int] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def is_connector_text(text: str, name: str = "") -> bool:
@@ -58,7 +58,7 @@ def read_connector_texts(text: str) -> list[ConnectorText]:
             text, object_pairs_hook=with_lines, parse_int=str, parse_float=str, parse_constant=_refuse_constant
         )
     except json.JSONDecodeError as error:
-        raise ConfigError(f"line {error.lineno}: this is not JSON: {error.msg}.") from None
+        raise ConfigError(f"this is not JSON: {error.msg}.", place=Place(error.lineno)) from None
     except RecursionError:
         raise ConfigError("this is no connector: it is nested too deeply.") from None
     each = data if isinstance(data, list) else [data]
@@ -102,15 +102,15 @@ def _connector(data: _Object) -> ConnectorText:
     _read_config(found, config)
     for member, places in data.places.items():
         if member not in _MEMBERS:
-            found.problems.append(
-                f'line {places[-1]}: {member}: Connect takes "name", "config" and "initial_state"; leave this out.'
-            )
+            message = 'Connect takes "name", "config" and "initial_state"; leave this out.'
+            found.diagnostics.append(problem(message, place=Place(places[-1], member)))
     state = data.values.get("initial_state")
     if state is not None and str(state).upper() not in _STATES:
-        line = data.places["initial_state"][-1]
-        found.problems.append(f"line {line}: initial_state: it must be one of {', '.join(_STATES)}.")
+        place = Place(data.places["initial_state"][-1], "initial_state")
+        found.diagnostics.append(problem(f"it must be one of {', '.join(_STATES)}.", place=place))
     if not found.name:
-        found.problems.append('name: the connector has none; write it as in {"name": ..., "config": {...}}.')
+        message = 'the connector has none; write it as in {"name": ..., "config": {...}}.'
+        found.diagnostics.append(problem(message, place=Place(path="name")))
     return found
 
 
@@ -120,9 +120,10 @@ def _name(value: Any) -> str:
 
 def _read_config(found: ConnectorText, config: _Object) -> None:
     found.lines = {key: places[-1] for key, places in config.places.items()}
-    found.warnings += [located(sentence, found.lines, {}) for sentence in repeated_names(config.places)]
+    about_keys = list(repeated_names(config.places))
     for key, value in config.values.items():
         if isinstance(value, _Object | list):
-            found.problems.append(located(f"{key}: it must be text, a number, true or false.", found.lines, {}))
+            about_keys.append(problem("it must be text, a number, true or false.", key))
         else:
             found.config[key] = str(value).lower() if isinstance(value, bool) else value
+    found.diagnostics += KeyPlaces(found.lines).located(about_keys)

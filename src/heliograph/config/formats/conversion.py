@@ -1,10 +1,4 @@
-"""The forms a user's configuration can have, as entries of a dedicated-mode file: properties, or a resource in YAML.
-
-Any form of a configuration into another: properties, connectors' JSON, KafkaMirrorMaker2.
-
-A `Reading` is what was read, still with its placeholders; the writers make texts of it, and sentences about what the
-other form cannot say. Invariant: reading back what was written gives every flow the settings it had.
-"""
+"""Reads any form of a configuration, and converts it into another one."""
 
 from __future__ import annotations
 
@@ -15,7 +9,7 @@ from typing import TYPE_CHECKING
 from heliograph.config.effective.mirror_config import SOURCE_CONNECTOR_NAME
 from heliograph.config.formats.connector_json import connector_files, read_connectors
 from heliograph.config.formats.connector_parts import Parts, take_apart
-from heliograph.config.formats.reading import Diagnostic, Reading
+from heliograph.config.formats.reading import Reading
 from heliograph.config.formats.strimzi_reader import is_resource, read_resource
 from heliograph.config.formats.strimzi_secrets import Secrets, SecretsFolder
 from heliograph.config.formats.strimzi_writer import resource_text
@@ -23,12 +17,22 @@ from heliograph.config.keys.table import split_list
 from heliograph.config.resolve.placeholders import Lookup, Resolver
 from heliograph.config.resolve.redaction import has_literal_secret
 from heliograph.config.syntax.properties import as_map, parse_leniently, parse_properties, properties_text
+from heliograph.diagnostics import Severity, in_order, note, with_severity
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from heliograph.model import Flow
+
+
+_PROVIDER = re.compile(r"\$\{(env|file|dir):")
+_PROVIDER_CLASSES = {
+    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "dir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+}
+FORMS = ("properties", "connectors", "strimzi")
 
 
 @dataclass(frozen=True)
@@ -48,19 +52,10 @@ def read_entries(source: ConfigText, lookup: Lookup) -> tuple[Reading, Lookup]:
     """What the file says, and where its placeholders are looked up; a ConfigError where it cannot be read at all."""
     if not is_resource(source.text, source.name):
         entries, problems = parse_leniently(source.text)
-        return Reading(entries, [Diagnostic(*problem) for problem in problems]), lookup
+        return Reading(entries, problems), lookup
     secrets = Secrets(source.secrets, must_exist=source.needs_secrets, is_needed=source.needs_secrets)
     reading = read_resource(source.text, secrets)
     return reading, secrets.lookup(lookup)
-
-
-_PROVIDER = re.compile(r"\$\{(env|file|dir):")
-_PROVIDER_CLASSES = {
-    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
-    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
-    "dir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
-}
-FORMS = ("properties", "connectors", "strimzi")
 
 
 @dataclass
@@ -90,13 +85,14 @@ def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) ->
     else:
         reading = Reading(parse_properties(files[names[0]]))
     if reading.problems:
-        raise ConfigError([reported.sentence for reported in reading.problems])
+        raise ConfigError(reading.problems)
     return reading
 
 
 def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Converted:
     """What was read, in another form."""
-    warnings, notes = ([reported.sentence for reported in sorted(found)] for found in (reading.warnings, reading.notes))
+    found = in_order(reading.diagnostics)
+    warnings, notes = ([str(each) for each in with_severity(found, kind)] for kind in (Severity.WARNING, Severity.NOTE))
     raw = _with_providers(as_map(reading.entries))
     secrets = tuple(name for name, value in raw.items() if has_literal_secret(name, value))
     notes += [
@@ -157,13 +153,10 @@ def _tell_secrets(reading: Reading, secrets: Secrets) -> None:
     """Where the placeholders lead to."""
     uses = any(f"${{dir:{secrets.path}/" in entry.value for entry in reading.entries)
     if uses and secrets.folder is None:
-        reading.notes.append(
-            Diagnostic(0, f"secrets are read from the folder '{secrets.path}'; give another with --secrets DIR.")
-        )
+        message = f"secrets are read from the folder '{secrets.path}'; give another with --secrets DIR."
+        reading.diagnostics.append(note(message))
     for name in secrets.documents:
-        reading.notes.append(
-            Diagnostic(
-                0,
-                f"the Secret or ConfigMap '{name}' of the file is not copied; put its keys into {secrets.path}/{name}.",
-            )
+        message = (
+            f"the Secret or ConfigMap '{name}' of the file is not copied; put its keys into {secrets.path}/{name}."
         )
+        reading.diagnostics.append(note(message))

@@ -1,8 +1,8 @@
-"""`tls` and `authentication` of a cluster in a resource, as the client keys a properties file has for them.
+"""Reads `tls` and `authentication` of a cluster in a resource as the client keys of a properties file.
 
 Certificates and passwords stay placeholders. OAuth is written with Kafka's own `sasl.oauthbearer.*` keys, not with
-those of the operator's Java library; what Kafka's client cannot do is told. Whether Heliograph has the mechanism is not
-asked here: the same check that reads a properties file says so, by the path of the field.
+those of the operator's Java library; what Kafka's client cannot do is a problem. The mechanism itself is checked later,
+as for a properties file.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""The fields of a KafkaMirrorMaker2 resource: which are read, and which only the operator can act on, with the reason.
+"""The fields of a KafkaMirrorMaker2 resource: those that are read, and those that only the operator can act on.
 
 Both layouts are here: `clusters`, `connectCluster`, `sourceCluster`, `targetCluster` of the beta versions, and
-`target`, `source` of Strimzi's v1. A field in neither table is unknown, and told with its path.
+`target`, `source` of Strimzi's v1. A field in neither table is unknown, and gets a warning with its path.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heliograph.config.resolve.diagnostics import did_you_mean, nearest, until_then
+from heliograph.config.formats.reading import place_of
+from heliograph.config.resolve.suggestions import nearest, unknown_field, until_then
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -99,8 +100,10 @@ def check_fields(
         if name in ignored:
             reading.note(field, f"ignored: {ignored[name]}.")
         elif name not in known:
-            near = did_you_mean(name, [*known, *ignored]) + _stays(nearest(name, known), tree)
-            reading.warn(field, f"unknown field; it has no effect.{near or _belongs_elsewhere(name, tree)}")
+            near = nearest(name, [*known, *ignored])
+            stays = _stays(nearest(name, known), tree)
+            hint = stays if near or stays else _belongs_elsewhere(name, tree)
+            reading.diagnostics.append(unknown_field(place_of(field), near, hint))
 
 
 def config_of(reading: Reading, tree: Tree) -> dict[str, Tree]:

@@ -1,13 +1,10 @@
 """Reads `KafkaMirrorMaker2` resources (Strimzi, IBM Event Streams) as the dedicated-mode file that does the same.
 
 `A->B.x` comes from a mirror's connectors, `A.x` from a cluster; the target's config is its worker's, as in Connect.
-What a resource does not ask for is switched off: no connector of a kind, no checkpoints or heartbeats. All resources of
+What a resource does not request is switched off: no connector of a kind, no checkpoints or heartbeats. All resources of
 a file are read together, as if they were one; `Secret` documents among them are used.
 
-Not done here: deciding whether a key or value makes sense. That is `dedicated`'s, for all forms of a configuration.
-
-
-One mirror of a KafkaMirrorMaker2 resource: the keys of a flow, from its patterns and its three connectors.
+Keys and values are not checked here: `validate/dedicated_file` does that for all forms of a configuration.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from heliograph.config.formats.connector_parts import EMIT_CHECKPOINTS, EMIT_HEARTBEATS, FlowKeys
-from heliograph.config.formats.reading import Diagnostic, Reading
+from heliograph.config.formats.reading import Reading
 from heliograph.config.formats.strimzi_auth import StrimziAuthentication
 from heliograph.config.formats.strimzi_fields import (
     API_VERSIONS,
@@ -38,6 +35,7 @@ from heliograph.config.formats.strimzi_fields import (
 from heliograph.config.keys import RESTART_ATTEMPTS_MAX
 from heliograph.config.keys.table import Scope
 from heliograph.config.syntax.yaml_tree import Tree, parse_leniently
+from heliograph.diagnostics import problem
 from heliograph.model import Flow
 
 if TYPE_CHECKING:
@@ -49,6 +47,15 @@ if TYPE_CHECKING:
 _SCOPES = dict(zip(CONNECTORS, (Scope.SOURCE, Scope.CHECKPOINT, Scope.HEARTBEAT), strict=True))
 _OWNERS = {scope: f"{name}.config" for name, scope in _SCOPES.items()}
 _EMITS = {"checkpointConnector": EMIT_CHECKPOINTS, "heartbeatConnector": EMIT_HEARTBEATS}
+# What the operator names where a resource does not: progress is found again there.
+_OPERATORS_NAMES = {"group.id": "mirrormaker2-cluster", "offset.storage.topic": "mirrormaker2-cluster-offsets"}
+_TARGET_FIELDS = {
+    "groupId": "group.id",
+    "configStorageTopic": "config.storage.topic",
+    "offsetStorageTopic": "offset.storage.topic",
+    "statusStorageTopic": "status.storage.topic",
+}
+_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---[ \t\r]*+$|^[ \t]*+-[ \t]++[A-Za-z]++:", re.MULTILINE)
 
 
 class StrimziMirror:
@@ -158,17 +165,6 @@ class StrimziMirror:
         self._keys.add(key, self._secrets.rewritten(field.text), field)
 
 
-# What the operator names where a resource does not: progress is found again there.
-_OPERATORS_NAMES = {"group.id": "mirrormaker2-cluster", "offset.storage.topic": "mirrormaker2-cluster-offsets"}
-_TARGET_FIELDS = {
-    "groupId": "group.id",
-    "configStorageTopic": "config.storage.topic",
-    "offsetStorageTopic": "offset.storage.topic",
-    "statusStorageTopic": "status.storage.topic",
-}
-_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S|^---[ \t\r]*+$|^[ \t]*+-[ \t]++[A-Za-z]++:", re.MULTILINE)
-
-
 def is_resource(text: str, name: str = "") -> bool:
     """Whether a file is YAML and not properties: by its name, or by lines that no properties file has."""
     return name.lower().endswith((".yml", ".yaml")) or _MARKS.search(text) is not None
@@ -176,8 +172,8 @@ def is_resource(text: str, name: str = "") -> bool:
 
 def read_resource(text: str, secrets: Secrets) -> Reading:
     """Every resource of the text, as one dedicated-mode file."""
-    trees, slips = parse_leniently(text)
-    reading = Reading(problems=[Diagnostic(*slip) for slip in slips], is_resource=True)
+    trees, problems = parse_leniently(text)
+    reading = Reading(diagnostics=problems, is_resource=True)
     resources: list[Tree] = []
     for document in _documents(trees):
         kind = document.get("kind")
@@ -186,7 +182,7 @@ def read_resource(text: str, secrets: Secrets) -> Reading:
         elif (spec := _spec(reading, document)) is not None:
             resources.append(spec)
     if not resources and not reading.problems:
-        reading.problems.append(Diagnostic(0, f"there is no {KIND} in the file."))
+        reading.diagnostics.append(problem(f"there is no {KIND} in the file."))
     reader = _ResourceReader(reading, secrets)
     for spec in resources:
         reader.read(spec)

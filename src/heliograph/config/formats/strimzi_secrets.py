@@ -1,6 +1,6 @@
 """Secrets of a resource: references to `Secret`s become `${dir:FOLDER/SECRET:KEY}`, which is resolved late.
 
-A secret stands in the resource's own file (a `Secret` document) or in a folder that has one sub-folder per secret, as
+A secret is in the resource's own file (a `Secret` document) or in a folder that has one sub-folder per secret, as
 Kubernetes mounts them. Placeholders that only the operator's pods could resolve (its own config providers, mounted
 `externalConfiguration`) are rewritten to the same form. Invariant: no secret's value is part of an entry.
 """

@@ -1,8 +1,8 @@
-"""Writes flows as KafkaMirrorMaker2 resources, one per target, in the layout of the version that is asked for.
+"""Writes flows as KafkaMirrorMaker2 resources, one per target, in the layout of the requested version.
 
-References to secrets are written where a key holds nothing but the placeholder that `strimzi_auth` makes of one.
-Everything else about security that a resource has no field for goes into `authentication: {type: custom}`. What the
-operator does not take at all, as REST's listeners, is left out and told.
+A key that holds nothing but the placeholder that `strimzi_auth` makes of a reference becomes that reference again. All
+other security that a resource has no field for goes into `authentication: {type: custom}`. Keys that the operator does
+not take at all, such as REST's listeners, are left out with a note.
 """
 
 from __future__ import annotations

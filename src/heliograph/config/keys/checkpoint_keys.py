@@ -1,4 +1,4 @@
-"""Rows of the table: consumer groups, checkpoints and heartbeats. The code reaches them as `keys.GROUPS` and so on."""
+"""Rows of MirrorCheckpointConnector and MirrorHeartbeatConnector: consumer groups, checkpoints, heartbeats."""
 
 from __future__ import annotations
 

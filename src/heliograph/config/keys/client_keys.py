@@ -1,12 +1,8 @@
-"""Rows of the table: client keys that Heliograph acts on, for any client, the consumer and the producer.
+"""Rows of Kafka's clients: connection and security, consumer, producer, admin.
 
-Kafka's own scope for the first part is CLIENT_CONFIG_DEF: MM2 reads those keys also at the top of the file and behind
-an alias. Everything else belongs behind `A.consumer.`, `B.producer.` or `A.admin.`.
-
-
-Rows of the table: consumer, producer and admin keys that are known but not acted on, each group with the reason.
-
-A file may set them for Java MM2's sake; a user who set one is told once why nothing follows from it here.
+The first section is Kafka's CLIENT_CONFIG_DEF: MM2 reads those keys at the top of the file and after an alias, too. All
+others are written after `A.consumer.`, `B.producer.` or `A.admin.`. Rows without effect follow the rows of their
+subject, each group with the reason.
 """
 
 from __future__ import annotations
@@ -39,6 +35,8 @@ from heliograph.config.keys.table import (
     rejected,
 )
 
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
 # --- every Kafka client ---------------------------------------------------------------------------
 BOOTSTRAP_SERVERS = define(
     "bootstrap.servers",
@@ -55,8 +53,9 @@ SECURITY_PROTOCOL = define(
     CLIENT,
     "Whether brokers are reached in the clear, with TLS, with SASL, or both.",
     Check(
-        lambda value: value.upper() in {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"},
-        "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        lambda value: value.upper() in _PROTOCOLS,
+        f"one of {', '.join(_PROTOCOLS)}",
+        _PROTOCOLS,
     ),
     importance=MEDIUM,
 )

@@ -1,17 +1,7 @@
-"""Rows of the table: connector keys that are known but not acted on: ignored, or refused where data would differ.
+"""Rows of a dedicated-mode file, of all three connectors, and of Connect's framework.
 
-Most are Connect's framework keys, which Java MM2's connectors take like any other connector.
-
-
-THE TABLE: every configuration key Heliograph knows, each written once. Here stand the rows it acts on.
-
-The checkpoint and heartbeat connectors' are in `checkpoint_keys`, the worker's in `worker_keys`, Kafka's client keys in
-`client_keys`. Keys that are known but not acted on are in the `inert_` files: each says why, and is ignored or refused.
-
-Names and defaults are MirrorMaker 2 4.3.1's; rows marked `ours=True` are Heliograph's own or have a default of our own
-(docs/decisions/0005-defaults-that-differ.md says why). `docs/reference/configuration.md` is generated from this table
-and a test keeps it fresh. Another compares names, types and defaults with Kafka's. A key in no row is reported as
-unknown, with the nearest name.
+Java MM2's connectors take the framework's keys like any other connector; most have no effect here, or are refused
+because the records would differ.
 """
 
 from __future__ import annotations
@@ -39,152 +29,6 @@ from heliograph.config.keys.table import (
     ignored,
     one_of,
     rejected,
-)
-
-_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-
-
-# --- refused: what arrives would differ -----------------------------------------------------------
-define_all(
-    CONNECTOR,
-    rejected(
-        "Heliograph copies batches as they are and runs no transforms; remove it, or leave this flow to Java MM2."
-    ),
-    ("transforms", LIST, NO_STRINGS, LOW, "", "Single message transforms: Java classes that change each record."),
-    ("predicates", LIST, NO_STRINGS, LOW, "2.6", "Conditions of transforms."),
-)
-define(
-    "forwarding.admin.class",
-    CLASS,
-    "org.apache.kafka.clients.admin.ForwardingAdmin",
-    CONNECTOR,
-    "Java class through which topics, configs and ACLs are changed (KIP-787).",
-    since="3.4",
-    support=rejected("administrative changes cannot go through a Java class; remove it."),
-)
-for _part in ("key", "value", "header"):
-    define(
-        f"{_part}.converter",
-        CLASS,
-        "",
-        CONNECTOR | WORKER,
-        f"Java class that converts the {_part} of each record. Java MM2 sets ByteArrayConverter: bytes stay.",
-        support=rejected(
-            f"Heliograph keeps the bytes of every {_part}, as ByteArrayConverter does; remove it, or leave this flow to"
-            " Java MM2.",
-            _BYTES,
-        ),
-    )
-    define(
-        f"{_part}.converter.plugin.version",
-        STRING,
-        "",
-        CONNECTOR | WORKER,
-        f"Versions of the {_part} converter that may be used.",
-        since="4.1",
-        support=ignored("there are no converters"),
-    )
-define(
-    "offsets.storage.topic",
-    STRING,
-    "",
-    SOURCE,
-    "A topic of progress for this connector alone.",
-    since="3.3",
-    support=rejected("progress is kept in the worker's topic; set `offset.storage.topic` behind the target's alias."),
-)
-
-# --- ignored --------------------------------------------------------------------------------------
-define_all(
-    CONNECTOR,
-    ignored("a flow's connectors have Java MM2's names and are not loaded by class"),
-    ("name", STRING, "", HIGH, "", "Name of the connector."),
-    ("connector.class", STRING, "", HIGH, "", "Class of the connector."),
-    ("connector.plugin.version", STRING, "", MEDIUM, "4.1", "Versions of the connector that may be used."),
-)
-define_all(
-    CONNECTOR,
-    ignored("a flow never has more tasks than `tasks.max`"),
-    ("tasks.max.enforce", BOOLEAN, True, LOW, "3.8", "Whether too many tasks are an error; deprecated in Kafka."),
-)
-define(
-    "config.action.reload",
-    STRING,
-    "restart",
-    CONNECTOR,
-    "What a changed value of a config provider does.",
-    one_of("none", "restart"),
-    since="2.0",
-    support=ignored("a new connection always asks the config providers again"),
-)
-define_all(
-    CONNECTOR,
-    ignored("there is no conversion or transform that could fail; a failed request is sent again"),
-    ("errors.retry.timeout", LONG, 0, MEDIUM, "2.0", "How long a failed conversion or transform is tried again."),
-    ("errors.retry.delay.max.ms", LONG, 60_000, MEDIUM, "2.0", "Longest pause between two such tries."),
-)
-define_all(
-    CONNECTOR,
-    ignored("records that are left out (`errors.tolerance=all`) are always counted and told, never their content"),
-    ("errors.log.enable", BOOLEAN, False, MEDIUM, "2.0", "Whether tolerated errors are logged."),
-    ("errors.log.include.messages", BOOLEAN, False, MEDIUM, "2.0", "Whether the record is logged with them."),
-)
-_TRANSACTIONS = ignored("with exactly-once, a transaction ends every `offset.flush.interval.ms`")
-define(
-    "transaction.boundary",
-    STRING,
-    "poll",
-    SOURCE,
-    "Where a transaction ends: with each poll or after an interval.",
-    one_of("poll", "interval"),
-    importance=MEDIUM,
-    since="3.3",
-    support=_TRANSACTIONS,
-)
-define_all(
-    SOURCE,
-    _TRANSACTIONS,
-    ("transaction.boundary.interval.ms", LONG, None, LOW, "3.3", "How long a transaction lasts."),
-)
-define_all(
-    SOURCE,
-    ignored("remote topics follow `replication.factor` and the source's own settings"),
-    ("topic.creation.groups", LIST, NO_STRINGS, LOW, "2.6", "Groups of rules for topics that Connect creates."),
-)
-define(
-    "consumer.poll.timeout.ms",
-    LONG,
-    1_000,
-    SOURCE | CHECKPOINT,
-    "How long a poll of Java MM2's consumer waits.",
-    at_least(0),
-    since="2.4",
-    support=ignored("nothing polls; `fetch.max.wait.ms` behind `A.consumer.` is how long a fetch waits"),
-)
-_METRIC_NAMES: Check[tuple[str, ...]] = Check(lambda names: set(names) <= {"legacy", "new"}, "legacy, new or both")
-define(
-    "metric.names.formats",
-    LIST,
-    ("legacy",),
-    SOURCE | CHECKPOINT,
-    "Which names Java MM2's metrics have (KIP-1280).",
-    _METRIC_NAMES,
-    since="4.3",
-    support=ignored("Java's metrics are not there"),
-)
-define_all(
-    SOURCE | CHECKPOINT,
-    ignored("MM2 writes it for its own tasks"),
-    ("task.assigned.partitions", LIST, NO_STRINGS, LOW, "2.4", "Partitions of one task."),
-    ("task.assigned.groups", LIST, NO_STRINGS, LOW, "2.4", "Consumer groups of one task."),
-    ("task.index", INT, None, LOW, "2.4", "Number of a task."),
-)
-define_all(
-    CONNECTOR,
-    ignored("it was removed in Kafka 4.0: configs are always altered incrementally, metrics always name the source"),
-    ("use.incremental.alter.configs", STRING, "requested", LOW, "3.5", "Whether configs were altered one by one."),
-    ("add.source.alias.to.metrics", BOOLEAN, False, LOW, "3.5", "Whether metrics named the source."),
-    ("auto.include.jmx.reporter", BOOLEAN, True, LOW, "3.4", "Whether metrics were always reported to JMX."),
 )
 
 # --- the dedicated-mode file ----------------------------------------------------------------------
@@ -255,6 +99,59 @@ POLICY_INTERNAL_SEPARATOR = define(
     "Whether internal topics use the separator too; false keeps their dots (KIP-949).",
     since="3.6",
 )
+define(
+    "forwarding.admin.class",
+    CLASS,
+    "org.apache.kafka.clients.admin.ForwardingAdmin",
+    CONNECTOR,
+    "Java class through which topics, configs and ACLs are changed (KIP-787).",
+    since="3.4",
+    support=rejected("administrative changes cannot go through a Java class; remove it."),
+)
+define(
+    "consumer.poll.timeout.ms",
+    LONG,
+    1_000,
+    SOURCE | CHECKPOINT,
+    "How long a poll of Java MM2's consumer waits.",
+    at_least(0),
+    since="2.4",
+    support=ignored("nothing polls; `fetch.max.wait.ms` behind `A.consumer.` is how long a fetch waits"),
+)
+_METRIC_NAMES: Check[tuple[str, ...]] = Check(lambda names: set(names) <= {"legacy", "new"}, "legacy, new or both")
+define(
+    "metric.names.formats",
+    LIST,
+    ("legacy",),
+    SOURCE | CHECKPOINT,
+    "Which names Java MM2's metrics have (KIP-1280).",
+    _METRIC_NAMES,
+    since="4.3",
+    support=ignored("Java's metrics are not there"),
+)
+define_all(
+    SOURCE | CHECKPOINT,
+    ignored("MM2 writes it for its own tasks"),
+    ("task.assigned.partitions", LIST, NO_STRINGS, LOW, "2.4", "Partitions of one task."),
+    ("task.assigned.groups", LIST, NO_STRINGS, LOW, "2.4", "Consumer groups of one task."),
+    ("task.index", INT, None, LOW, "2.4", "Number of a task."),
+)
+define_all(
+    CONNECTOR,
+    ignored("it was removed in Kafka 4.0: configs are always altered incrementally, metrics always name the source"),
+    ("use.incremental.alter.configs", STRING, "requested", LOW, "3.5", "Whether configs were altered one by one."),
+    ("add.source.alias.to.metrics", BOOLEAN, False, LOW, "3.5", "Whether metrics named the source."),
+    ("auto.include.jmx.reporter", BOOLEAN, True, LOW, "3.4", "Whether metrics were always reported to JMX."),
+)
+
+# --- Connect's framework --------------------------------------------------------------------------
+define_all(
+    CONNECTOR,
+    ignored("a flow's connectors have Java MM2's names and are not loaded by class"),
+    ("name", STRING, "", HIGH, "", "Name of the connector."),
+    ("connector.class", STRING, "", HIGH, "", "Class of the connector."),
+    ("connector.plugin.version", STRING, "", MEDIUM, "4.1", "Versions of the connector that may be used."),
+)
 TASKS_MAX = define(
     "tasks.max",
     INT,
@@ -266,6 +163,54 @@ TASKS_MAX = define(
     importance=HIGH,
     mm2_default=1,
 )
+define_all(
+    CONNECTOR,
+    ignored("a flow never has more tasks than `tasks.max`"),
+    ("tasks.max.enforce", BOOLEAN, True, LOW, "3.8", "Whether too many tasks are an error; deprecated in Kafka."),
+)
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+for _part in ("key", "value", "header"):
+    define(
+        f"{_part}.converter",
+        CLASS,
+        "",
+        CONNECTOR | WORKER,
+        f"Java class that converts the {_part} of each record. Java MM2 sets ByteArrayConverter: bytes stay.",
+        support=rejected(
+            f"Heliograph keeps the bytes of every {_part}, as ByteArrayConverter does; remove it, or leave this flow to"
+            " Java MM2.",
+            _BYTES,
+        ),
+    )
+    define(
+        f"{_part}.converter.plugin.version",
+        STRING,
+        "",
+        CONNECTOR | WORKER,
+        f"Versions of the {_part} converter that may be used.",
+        since="4.1",
+        support=ignored("there are no converters"),
+    )
+define_all(
+    CONNECTOR,
+    rejected(
+        "Heliograph copies batches as they are and runs no transforms; remove it, or leave this flow to Java MM2."
+    ),
+    ("transforms", LIST, NO_STRINGS, LOW, "", "Single message transforms: Java classes that change each record."),
+    ("predicates", LIST, NO_STRINGS, LOW, "2.6", "Conditions of transforms."),
+)
+define(
+    "config.action.reload",
+    STRING,
+    "restart",
+    CONNECTOR,
+    "What a changed value of a config provider does.",
+    one_of("none", "restart"),
+    since="2.0",
+    support=ignored("a new connection always asks the config providers again"),
+)
+
+# --- errors ---------------------------------------------------------------------------------------
 ERRORS_TOLERANCE = define(
     "errors.tolerance",
     STRING,
@@ -276,6 +221,20 @@ ERRORS_TOLERANCE = define(
     importance=MEDIUM,
     since="2.0",
 )
+define_all(
+    CONNECTOR,
+    ignored("there is no conversion or transform that could fail; a failed request is sent again"),
+    ("errors.retry.timeout", LONG, 0, MEDIUM, "2.0", "How long a failed conversion or transform is tried again."),
+    ("errors.retry.delay.max.ms", LONG, 60_000, MEDIUM, "2.0", "Longest pause between two such tries."),
+)
+define_all(
+    CONNECTOR,
+    ignored("records that are left out (`errors.tolerance=all`) are always counted and told, never their content"),
+    ("errors.log.enable", BOOLEAN, False, MEDIUM, "2.0", "Whether tolerated errors are logged."),
+    ("errors.log.include.messages", BOOLEAN, False, MEDIUM, "2.0", "Whether the record is logged with them."),
+)
+
+# --- exactly-once ---------------------------------------------------------------------------------
 EXACTLY_ONCE_SUPPORT = define(
     "exactly.once.support",
     STRING,
@@ -287,7 +246,41 @@ EXACTLY_ONCE_SUPPORT = define(
     importance=MEDIUM,
     since="3.3",
 )
+_TRANSACTIONS = ignored("with exactly-once, a transaction ends every `offset.flush.interval.ms`")
+define(
+    "transaction.boundary",
+    STRING,
+    "poll",
+    SOURCE,
+    "Where a transaction ends: with each poll or after an interval.",
+    one_of("poll", "interval"),
+    importance=MEDIUM,
+    since="3.3",
+    support=_TRANSACTIONS,
+)
+define_all(
+    SOURCE,
+    _TRANSACTIONS,
+    ("transaction.boundary.interval.ms", LONG, None, LOW, "3.3", "How long a transaction lasts."),
+)
+define(
+    "offsets.storage.topic",
+    STRING,
+    "",
+    SOURCE,
+    "A topic of progress for this connector alone.",
+    since="3.3",
+    support=rejected("progress is kept in the worker's topic; set `offset.storage.topic` behind the target's alias."),
+)
 
+# --- topics that Connect creates ------------------------------------------------------------------
+define_all(
+    SOURCE,
+    ignored("remote topics follow `replication.factor` and the source's own settings"),
+    ("topic.creation.groups", LIST, NO_STRINGS, LOW, "2.6", "Groups of rules for topics that Connect creates."),
+)
+
+# --- names before Kafka 4.0 -----------------------------------------------------------------------
 for _old, _new, _scope in (
     ("topics.blacklist", "topics.exclude", SOURCE | CHECKPOINT),
     ("groups.blacklist", "groups.exclude", CHECKPOINT),

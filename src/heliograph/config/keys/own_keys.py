@@ -1,12 +1,6 @@
-"""THE TABLE: every configuration key Heliograph knows, each written once. Here stand the rows it acts on.
+"""Rows of keys that only Heliograph has: sizes and time-outs of its tasks, rate limit, changed topics, renaming.
 
-The checkpoint and heartbeat connectors' are in `checkpoint_keys`, the worker's in `worker_keys`, Kafka's client keys in
-`client_keys`. Keys that are known but not acted on are in the `inert_` files: each says why, and is ignored or refused.
-
-Names and defaults are MirrorMaker 2 4.3.1's; rows marked `ours=True` are Heliograph's own or have a default of our own
-(docs/decisions/0005-defaults-that-differ.md says why). `docs/reference/configuration.md` is generated from this table
-and a test keeps it fresh. Another compares names, types and defaults with Kafka's. A key in no row is reported as
-unknown, with the nearest name.
+Own keys of the REST server and of a worker's restarts are in `worker_keys`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Rows of the table: TLS stores, passwords and logins that Heliograph acts on, beside those in `client_keys`.
+"""Rows of TLS stores, passwords and logins, beside those of the connection in `client_keys`.
 
-Who reads them: `kafka/security.py`.
-
-
-Rows of the table: TLS and SASL keys that are known but not acted on, each group with the reason.
-
-Where obeying would be needed to connect at all, the refusal comes from what decides it, such as `sasl.mechanism`
-(`kafka/security.py`).
+`kafka/security/security_settings` reads them. Rows without effect follow, each group with the reason. A key without
+which a connection cannot be made is not among them: its value is refused there.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""THE TABLE: every configuration key Heliograph knows, each written once. Here stand the rows it acts on.
-
-The checkpoint and heartbeat connectors' are in `checkpoint_keys`, the worker's in `worker_keys`, Kafka's client keys in
-`client_keys`. Keys that are known but not acted on are in the `inert_` files: each says why, and is ignored or refused.
-
-Names and defaults are MirrorMaker 2 4.3.1's; rows marked `ours=True` are Heliograph's own or have a default of our own
-(docs/decisions/0005-defaults-that-differ.md says why). `docs/reference/configuration.md` is generated from this table
-and a test keeps it fresh. Another compares names, types and defaults with Kafka's. A key in no row is reported as
-unknown, with the nearest name.
-"""
+"""Rows of MirrorSourceConnector: which topics are copied, what is kept equal on the target, offset syncs."""
 
 from __future__ import annotations
 
@@ -38,6 +29,7 @@ TOPICS = define(
     "Topics to replicate: names or Java regexes.",
     importance=HIGH,
     since="2.4",
+    is_live=True,
 )
 TOPICS_EXCLUDE = define(
     "topics.exclude",
@@ -47,6 +39,7 @@ TOPICS_EXCLUDE = define(
     "Topics to leave out; wins over `topics`.",
     importance=HIGH,
     since="2.7",
+    is_live=True,
 )
 TOPIC_FILTER_CLASS = define(
     "topic.filter.class",
@@ -73,6 +66,7 @@ CONFIG_PROPERTIES_EXCLUDE = define(
     "Topic configs that are not copied: names or Java regexes.",
     importance=HIGH,
     since="2.7",
+    is_live=True,
 )
 CONFIG_PROPERTY_FILTER_CLASS = define(
     "config.property.filter.class",
@@ -91,9 +85,16 @@ USE_DEFAULTS_FROM = define(
     one_of("source", "target"),
     importance=MEDIUM,
     since="3.5",
+    is_live=True,
 )
 REFRESH_TOPICS_ENABLED = define(
-    "refresh.topics.enabled", BOOLEAN, True, SOURCE, "Whether new topics and partitions are looked for.", since="2.4"
+    "refresh.topics.enabled",
+    BOOLEAN,
+    True,
+    SOURCE,
+    "Whether new topics and partitions are looked for.",
+    since="2.4",
+    is_live=True,
 )
 REFRESH_TOPICS_INTERVAL_SECONDS = define(
     "refresh.topics.interval.seconds",
@@ -105,9 +106,16 @@ REFRESH_TOPICS_INTERVAL_SECONDS = define(
     ours=True,
     since="2.4",
     mm2_default=600,
+    is_live=True,
 )
 SYNC_TOPIC_CONFIGS_ENABLED = define(
-    "sync.topic.configs.enabled", BOOLEAN, True, SOURCE, "Whether topic configs follow the source's.", since="2.4"
+    "sync.topic.configs.enabled",
+    BOOLEAN,
+    True,
+    SOURCE,
+    "Whether topic configs follow the source's.",
+    since="2.4",
+    is_live=True,
 )
 SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS = define(
     "sync.topic.configs.interval.seconds",
@@ -117,12 +125,26 @@ SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS = define(
     "How often configs are compared.",
     at_least(1),
     since="2.4",
+    is_live=True,
 )
 SYNC_TOPIC_ACLS_ENABLED = define(
-    "sync.topic.acls.enabled", BOOLEAN, True, SOURCE, "Whether topic ACLs follow the source's.", since="2.4"
+    "sync.topic.acls.enabled",
+    BOOLEAN,
+    True,
+    SOURCE,
+    "Whether topic ACLs follow the source's.",
+    since="2.4",
+    is_live=True,
 )
 SYNC_TOPIC_ACLS_INTERVAL_SECONDS = define(
-    "sync.topic.acls.interval.seconds", LONG, 600, SOURCE, "How often ACLs are compared.", at_least(1), since="2.4"
+    "sync.topic.acls.interval.seconds",
+    LONG,
+    600,
+    SOURCE,
+    "How often ACLs are compared.",
+    at_least(1),
+    since="2.4",
+    is_live=True,
 )
 REPLICATION_FACTOR = define(
     "replication.factor",
@@ -133,6 +155,7 @@ REPLICATION_FACTOR = define(
     " target has brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
+    is_live=True,
 )
 OFFSET_SYNCS_REPLICATION_FACTOR = define(
     "offset-syncs.topic.replication.factor",
@@ -176,4 +199,5 @@ HEARTBEATS_REPLICATION = define(
     True,
     SOURCE,
     "Whether heartbeats topics are replicated even where the topic filter leaves them out (KIP-1089).",
+    is_live=True,
 )

@@ -1,6 +1,4 @@
-"""The table of configuration keys, and how a row is written; the rows are in `keys` and its neighbours.
-
-The shape of a row in the table of keys, and the value types a row can have.
+"""A row of the table of keys, its value types and checks, and the functions that add rows.
 
 A `Key[T]` carries its Python type, so `settings[KEY]` is typed without a second declaration. Parsing follows Kafka's
 ConfigDef: values are trimmed, booleans are `true`/`false` in any case, lists are split at commas.
@@ -22,10 +20,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 V_co = TypeVar("V_co", covariant=True)
+_JAVA_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 class Scope(Flag):
-    """Where a key may stand: which prefixes it takes is decided by the reader of the file, not by the row."""
+    """The parts of a configuration that a key may be for; the reader of a file decides which prefixes that means."""
 
     FILE = auto()  # top of a dedicated-mode file only
     SOURCE = auto()  # MirrorSourceConnector
@@ -41,7 +40,7 @@ class Scope(Flag):
 
 
 class Importance(Enum):
-    """Kafka's word for how likely a user needs a key."""
+    """Kafka's rating of how likely a user needs a key."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -50,29 +49,38 @@ class Importance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What Heliograph does with a key: acts on it, ignores it, or refuses a value that is not the default."""
+    """Heliograph's treatment of a key: it acts on it, ignores it, or refuses a value that is not the default.
+
+    `is_workers` marks a key that is ignored in a dedicated-mode file and that a Connect worker acts on.
+    """
 
     kind: Literal["full", "ignored", "rejected"]
     reason: str = ""
     accepted: tuple[str, ...] = ()
+    is_workers: bool = False
+
+    @property
+    def is_ignored_by_workers(self) -> bool:
+        """Return whether the key has no effect in a Connect worker's file."""
+        return self.kind == "ignored" and not self.is_workers
 
 
 FULL = Support("full")
 
 
-def ignored(reason: str) -> Support:
-    """Accepted without effect; the reason is told where a user has set the key."""
-    return Support("ignored", reason)
+def ignored(reason: str, *, except_by_workers: bool = False) -> Support:
+    """Return the support of a key without effect; a user who sets the key gets a note with the reason."""
+    return Support("ignored", reason, is_workers=except_by_workers)
 
 
 def rejected(reason: str, *accepted: str) -> Support:
-    """An error where it is set to anything but its default or an accepted value: obeying would change what arrives."""
+    """Return the support of a key that must keep its default or an accepted value: another would change records."""
     return Support("rejected", reason, accepted)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType(Generic[V_co]):
-    """How text becomes a value; `name` is Kafka's ConfigDef type."""
+    """A parser of values; `name` is Kafka's ConfigDef type, `noun` describes a valid value."""
 
     name: str
     parse: Callable[[str], V_co]
@@ -87,7 +95,7 @@ def _boolean(text: str) -> bool:
 
 
 def _whole(bits: int) -> Callable[[str], int]:
-    """A whole number as Java parses it: decimal digits and a sign, within the type's range."""
+    """Return a parser of whole numbers like Java's: decimal digits and a sign, within the type's range."""
 
     def parse(text: str) -> int:
         stripped = text.strip()
@@ -98,11 +106,8 @@ def _whole(bits: int) -> Callable[[str], int]:
     return parse
 
 
-_JAVA_NUMBER = re.compile(r"[+-]?[0-9]+")
-
-
 def split_list(text: str) -> tuple[str, ...]:
-    """Kafka's LIST: split at commas with the blanks around them; an empty text is an empty list."""
+    """Split Kafka's LIST at commas and strip blanks; an empty text is an empty list."""
     stripped = text.strip()
     return tuple(each.strip() for each in stripped.split(",")) if stripped else ()
 
@@ -120,20 +125,21 @@ CLASS = ValueType("CLASS", lambda text: text.strip(), "a class name")
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[T]):
-    """A rule for a value and the words that tell it."""
+    """A rule for a value, the phrase for it, and the choices if it is one of several."""
 
     holds: Callable[[T], bool]
-    words: str
+    phrase: str
+    choices: tuple[str, ...] = ()
 
 
 def at_least(lowest: int) -> Check[int]:
-    """Not below `lowest`."""
+    """Return the check that a value is not below `lowest`."""
     return Check(lambda value: value >= lowest, f"at least {lowest}")
 
 
 def one_of(*choices: str) -> Check[str]:
-    """One of the given words."""
-    return Check(lambda value: value in choices, "one of " + ", ".join(choices))
+    """Return the check that a value is one of the choices."""
+    return Check(lambda value: value in choices, "one of " + ", ".join(choices), choices)
 
 
 REPLICATION_FACTOR_CHECK: Check[int] = Check(lambda value: value >= 1 or value == -1, "at least 1, or -1")
@@ -144,7 +150,8 @@ class Key(Generic[T]):
     """One configuration key, written once: parsing, checks, docs and warnings all come from here.
 
     `default` is ours; where MM2 has another, `mm2_default` holds it. `since` is the version of Kafka (or of Heliograph,
-    for its own keys) that brought the key; empty where it has been there from the beginning or is not known.
+    for its own keys) that brought the key; empty if it has been there from the beginning or is not known. `is_live`: a
+    running source connector takes over a change without a restart of its tasks, because only its driver reads the key.
     """
 
     name: str
@@ -159,9 +166,10 @@ class Key(Generic[T]):
     since: str = ""
     support: Support = FULL
     mm2_default: T | None = None
+    is_live: bool = False
 
     def parse(self, text: str, written_as: str | None = None, shown_as: str | None = None) -> T:
-        """The typed value, or a ConfigError with the name and the value (`shown_as`) that the user wrote."""
+        """Return the typed value; raises a ConfigError with the name and the value (`shown_as`) that the user wrote."""
         name = written_as or self.name
         if self.type is PASSWORD:
             remember_secret(text, HIDDEN)
@@ -169,11 +177,11 @@ class Key(Generic[T]):
         try:
             value = self.type.parse(text)
         except ValueError:
-            raise ConfigError(f"{name}: {shown} is not {self.type.noun}.") from None
+            raise ConfigError(f"{shown} is not {self.type.noun}.", name) from None
         if self.check is not None and not self.check.holds(value):
-            raise ConfigError(f"{name}: {shown} must be {self.check.words}.")
+            raise ConfigError(f"{shown} must be {self.check.phrase}.", name)
         if self.support.kind == "rejected" and value != self.default and value not in self.support.accepted:
-            raise ConfigError(f"{name}: {self.support.reason}")
+            raise ConfigError(f"{self.support.reason}", name)
         return value
 
 
@@ -209,9 +217,12 @@ def define(  # noqa: PLR0913  (a row of a table has as many fields as the table 
     since: str = "",
     support: Support = FULL,
     mm2_default: T | None = None,
+    is_live: bool = False,
 ) -> Key[T]:
     """Add a row; a name stands in the table once."""
-    row = Key(name, type_, default, scope, doc, check, ours, replaced_by, importance, since, support, mm2_default)
+    row = Key(
+        name, type_, default, scope, doc, check, ours, replaced_by, importance, since, support, mm2_default, is_live
+    )
     if name in TABLE:
         raise ValueError(f"{name} stands twice in the table")
     TABLE[name] = row
@@ -219,6 +230,6 @@ def define(  # noqa: PLR0913  (a row of a table has as many fields as the table 
 
 
 def define_all(scope: Scope, support: Support, *rows: Row) -> None:
-    """Add rows that share where they stand and what becomes of them."""
+    """Add rows of the same scope and support."""
     for name, type_, default, importance, since, doc in rows:
         define(name, type_, default, scope, doc, importance=importance, since=since, support=support)

@@ -1,10 +1,7 @@
-"""Rows of the table: what MM2 asks of its Connect worker and Heliograph acts on. Read as `keys.GROUP_ID` and so on.
+"""Rows of the Connect worker: source offsets, its group and topics, restarts, the REST server, limits of connectors.
 
-Rows of the table: the topics in which a Connect worker keeps its connectors and their states.
-
-Rows of the table: keys of the Connect worker that are known but not acted on, each group with the reason.
-
-Java MM2 is a Connect cluster per flow; Heliograph is one process per file. What workers tell each other falls away.
+Java MM2 is a Connect cluster per flow; Heliograph is one process per file. A dedicated-mode file therefore ignores what
+workers agree on among themselves, and `heliograph worker` acts on it. Other rows without effect say why.
 """
 
 from __future__ import annotations
@@ -32,17 +29,7 @@ from heliograph.config.keys.table import (
     one_of,
 )
 
-OFFSET_FLUSH_INTERVAL_MS = define(
-    "offset.flush.interval.ms",
-    LONG,
-    1_000,
-    WORKER,
-    "How often progress is committed. Bounds the duplicates after a crash. With exactly-once at most a third of"
-    " `transaction.timeout.ms`.",
-    at_least(1),
-    ours=True,
-    mm2_default=60_000,
-)
+# --- source offsets -------------------------------------------------------------------------------
 OFFSET_STORAGE_TOPIC = define(
     "offset.storage.topic",
     STRING,
@@ -68,13 +55,21 @@ OFFSET_STORAGE_REPLICATION_FACTOR = define(
     " target has brokers.",
     REPLICATION_FACTOR_CHECK,
 )
-GROUP_ID = define(
-    "group.id",
-    STRING,
-    "",
+OFFSET_FLUSH_INTERVAL_MS = define(
+    "offset.flush.interval.ms",
+    LONG,
+    1_000,
     WORKER,
-    "Group of the workers, and the beginning of transactional ids; where it is not set, `A-mm2`.",
-    importance=HIGH,
+    "How often progress is committed. Bounds the duplicates after a crash. With exactly-once at most a third of"
+    " `transaction.timeout.ms`.",
+    at_least(1),
+    ours=True,
+    mm2_default=60_000,
+)
+define_all(
+    WORKER,
+    ignored("a commit of progress is tried until it succeeds or its task fails"),
+    ("offset.flush.timeout.ms", LONG, 5_000, LOW, "", "Longest wait for a commit of progress."),
 )
 EXACTLY_ONCE_SOURCE_SUPPORT = define(
     "exactly.once.source.support",
@@ -88,7 +83,132 @@ EXACTLY_ONCE_SOURCE_SUPPORT = define(
     since="3.3",
 )
 
-# --- what has failed ------------------------------------------------------------------------------
+# --- a worker's other topics ----------------------------------------------------------------------
+_ONLY_WORKERS = ignored(
+    "only `heliograph worker` keeps connectors; a dedicated-mode file is one itself", except_by_workers=True
+)
+CONFIG_STORAGE_TOPIC = define(
+    "config.storage.topic",
+    STRING,
+    "",
+    WORKER,
+    "Topic of connectors, of one partition; Java MM2 names it `mm2-configs.A.internal`.",
+    importance=HIGH,
+    support=_ONLY_WORKERS,
+)
+CONFIG_STORAGE_REPLICATION_FACTOR = define(
+    "config.storage.replication.factor",
+    SHORT,
+    3,
+    WORKER,
+    "Replication factor of the topic of connectors.",
+    REPLICATION_FACTOR_CHECK,
+    support=_ONLY_WORKERS,
+)
+STATUS_STORAGE_TOPIC = define(
+    "status.storage.topic",
+    STRING,
+    "",
+    WORKER,
+    "Topic of states; Java MM2 names it `mm2-status.A.internal`.",
+    importance=HIGH,
+    support=_ONLY_WORKERS,
+)
+STATUS_STORAGE_PARTITIONS = define(
+    "status.storage.partitions",
+    INT,
+    5,
+    WORKER,
+    "Partitions of the topic of states.",
+    at_least(1),
+    support=_ONLY_WORKERS,
+)
+STATUS_STORAGE_REPLICATION_FACTOR = define(
+    "status.storage.replication.factor",
+    SHORT,
+    3,
+    WORKER,
+    "Replication factor of the topic of states.",
+    REPLICATION_FACTOR_CHECK,
+    support=_ONLY_WORKERS,
+)
+TOPIC_TRACKING_ENABLE = define(
+    "topic.tracking.enable",
+    BOOLEAN,
+    True,
+    WORKER,
+    "Whether the topics a connector used are recorded.",
+    since="2.5",
+)
+TOPIC_TRACKING_ALLOW_RESET = define(
+    "topic.tracking.allow.reset", BOOLEAN, True, WORKER, "Whether that record may be cleared.", since="2.5"
+)
+
+# --- the group of workers -------------------------------------------------------------------------
+_NO_WORKERS = "one process runs all flows of a file; there are no workers to agree with each other"
+_ONE_PROCESS = ignored(_NO_WORKERS)
+_GROUP_OF_WORKERS = ignored(_NO_WORKERS, except_by_workers=True)
+GROUP_ID = define(
+    "group.id",
+    STRING,
+    "",
+    WORKER,
+    "Group of the workers, and the beginning of transactional ids; where it is not set, `A-mm2`.",
+    importance=HIGH,
+)
+define_all(
+    WORKER,
+    _GROUP_OF_WORKERS,
+    ("rebalance.timeout.ms", INT, 60_000, HIGH, "", "Longest time workers may take to join."),
+)
+define_all(
+    WORKER | CONSUMER,
+    _GROUP_OF_WORKERS,
+    ("session.timeout.ms", INT, 10_000, HIGH, "", "When a silent member of a group is given up."),
+    ("heartbeat.interval.ms", INT, 3_000, HIGH, "", "How often a member of a group reports."),
+)
+define(
+    "connect.protocol",
+    STRING,
+    "sessioned",
+    WORKER,
+    "How workers share out the work.",
+    one_of("eager", "compatible", "sessioned"),
+    since="2.3",
+    support=_ONE_PROCESS,
+)
+define_all(
+    WORKER,
+    _ONE_PROCESS,
+    ("scheduled.rebalance.max.delay.ms", INT, 300_000, LOW, "2.3", "How long a lost worker's tasks wait for it."),
+    ("worker.sync.timeout.ms", INT, 3_000, MEDIUM, "", "Longest wait to catch up with the other workers."),
+    ("worker.unsync.backoff.ms", INT, 300_000, MEDIUM, "", "Pause after failing to catch up."),
+    ("inter.worker.key.generation.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How keys between workers are made."),
+    ("inter.worker.key.size", INT, None, LOW, "2.4", "Size of keys between workers."),
+    ("inter.worker.signature.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How requests between workers are signed."),
+    ("inter.worker.verification.algorithms", LIST, ("HmacSHA256",), LOW, "2.4", "Signatures a worker accepts."),
+)
+INTER_WORKER_KEY_TTL_MS = define(
+    "inter.worker.key.ttl.ms",
+    INT,
+    3_600_000,
+    WORKER,
+    "Life of the key with which workers sign for whom they pass a request on; used where REST knows its callers.",
+    at_least(1),
+    since="2.4",
+)
+define(
+    "dedicated.mode.enable.internal.rest",
+    BOOLEAN,
+    False,
+    FILE,
+    "Lets several nodes of Java MM2 talk to each other (KIP-710).",
+    importance=HIGH,
+    since="3.5",
+    support=_ONE_PROCESS,
+)
+
+# --- restarts -------------------------------------------------------------------------------------
 RESTART_BACKOFF_MAX_MS = define(
     "heliograph.restart.backoff.max.ms",
     LONG,
@@ -98,6 +218,7 @@ RESTART_BACKOFF_MAX_MS = define(
     " A task of which only some partitions failed is started again ten times less often, since the others wait for it.",
     at_least(1),
     ours=True,
+    is_live=True,
 )
 RESTART_ATTEMPTS_MAX = define(
     "heliograph.restart.attempts.max",
@@ -108,6 +229,12 @@ RESTART_ATTEMPTS_MAX = define(
     " restarted by hand or its config changes. 0 is Java's way: nothing is started again.",
     at_least(-1),
     ours=True,
+    is_live=True,
+)
+define_all(
+    WORKER,
+    ignored("a task that is told to stop commits what is acknowledged and is waited for"),
+    ("task.shutdown.graceful.timeout.ms", LONG, 5_000, LOW, "", "How long a task may take to stop."),
 )
 
 # --- REST -----------------------------------------------------------------------------------------
@@ -212,6 +339,20 @@ ACCESS_CONTROL_ALLOW_ORIGIN = define(
     " browsers that name any other origin than this worker's are refused unless they only read. No `Access-Control-*`"
     " headers are sent, so pages of these origins reach REST through a proxy of theirs.",
 )
+_NO_REST = ignored("the REST server has its listeners and adds nothing to its answers")
+define_all(
+    FILE | WORKER,
+    _NO_REST,
+    ("access.control.allow.methods", STRING, "", LOW, "", "Methods that pages of other origins may call."),
+    ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its answers."),
+)
+define_all(
+    WORKER,
+    _NO_REST,
+    ("admin.listeners", LIST, NO_STRINGS, LOW, "", "Addresses of REST's endpoints for administrators."),
+)
+
+# --- what connectors may do -----------------------------------------------------------------------
 PLUGIN_PACKAGES = define(
     "heliograph.plugin.packages",
     LIST,
@@ -239,154 +380,17 @@ OAUTH_ALLOWED_FILES = define(
     "Files that a connector may name in `sasl.oauthbearer.assertion.*`. Where it is not set, Kafka's JVM property.",
     ours=True,
 )
-INTER_WORKER_KEY_TTL_MS = define(
-    "inter.worker.key.ttl.ms",
-    INT,
-    3_600_000,
-    WORKER,
-    "Life of the key with which workers sign for whom they pass a request on; used where REST knows its callers.",
-    at_least(1),
-    since="2.4",
-)
-TOPIC_TRACKING_ENABLE = define(
-    "topic.tracking.enable",
-    BOOLEAN,
-    True,
-    WORKER,
-    "Whether the topics a connector used are recorded.",
-    since="2.5",
-)
-TOPIC_TRACKING_ALLOW_RESET = define(
-    "topic.tracking.allow.reset", BOOLEAN, True, WORKER, "Whether that record may be cleared.", since="2.5"
-)
-
-_ONLY_WORKERS = ignored("only `heliograph worker` keeps connectors; a dedicated-mode file is one itself")
-
-CONFIG_STORAGE_TOPIC = define(
-    "config.storage.topic",
-    STRING,
-    "",
-    WORKER,
-    "Topic of connectors, of one partition; Java MM2 names it `mm2-configs.A.internal`.",
-    importance=HIGH,
-    support=_ONLY_WORKERS,
-)
-CONFIG_STORAGE_REPLICATION_FACTOR = define(
-    "config.storage.replication.factor",
-    SHORT,
-    3,
-    WORKER,
-    "Replication factor of the topic of connectors.",
-    REPLICATION_FACTOR_CHECK,
-    support=_ONLY_WORKERS,
-)
-STATUS_STORAGE_TOPIC = define(
-    "status.storage.topic",
-    STRING,
-    "",
-    WORKER,
-    "Topic of states; Java MM2 names it `mm2-status.A.internal`.",
-    importance=HIGH,
-    support=_ONLY_WORKERS,
-)
-STATUS_STORAGE_PARTITIONS = define(
-    "status.storage.partitions",
-    INT,
-    5,
-    WORKER,
-    "Partitions of the topic of states.",
-    at_least(1),
-    support=_ONLY_WORKERS,
-)
-STATUS_STORAGE_REPLICATION_FACTOR = define(
-    "status.storage.replication.factor",
-    SHORT,
-    3,
-    WORKER,
-    "Replication factor of the topic of states.",
-    REPLICATION_FACTOR_CHECK,
-    support=_ONLY_WORKERS,
-)
-
-# --- progress -------------------------------------------------------------------------------------
 define_all(
     WORKER,
-    ignored("a commit of progress is tried until it succeeds or its task fails"),
-    ("offset.flush.timeout.ms", LONG, 5_000, LOW, "", "Longest wait for a commit of progress."),
+    ignored("client keys behind a flow are always read", except_by_workers=True),
+    ("connector.client.config.override.policy", STRING, "All", MEDIUM, "2.3", "Which client keys a connector may set."),
 )
-
-# --- between workers ------------------------------------------------------------------------------
-_ONE_PROCESS = ignored("one process runs all flows of a file; there are no workers to agree with each other")
-define(
-    "connect.protocol",
-    STRING,
-    "sessioned",
-    WORKER,
-    "How workers share out the work.",
-    one_of("eager", "compatible", "sessioned"),
-    since="2.3",
-    support=_ONE_PROCESS,
-)
-define_all(
-    WORKER,
-    _ONE_PROCESS,
-    ("rebalance.timeout.ms", INT, 60_000, HIGH, "", "Longest time workers may take to join."),
-    ("scheduled.rebalance.max.delay.ms", INT, 300_000, LOW, "2.3", "How long a lost worker's tasks wait for it."),
-    ("worker.sync.timeout.ms", INT, 3_000, MEDIUM, "", "Longest wait to catch up with the other workers."),
-    ("worker.unsync.backoff.ms", INT, 300_000, MEDIUM, "", "Pause after failing to catch up."),
-    ("inter.worker.key.generation.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How keys between workers are made."),
-    ("inter.worker.key.size", INT, None, LOW, "2.4", "Size of keys between workers."),
-    ("inter.worker.signature.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How requests between workers are signed."),
-    ("inter.worker.verification.algorithms", LIST, ("HmacSHA256",), LOW, "2.4", "Signatures a worker accepts."),
-)
-define_all(
-    WORKER | CONSUMER,
-    _ONE_PROCESS,
-    ("session.timeout.ms", INT, 10_000, HIGH, "", "When a silent member of a group is given up."),
-    ("heartbeat.interval.ms", INT, 3_000, HIGH, "", "How often a member of a group reports."),
-)
-
-# --- REST -----------------------------------------------------------------------------------------
-_NO_REST = ignored("the REST server has its listeners and adds nothing to its answers")
-define_all(
-    FILE | WORKER,
-    _NO_REST,
-    ("access.control.allow.methods", STRING, "", LOW, "", "Methods that pages of other origins may call."),
-    ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its answers."),
-)
-define_all(
-    WORKER,
-    _NO_REST,
-    ("admin.listeners", LIST, NO_STRINGS, LOW, "", "Addresses of REST's endpoints for administrators."),
-)
-define(
-    "dedicated.mode.enable.internal.rest",
-    BOOLEAN,
-    False,
-    FILE,
-    "Lets several nodes of Java MM2 talk to each other (KIP-710).",
-    importance=HIGH,
-    since="3.5",
-    support=_ONE_PROCESS,
-)
-
-# --- what Connect offers to any connector ---------------------------------------------------------
 _NO_PLUGINS = ignored("Java plugins cannot be loaded")
 define_all(
     WORKER,
     _NO_PLUGINS,
     ("plugin.path", LIST, NO_STRINGS, LOW, "", "Folders of Java plugins."),
     ("plugin.discovery", STRING, "hybrid_warn", LOW, "3.6", "How Java plugins are found."),
-)
-define_all(
-    WORKER,
-    ignored("client keys behind a flow are always read"),
-    ("connector.client.config.override.policy", STRING, "All", MEDIUM, "2.3", "Which client keys a connector may set."),
-)
-define_all(
-    WORKER,
-    ignored("a task that is told to stop commits what is acknowledged and is waited for"),
-    ("task.shutdown.graceful.timeout.ms", LONG, 5_000, LOW, "", "How long a task may take to stop."),
 )
 define_all(
     WORKER,

@@ -1,16 +1,12 @@
-"""`sasl.jaas.config` as people write it: `Module required name="value" other=value;`, one or several.
+"""JAAS: the text of `sasl.jaas.config`, and the file of Connect's REST login.
 
-Java's own reader is the measure for what is quoted: `\\n`, `\\t` and octal escapes, both kinds of quotes, comments. For
-what is not, it stops at the first letter it does not expect; here a bare value goes up to the next blank or semicolon,
-so that `password=${KAFKA_TARGET_APIKEY};` works for any key without those.
+`Module required name="value" other=value;`, one or several. Quoted values follow Java's reader: `\\n`, `\\t` and octal
+escapes, both kinds of quotes, comments. Java stops at the first unexpected letter of a bare value; here it extends to
+the next blank or semicolon, so that `password=${KAFKA_TARGET_APIKEY};` works for any key without those. A JAAS file has
+sections of such entries: `KafkaConnect { Module required file="..."; };`.
 
 Invariant: no message repeats any of the text. A forgotten quote turns the rest of a password into what looks like a
-name, so places are told by counting letters.
-
-
-A JAAS file, of which Connect's REST login needs one section: `KafkaConnect { Module required file="..."; };`.
-
-Here sections are found; what is in one is read as `sasl.jaas.config` is (`jaas.py`).
+name, so an error gives its position as a number of characters.
 """
 
 from __future__ import annotations
@@ -31,6 +27,13 @@ _QUOTES = "\"'"
 _BLANKS = " \t\r\n\f"
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _OCTAL = "01234567"
+_TOKEN = re.compile(
+    r"""
+    (?P<comment> //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) ) | \s+
+    | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' ) | (?P<sign> [{};] ) | (?P<word> [^\s"'{};]+ | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class LoginModule(NamedTuple):
@@ -53,7 +56,7 @@ def one_module(text: str, key: str = "sasl.jaas.config") -> LoginModule:
     """The entry of a client, which has exactly one."""
     found = parse_jaas(text, key)
     if len(found) != 1:
-        raise ConfigError(f"{key}: it has {len(found)} login modules; a client has one.")
+        raise ConfigError(f"it has {len(found)} login modules; a client has one.", key)
     return found[0]
 
 
@@ -70,7 +73,7 @@ class _Parser:
             found.append(self._module())
             self._skip()
         if not found:
-            raise ConfigError(f'{self._key}: it is empty; write it as Module required username="..." password="...";')
+            raise ConfigError('it is empty; write it as Module required username="..." password="...";', self._key)
         return tuple(found)
 
     def _module(self) -> LoginModule:
@@ -162,23 +165,14 @@ class _Parser:
         return _ESCAPES.get(letter, letter)
 
     def _error(self, words: str) -> ConfigError:
-        return ConfigError(f"{self._key}: at character {self._at + 1}, {words}.")
-
-
-_TOKEN = re.compile(
-    r"""
-    (?P<comment> //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) ) | \s+
-    | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' ) | (?P<sign> [{};] ) | (?P<word> [^\s"'{};]+ | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+        return ConfigError(f"at character {self._at + 1}, {words}.", self._key)
 
 
 def login_modules(text: str, section: str, file: str) -> tuple[LoginModule, ...]:
     """The modules of a section; raises ConfigError where it is not there or cannot be read."""
     found = _sections(text).get(section, "")
     if not found.strip():
-        raise ConfigError(f"{file}: there is no section {section} in this JAAS file: {section} {{ ... }};")
+        raise ConfigError(f"there is no section {section} in this JAAS file: {section} {{ ... }};", file)
     return parse_jaas(found, f"{file}, section {section}")
 
 

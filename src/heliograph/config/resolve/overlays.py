@@ -1,19 +1,17 @@
-"""A name as written in a dedicated-mode file, taken apart: `A->B.source.consumer.x` is the key `x` of a role of a flow.
+"""The overlay rules of a dedicated-mode file: which of several places of a key wins.
 
-Aliases may hold dots and each other's beginnings, so a name is compared with the known aliases, longest first.
+A name is taken apart by the aliases of the file: `A->B.source.consumer.x` is the key `x` of a role of a flow. Aliases
+may contain dots and begin with each other, so a name is compared with the known aliases, longest first.
 
+The rules are lists of layers, later over earlier. Connector settings of A->B: top of the file, then `A->B.`. Worker
+keys: `B.`, then the few that MM2 takes from the top, which win over `B.` in Java as well. Client settings: a flow's
+general keys, then the top of the file (security only), `A.`, `A.consumer.`, `A->B.source.consumer.`, and for the
+producer of records `A->B.producer.override.`. Java resolves the same way: the tests compare with a dump of its results.
+A key that MM2 drops is not read here, either.
 
-Which of several places wins: the overlay rules of a dedicated-mode file, as a list of layers, later over earlier.
-
-Connector settings of A->B: top of the file, then `A->B.`. Worker keys: `B.`, then the few that MM2 takes from the top,
-which win over `B.` in Java as well. Client settings: a flow's general keys, then the top of the file (security only),
-`A.`, `A.consumer.`, `A->B.source.consumer.`, and for the producer of records `A->B.producer.override.`. Surprising, and
-the same in Java: a dump of Java's answers is compared in the tests. What MM2 drops, we do not read either.
-
-A view of a configuration with its placeholders resolved, made at the moment somebody needs it and not kept.
-
-Invariant: what came out of a placeholder can be used and not shown: the view keeps the text it came from for messages.
-What a patient resolver could not look up is an `Unresolved`: it raises where it is read as a setting, not before.
+`resolved_view` makes the typed view with placeholders resolved, when it is needed. It is not kept.
+Invariant: a value from a placeholder can be used and not shown: the view keeps the written text for messages. A value
+that a patient resolver could not look up is an `Unresolved`: it raises when it is read, not before.
 """
 
 from __future__ import annotations
@@ -35,6 +33,31 @@ if TYPE_CHECKING:
 
 ROLES = ("consumer", "producer", "admin")
 SIDES = ("source", "target")
+# In the connectors' vocabulary, yet not copied from the top of the file by MM2 4.3.1.
+DROPPED_AT_TOP = frozenset(
+    {
+        "use.defaults.from",
+        "exactly.once.support",
+        "transaction.boundary",
+        "transaction.boundary.interval.ms",
+        "topic.creation.groups",
+        "offsets.storage.topic",
+    }
+)
+# MM2 copies what begins so from the top of the file into the worker's configuration.
+WORKER_PREFIXES_AT_TOP = (
+    "offset.storage",
+    "config.storage",
+    "status.storage",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "task",
+    "worker",
+    "replication.policy",
+    "config.providers",
+)
+_SCOPES = {"consumer": Scope.CONSUMER, "producer": Scope.PRODUCER, "admin": Scope.ADMIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +113,6 @@ def _with_role(written: WrittenName) -> WrittenName:
             rest = written.key.removeprefix(prefix)
             return replace(written, prefix=written.prefix + prefix, key=rest, side=side, role=role)
     return written
-
-
-# In the connectors' vocabulary, yet not copied from the top of the file by MM2 4.3.1.
-DROPPED_AT_TOP = frozenset(
-    {
-        "use.defaults.from",
-        "exactly.once.support",
-        "transaction.boundary",
-        "transaction.boundary.interval.ms",
-        "topic.creation.groups",
-        "offsets.storage.topic",
-    }
-)
-# MM2 copies what begins so from the top of the file into the worker's configuration.
-WORKER_PREFIXES_AT_TOP = (
-    "offset.storage",
-    "config.storage",
-    "status.storage",
-    "key.converter",
-    "value.converter",
-    "header.converter",
-    "task",
-    "worker",
-    "replication.policy",
-    "config.providers",
-)
-_SCOPES = {"consumer": Scope.CONSUMER, "producer": Scope.PRODUCER, "admin": Scope.ADMIN}
 
 
 class Origin(NamedTuple):

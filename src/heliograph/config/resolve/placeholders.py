@@ -1,15 +1,15 @@
-"""`${...}` in values: the environment and Kafka's config providers (env, file, dir).
+"""Placeholders `${...}` in values: environment variables and Kafka's config providers (env, file, dir).
 
-Two forms meet in users' files. `${NAME}` is what container images substitute before MM2 sees the file (document 002);
+Users' files have two forms. `${NAME}` is what container images substitute before MM2 sees the file (document 002);
 `${provider:key}` and `${provider:path:key}` are Kafka's own (KIP-297, KIP-421). Both are resolved late, by
-`Resolver.resolve`, so that a secret never has to be stored. The outside world comes in through `Lookup`.
+`Resolver.resolve`, so that a secret never has to be stored. `Lookup` is the access to the machine.
 
 The author of a file may name any variable and file: who can write the one can read the other. A connector comes from
-whoever reaches the REST API, so it gets `declared_only`: what the worker's file declares, within its `allowed.paths`
-and `allowlist.pattern`.
+any caller of REST, so it gets `declared_only`: what the worker's file declares, within its `allowed.paths` and
+`allowlist.pattern`.
 
-What a connector's placeholder stands for is kept in `known_secrets`; of a file only what is called a secret, since its
-author chooses what its log shows.
+Values of a connector's placeholders are kept in `known_secrets`; those of a file only if the key or entry is named like
+a secret, since its author chooses what its log shows.
 
 Invariants: a value without `${` is returned as it is; an unknown variable or provider is an error, never the text
 itself; no message holds what a placeholder stands for.
@@ -29,6 +29,7 @@ from heliograph.config.secrets.placeholder_text import placeholders, replace_pla
 from heliograph.config.syntax.java_regex import compile_java
 from heliograph.config.syntax.java_translation import JavaRegexError
 from heliograph.config.syntax.properties import as_map, parse_properties
+from heliograph.diagnostics import Diagnostic, problem
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ class Resolver:
         text, problems = self._replaced(key, value)
         return Unresolved.of(text, problems[0]) if problems else text
 
-    def _replaced(self, key: str, value: str) -> tuple[str, list[str]]:
-        """What can be replaced is; and what cannot be, in words."""
-        problems: dict[str, None] = {}
+    def _replaced(self, key: str, value: str) -> tuple[str, list[Diagnostic]]:
+        """Return the value with what can be replaced, and a problem for each placeholder that cannot be."""
+        problems: dict[Diagnostic, None] = {}
 
         def replacement(found: Placeholder) -> str:
             try:
@@ -169,18 +170,18 @@ class Resolver:
         name, colon, rest = body.partition(":")
         if not colon:
             if not _VARIABLE.fullmatch(name):
-                raise ConfigError(f"{key}: ${{{body}}} is not a variable name.")
+                raise ConfigError(f"${{{body}}} is not a variable name.", key)
             if self._variables is None:
-                raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration('env')}.")
+                raise ConfigError(f"${{{body}}} cannot be used: {_declaration('env')}.", key)
             return self._variable(key, name, self._variables)
         if name in self._refused:
-            raise ConfigError(self._refused[name])
+            raise ConfigError([self._refused[name]])
         provider = self._providers.get(name)
         if provider is None and name in _FREE:
-            raise ConfigError(f"{key}: ${{{body}}} cannot be used: {_declaration(name)}.")
+            raise ConfigError(f"${{{body}}} cannot be used: {_declaration(name)}.", key)
         if provider is None:
             known = ", ".join(sorted(self._providers)) or "declared"
-            raise ConfigError(f"{key}: ${{{body}}} names the config provider '{name}', which is not one of {known}.")
+            raise ConfigError(f"${{{body}}} names the config provider '{name}', which is not one of {known}.", key)
         if provider.kind == "env":
             return self._variable(key, rest.rpartition(":")[2], provider)
         path, _, entry = rest.rpartition(":")
@@ -189,24 +190,24 @@ class Resolver:
     def _variable(self, key: str, name: str, provider: _Provider) -> str:
         value = self._lookup.variable(name)
         if value is None or not provider.allows(name):
-            raise ConfigError(f"{key}: the environment variable {name} is not set.")
+            raise ConfigError(f"the environment variable {name} is not set.", key)
         return value
 
     def _from_path(self, key: str, provider: _Provider, path: str, entry: str) -> str:
         _check_allowed(key, provider, path)
         if provider.kind == "dir":
             if "/" in entry:
-                raise ConfigError(f"{key}: '{entry}' is not the name of a file in the folder {path}.")
+                raise ConfigError(f"'{entry}' is not the name of a file in the folder {path}.", key)
             text = self._lookup.read_text(f"{path.rstrip('/')}/{entry}")
             if text is None:
-                raise ConfigError(f"{key}: there is no readable file '{entry}' in the folder {path}.")
+                raise ConfigError(f"there is no readable file '{entry}' in the folder {path}.", key)
             return text
         text = self._lookup.read_text(path)
         if text is None:
-            raise ConfigError(f"{key}: the file {path} cannot be read.")
+            raise ConfigError(f"the file {path} cannot be read.", key)
         values = as_map(parse_properties(text))
         if entry not in values:
-            raise ConfigError(f"{key}: the file {path} has no entry '{entry}'.")
+            raise ConfigError(f"the file {path} has no entry '{entry}'.", key)
         return values[entry]
 
 
@@ -217,7 +218,7 @@ def _check_allowed(key: str, provider: _Provider, path: str) -> None:
     folders = [folder.strip().rstrip("/") for folder in allowed.split(",")]
     inside = any(path == folder or path.startswith(folder + "/") for folder in folders)
     if ".." in path.split("/") or not inside:
-        raise ConfigError(f"{key}: {path} is outside of the provider's allowed.paths.")
+        raise ConfigError(f"{path} is outside of the provider's allowed.paths.", key)
 
 
 def _declaration(kind: str) -> str:
@@ -228,10 +229,10 @@ def _declaration(kind: str) -> str:
     )
 
 
-def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provider], dict[str, str]]:
+def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provider], dict[str, Diagnostic]]:
     """The providers by name; and by name what is wrong with those that cannot be used."""
     providers: dict[str, _Provider] = {}
-    refused: dict[str, str] = {}
+    refused: dict[str, Diagnostic] = {}
     for name in split_list(properties.get("config.providers", "")):
         if not name:
             continue
@@ -239,16 +240,17 @@ def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provi
         class_name = properties.get(class_key, "").rpartition(".")[2]
         if class_name not in _KINDS_BY_CLASS:
             known = ", ".join(sorted(_KINDS_BY_CLASS))
-            refused[name] = f"{class_key}: '{class_name}' is not a config provider Heliograph has; it has {known}."
+            message = f"'{class_name}' is not a config provider Heliograph has; it has {known}."
+            refused[name] = problem(message, class_key)
             continue
         prefix = f"config.providers.{name}.param."
         params = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
         provider = _Provider(_KINDS_BY_CLASS[class_name], params)
-        problem = _pattern_problem(provider)
-        if problem is None:
+        why_not = _pattern_problem(provider)
+        if why_not is None:
             providers[name] = provider
         else:
-            refused[name] = f"{prefix}{_ALLOWLIST}: {problem}"
+            refused[name] = problem(why_not, f"{prefix}{_ALLOWLIST}")
     return providers, refused
 
 

@@ -1,20 +1,14 @@
-"""Shows a configuration without its secrets: `redact`. Everything that prints or serves configuration goes through it.
+"""Redaction: a configuration, a text or an error without its secrets. All output of configuration goes through it.
 
-Hidden are values of the table's PASSWORD keys wherever they stand, of keys whose name sounds secret, and the secret
-parts of other values: `password=...` as in a JAAS line, the credentials in a URL or behind `Basic` and `Bearer`,
-private keys in PEM text. A name can be a secret too: a JAAS line or a key in PEM whose line breaks lack their backslash
-becomes "keys" of the file.
-Text of any length and origin is looked through, so every expression here goes through it once: a run of characters is
-taken whole (`++`), and is not tried again from its middle (`(?<!...)`).
+Hidden are the values of the table's PASSWORD keys with any prefix, of keys whose name sounds secret, and the secret
+parts of other values: `password=...` as in a JAAS line, credentials in a URL or after `Basic` and `Bearer`, private
+keys in PEM text. A name can be a secret, too: a JAAS line or a key in PEM whose line breaks lack their backslash
+becomes "keys" of the file. Errors that are not raised on purpose are shown by `unexpected` and `trace_of`: their text
+has any origin.
+
+Text of any length is searched, so every expression here passes over it once: a run of characters is taken whole (`++`),
+and is not tried again from its middle (`(?<!...)`).
 Invariant: when in doubt, hidden. A placeholder such as `${file:...}` names a secret without being one and is shown.
-
-
-Which settings hold a secret itself, and not the name of one. Converting must not spread them unnoticed.
-
-What is told of an error that nobody foresaw: its kind and words, and its stack trace for the log.
-
-Its words were written by others and may hold anything, so what is known to be a secret is hidden in them, and what
-looks like one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The shape of a row in the table of keys, and the value types a row can have.
-
-A `Key[T]` carries its Python type, so `settings[KEY]` is typed without a second declaration. Parsing follows Kafka's
-ConfigDef: values are trimmed, booleans are `true`/`false` in any case, lists are split at commas.
-"""
+"""A typed view of a string map: `settings[KEY]` parses the value of a key and checks it."""
 
 from __future__ import annotations
 
@@ -15,17 +11,18 @@ if TYPE_CHECKING:
 
     from heliograph.config.keys.table import Key, T
     from heliograph.config.resolve.connector_limits import ConnectorLimits
+    from heliograph.diagnostics import Diagnostic
 
 
 class Unresolved(str):
-    """A value with placeholders that could not be looked up, as they were written; `why` is the sentence about it."""
+    """A value with placeholders that could not be looked up, as they were written; `why` is the reason."""
 
     __slots__ = ("why",)
-    why: str
+    why: Diagnostic
 
     @classmethod
-    def of(cls, text: str, why: str) -> Unresolved:
-        """The value and the sentence."""
+    def of(cls, text: str, why: Diagnostic) -> Unresolved:
+        """Return the value with the reason."""
         made = cls(text)
         made.why = why
         return made
@@ -56,7 +53,7 @@ class Settings:
     def __getitem__(self, key: Key[T]) -> T:
         text = self.values.get(key.name)
         if isinstance(text, Unresolved):
-            raise ConfigError(text.why)
+            raise ConfigError([text.why])
         return key.default if text is None else key.parse(text, self.written_as(key), self.raw.get(key.name))
 
     def __contains__(self, key: Key[T]) -> bool:

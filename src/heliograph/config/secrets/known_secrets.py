@@ -1,23 +1,17 @@
 """Values known to be secret in this process, so that a text can be shown without them wherever they ended up.
 
-Known are what placeholders of secrets and of connectors stood for, values of PASSWORD keys, secret options of a login
-module, and tokens. `redaction` judges a text by its looks; this module finds a secret whatever stands around it.
+Known are the values of placeholders in secret keys and in connectors, values of PASSWORD keys, secret options of a
+login module, and tokens. `redaction` judges a text by its looks; this module finds a secret in any surroundings.
 
-Callers of REST choose both the values and the texts, so a text is gone through once, whatever is known: at each letter
-the six letters before it are looked up, and at most `_MOST_WITH_ONE_END` values are compared there.
+Callers of REST choose both the values and the texts, so a text is searched once, however many values are known: at each
+letter the six letters before it are looked up, and at most `_MOST_WITH_ONE_END` values are compared there.
 
 Invariants:
-A. The number of values is bounded, the oldest leave first; literal ones, as many as anybody writes into configs, do not
-   drive out those of placeholders, nor do tokens, which are renewed for ever. So is the text they are looked for in.
+A. The number of values is bounded, the oldest leave first; literal values, of which a config may have any number, do
+   not replace those of placeholders, nor do tokens, which are renewed for ever. The searched text is bounded, too.
 B. Values below six letters are not kept: they occur in ordinary words.
-C. What a reader has written himself is not replaced (`public`): the difference would tell him that he guessed a secret.
+C. A reader's own text is not replaced (`public`): the difference would confirm a guessed secret.
 D. Every step on shared state is one operation of the interpreter, so threads need no lock.
-
-
-The shape of a row in the table of keys, and the value types a row can have.
-
-A `Key[T]` carries its Python type, so `settings[KEY]` is typed without a second declaration. Parsing follows Kafka's
-ConfigDef: values are trimmed, booleans are `true`/`false` in any case, lists are split at commas.
 """
 
 from __future__ import annotations
@@ -38,6 +32,8 @@ _MOST_TOKENS = 200
 _MOST_WITH_ONE_END = 8
 _IN_NAMES = frozenset({"password", "secret"})  # as a value they would make names of keys unreadable
 _HIDDEN = "[hidden]"
+PUBLIC_RECORD = "is_public"
+HIDDEN = "[hidden]"  # as Kafka shows a secret
 
 
 class _Span(NamedTuple):
@@ -91,7 +87,6 @@ class KnownSecrets:
 
 
 _known = KnownSecrets()
-PUBLIC_RECORD = "is_public"
 """The attribute of a log record in which nothing is replaced: who did what, which no caller's secrets may hide."""
 
 
@@ -170,6 +165,3 @@ def _merged(spans: list[_Span]) -> Iterator[_Span]:
             current = _Span(current.start, max(current.end, span.end), longest)
     if current is not None:
         yield current
-
-
-HIDDEN = "[hidden]"  # as Kafka shows a secret

@@ -1,4 +1,4 @@
-"""Where the placeholders `${...}` of a text stand. Whatever the text, it is gone through once."""
+"""The syntax of placeholders `${...}` in a text. Any text is searched once."""
 
 from __future__ import annotations
 

@@ -1,16 +1,12 @@
-"""Sets of characters, written as one class `[...]` that RE2 and `regex` read alike.
+"""Sets of characters, and Java's named classes (`\\w`, `\\h`, `\\p{Alpha}`, `\\p{Lu}`, ...) as such sets.
 
-Java's classes nest, intersect and ignore case; the engines that match for us differ in all three. So the set itself is
-computed, and what an engine sees is a plain list of ranges.
+Java's classes nest, intersect and ignore case; the engines that match for us differ in all three, and in what `\\p{}`,
+`\\w`, `\\d` and `\\s` mean. So the set itself is computed and written as one class `[...]` of plain ranges, which RE2
+and `regex` read alike. Classes of Unicode are computed once from `unicodedata`, whose version may be a year apart from
+a given Java's; names of topics are ASCII. Scripts and blocks (`\\p{IsLatin}`, `\\p{InGreek}`) are not in Python's data
+and are refused.
 
 Invariant: ranges are sorted, disjoint and not adjacent.
-
-
-Java's named character classes (`\\w`, `\\h`, `\\p{Alpha}`, `\\p{Lu}`, ...) as sets of characters.
-
-Other engines' `\\p{}`, `\\w`, `\\d` and `\\s` differ, so each is spelled out. Classes of Unicode are
-computed once from `unicodedata`, whose version may be a year apart from a given Java's; names of topics are ASCII.
-Scripts and blocks (`\\p{IsLatin}`, `\\p{InGreek}`) are not in Python's data and are refused.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Java regular expressions (`java.util.regex`), so that a pattern of an MM2 file means what it always has.
+"""Java regular expressions (`java.util.regex`), so that a pattern of an MM2 file keeps its meaning.
 
-Only whole-name matching is meant (`Pattern.matches`). Patterns come from callers of the REST API and names from foreign
-clusters, so no pair of them may hold up the worker. A pattern is translated for RE2, which matches in linear time. One
-with look-around, back-references, atomic groups or possessive quantifiers is beyond RE2 and is left to `regex`, which
-backtracks, without the interpreter lock and up to a limit: then `PatternLimitError`. `java_translation`
-translates, and limits what it reads.
+Only whole names are matched (`Pattern.matches`). Patterns come from callers of the REST API and names from foreign
+clusters, so no pair of them may block the worker. A pattern is translated for RE2, which matches in linear time. One
+with look-around, back-references, atomic groups or possessive quantifiers is beyond RE2 and goes to `regex`, which
+backtracks, without the interpreter lock and up to a limit: then `PatternLimitError`. `java_translation` translates, and
+limits its input.
 """
 
 from __future__ import annotations

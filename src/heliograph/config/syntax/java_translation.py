@@ -1,15 +1,12 @@
-"""Java regular expressions in the words of the engines that match them: RE2, and `regex` for what is beyond RE2.
+"""Java regular expressions translated for the engines that match them: RE2, and `regex` for what is beyond RE2.
 
-What differs from other engines and is translated: ASCII `\\w` `\\d` `\\s`, `\\h` `\\v` `\\R`, `\\p{...}`, `\\Q...\\E`,
+Translated is what differs from other engines: ASCII `\\w` `\\d` `\\s`, `\\h` `\\v` `\\R`, `\\p{...}`, `\\Q...\\E`,
 `\\z` `\\Z` `$`, what `.` leaves out, `(?<n>...)` and `\\k<n>`, nested classes and `&&`, flags `i` `s` `u` in the middle
 of a pattern, octal, `\\x{...}`. What cannot be translated is refused with a reason, never matched differently: flags
 `m` `d` `x` `U`, scripts and blocks, `\\X`, look-behind of varying length, references to a group that is not closed yet.
-What is read is limited: its depth, and the size that counts such as `{1000}` unfold to.
+The input is limited: its depth, and the size that counts such as `{1000}` unfold to.
 
 Invariant: every atom is emitted so that a quantifier may follow, and a character class always matches one character.
-
-
-A place in a pattern that moves on: what reads Java's regexes takes one thing after the other from it.
 """
 
 from __future__ import annotations
@@ -31,29 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class PatternScanner:
-    """One pass over a pattern; `_at` is where the next thing stands."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._at = 0
-
-    def _takes(self, text: str) -> bool:
-        found = self._pattern.startswith(text, self._at)
-        self._at += len(text) if found else 0
-        return found
-
-    def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
-        match = expression.match(self._pattern, self._at)
-        if match:
-            self._at = match.end()
-        return match
-
-
 _MOST_PARTS = 200_000  # characters, ranges of classes and repetitions, written out
 _OF_ALL_CASES = 256  # parts that a range of other letters than ASCII's counts for, because many letters are compared
 _DEEPEST = 100
-
 _ANY = CharSet(()).complement()
 _DOT = LINE_TERMINATORS.complement()
 _WORD = SHORT_CLASSES["w"].written()
@@ -76,6 +53,25 @@ _HEX = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,8})\}|u([0-9a-fA-F]{4})"
 _FLAGS = re.compile(r"([a-zA-Z]*+)(?:-([a-zA-Z]*+))?([:)])")
 _PLAIN_GROUP, _LOOK_BEHIND = "?:", ("?<=", "?<!")
 _SPECIAL_GROUPS = (_PLAIN_GROUP, "?=", "?!", *_LOOK_BEHIND, "?>")
+
+
+class PatternScanner:
+    """One pass over a pattern; `_at` is where the next thing stands."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+
+    def _takes(self, text: str) -> bool:
+        found = self._pattern.startswith(text, self._at)
+        self._at += len(text) if found else 0
+        return found
+
+    def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
+        match = expression.match(self._pattern, self._at)
+        if match:
+            self._at = match.end()
+        return match
 
 
 class JavaRegexError(ValueError):

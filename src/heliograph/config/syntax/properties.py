@@ -1,11 +1,8 @@
-"""Java `.properties` text to entries, by the rules of `java.util.Properties.load`.
+"""Java `.properties` text to entries, by the rules of `java.util.Properties.load`, and back to ASCII text.
 
-Why our own: MM2 users bring files with line continuations, `:` and blank separators, `!` comments and `\\uXXXX`
-escapes, and error messages must name the line. Invariants: entries keep their order; the last of two equal keys wins
-in `as_map`; `line` is where the logical line begins.
-
-
-Entries to `.properties` text that `java.util.Properties.load` reads back as the same, in ASCII.
+A parser of our own, because MM2 users bring files with line continuations, `:` and blank separators, `!` comments and
+`\\uXXXX` escapes, and messages must name the line. Invariants: entries keep their order; the last of two equal keys
+wins in `as_map`; `line` is where the logical line begins; written text is read back by Java as the same entries.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.diagnostics import Diagnostic, Place
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 _BLANKS = " \t\f"
 _SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _NATURAL_LINE = re.compile(r"\r\n|\n|\r")
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +35,17 @@ class Entry:
 
 
 class Parsed(NamedTuple):
-    """The entries of a text, and for each line that is not as Java has it the line and a sentence."""
+    """The entries of a text, and a problem for each line that Java could not read."""
 
     entries: list[Entry]
-    problems: list[tuple[int, str]]
+    problems: list[Diagnostic]
 
 
 def parse_properties(text: str) -> list[Entry]:
     """Every entry of the text, in order; a ConfigError with every line that cannot be read."""
     entries, problems = parse_leniently(text)
     if problems:
-        raise ConfigError([sentence for _line, sentence in problems])
+        raise ConfigError(problems)
     return entries
 
 
@@ -57,7 +56,7 @@ def parse_leniently(text: str) -> Parsed:
         try:
             parsed.entries.append(_parse_entry(logical, line))
         except ConfigError as error:
-            parsed.problems.append((line, str(error)))
+            parsed.problems.extend(error.problems)
             parsed.entries.append(_parse_entry(logical.replace("\\", "\\\\"), line))
     return parsed
 
@@ -121,7 +120,7 @@ def _unescape(text: str, line: int) -> str:
         elif text[at + 1 : at + 2] == "u":
             digits = text[at + 2 : at + 6]
             if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-                raise ConfigError(f"line {line}: \\u must be followed by four hexadecimal digits.")
+                raise ConfigError("\\u must be followed by four hexadecimal digits.", place=Place(line))
             out.append(chr(int(digits, 16)))
             at += 6
         else:
@@ -130,9 +129,6 @@ def _unescape(text: str, line: int) -> str:
             at += 2
     # Java's text is UTF-16: two escapes may be one character.
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 def properties_text(entries: Iterable[tuple[str, str]], comments: Iterable[str] = ()) -> str:

@@ -8,10 +8,11 @@ of bounded size, whatever aliases the text plays with.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import yaml
 
+from heliograph.diagnostics import NOWHERE, Diagnostic, Place, problem
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,31 +51,24 @@ class Tree:
         return None if found is None or found.kind == "nothing" else found
 
 
-class Slip(NamedTuple):
-    """What YAML allows and nobody can have meant: the line, and a sentence."""
-
-    line: int
-    sentence: str
-
-
 def parse_yaml(text: str) -> list[Tree]:
     """Every document of the text that is not empty; a ConfigError with the line where it cannot be read."""
-    trees, slips = parse_leniently(text)
-    if slips:
-        raise ConfigError([slip.sentence for slip in slips])
+    trees, problems = parse_leniently(text)
+    if problems:
+        raise ConfigError(problems)
     return trees
 
 
-def parse_leniently(text: str) -> tuple[list[Tree], list[Slip]]:
-    """The same for who goes on looking: of a key that is written twice the first counts."""
-    slips: list[Slip] = []
+def parse_leniently(text: str) -> tuple[list[Tree], list[Diagnostic]]:
+    """Return the documents and what YAML allows and nobody can have meant; of a key written twice the first counts."""
+    problems: list[Diagnostic] = []
     try:
         nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
-        return [_Builder(slips).build(node, "") for node in nodes], slips
+        return [_Builder(problems).build(node, "") for node in nodes], problems
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark is not None else ""
-        raise ConfigError(f"{line}the YAML cannot be read: {_plain(error.problem or '')}.") from None
+        place = NOWHERE if mark is None else Place(mark.line + 1)
+        raise ConfigError(f"the YAML cannot be read: {_plain(error.problem or '')}.", place=place) from None
     except (yaml.YAMLError, ValueError):
         raise ConfigError("the YAML cannot be read: it has characters that YAML does not allow.") from None
     except RecursionError:
@@ -84,8 +78,8 @@ def parse_leniently(text: str) -> tuple[list[Tree], list[Slip]]:
 class _Builder:
     """Walks the nodes of one document."""
 
-    def __init__(self, slips: list[Slip]) -> None:
-        self._slips = slips
+    def __init__(self, problems: list[Diagnostic]) -> None:
+        self._problems = problems
         self._count = 0
         self._above: list[yaml.Node] = []
 
@@ -94,7 +88,7 @@ class _Builder:
         line = node.start_mark.line + 1
         self._count += 1
         if any(node is each for each in self._above) or self._count > _MAX_NODES:
-            raise ConfigError(f"line {line}: {path or 'the document'} refers to itself or is far too large.")
+            raise ConfigError(f"{path or 'the document'} refers to itself or is far too large.", place=Place(line))
         self._above.append(node)
         try:
             return self._tree(node, path, line)
@@ -124,10 +118,12 @@ class _Builder:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self._slips.append(Slip(line, f"line {line}: {path or 'the document'} has a key that is no text."))
+                self._problems.append(
+                    problem(f"{path or 'the document'} has a key that is no text.", place=Place(line))
+                )
             elif key.tag != "tag:yaml.org,2002:merge" and key.value in written:
-                words = f"line {line}: {_below(path, key.value)}: it is written twice; remove one."
-                self._slips.append(Slip(line, words))
+                place = Place(line, _below(path, key.value))
+                self._problems.append(problem("it is written twice; remove one.", place=place))
             else:
                 written.add(key.value)
                 pairs.append((key, value))

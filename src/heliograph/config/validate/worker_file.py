@@ -1,8 +1,8 @@
-"""A Connect worker's configuration, as `connect-distributed.properties` or as the `CONNECT_*` variables of a container.
+"""Examination of a Connect worker's configuration: `connect-distributed.properties` or `CONNECT_*` variables.
 
-Read as Connect reads it: the top of the file is the worker's own connection, `producer.` and its like are what its
-connectors' clients begin with. Converters are accepted and change nothing, since batches are copied as they are. All
-problems are told at once. A *warning* is for what the user has to mend; a *note* for what has no effect here.
+It is read as Connect reads it: the top of the file is the worker's own connection, `producer.`, `consumer.` and
+`admin.` are the defaults of its connectors' clients. Converters are accepted without effect, because record batches are
+copied as they are. All problems are reported together.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from heliograph.config.effective.connect_config import _CONVERTERS, _OWN, Worker
 from heliograph.config.effective.rest_config import RestAccess, RestListener, jvm_property, rest_access, rest_listeners
 from heliograph.config.keys import client_keys, worker_keys
 from heliograph.config.keys.table import Scope
-from heliograph.config.resolve.diagnostics import did_you_mean, in_order, located, nearest
+from heliograph.config.resolve.key_places import KeyPlaces
 from heliograph.config.resolve.overlays import ROLES, role_scope
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.settings import Unresolved
+from heliograph.config.resolve.suggestions import nearest, unknown_key
 from heliograph.config.syntax.properties import Entry, as_map, parse_leniently
+from heliograph.diagnostics import Diagnosed, Diagnostic, in_order, note, problem
 from heliograph.errors import ConfigError, try_both
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 VARIABLE_PREFIX = "CONNECT_"
-_OF_FLOWS = f"{keys.CLUSTERS.name}: this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
+_OF_FLOWS = "this is an MM2 file, of clusters and flows; run it with 'heliograph run FILE'."
 _REQUIRED = {
     client_keys.BOOTSTRAP_SERVERS.name: "host:port",
     keys.GROUP_ID.name: "connect-cluster",
@@ -41,38 +43,17 @@ _REQUIRED = {
 _CONTAINERS_OWN = ("CONNECT_LOG4J_", "CONNECT_CUB_", "CONNECT_OPTS", "CONNECT_HEAP_OPTS")
 _STORES = ("offset.storage.", "config.storage.", "status.storage.")
 _OPEN_PREFIXES = ("config.providers.", "listeners.https.", "topic.creation.")
-# Removed in Kafka 3.0 and still in many files.
-_OLD_REST = frozenset({"rest.port", "rest.host.name"})
-# Ignored in a dedicated-mode file, which is no worker; a worker acts on them.
-_ACTED_ON = frozenset(
-    {
-        "connector.client.config.override.policy",
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "rebalance.timeout.ms",
-        "topic.tracking.enable",
-        "topic.tracking.allow.reset",
-        "listeners",
-        "rest.advertised.host.name",
-        "rest.advertised.port",
-        "rest.advertised.listener",
-        "rest.port",
-        "rest.host.name",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """Everything there is to say about a worker's configuration; `config` is None where it cannot be used.
+class WorkerReport(Diagnosed):
+    """The result of an examination; `config` is None if it cannot be used.
 
-    `sound` is for those who go on looking: without what is invalid, with placeholders that mean nothing left as they
-    are. Of the names in `settled` everything is said.
+    `sound` is for further checks: without invalid values, and with placeholders that cannot be resolved left as they
+    are. The names in `settled` need no further diagnostic.
     """
 
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...]
     config: WorkerConfig | None = None
     sound: WorkerConfig | None = None
     settled: frozenset[str] = frozenset()
@@ -91,9 +72,9 @@ def load_worker(text: str, lookup: Lookup) -> WorkerConfig:
 
 
 def usable_worker(report: WorkerReport) -> WorkerConfig:
-    """The configuration of a report without problems."""
+    """Return the configuration of a report without problems; raises ConfigError otherwise."""
     if report.config is None:
-        raise ConfigError(report.problems, [warning for warning in report.warnings if "Did you mean" in warning])
+        raise ConfigError((*report.problems, *(each for each in report.warnings if each.suggestion)))
     return report.config
 
 
@@ -102,9 +83,8 @@ def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> 
     entries, problems = parse_leniently(text)
     raw = as_map(entries)
     if keys.CLUSTERS.name in raw and worker_keys.CONFIG_STORAGE_TOPIC.name not in raw:
-        return WorkerReport((_OF_FLOWS,))
-    unreadable = [sentence for _line, sentence in problems]
-    return _examine(entries, lookup, unreadable, needs_secrets=needs_secrets)
+        return WorkerReport((problem(_OF_FLOWS, keys.CLUSTERS.name),))
+    return _examine(entries, lookup, problems, needs_secrets=needs_secrets)
 
 
 def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerReport:
@@ -112,7 +92,7 @@ def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerR
     entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
     if not entries:
         what = f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}"
-        return WorkerReport((f"{what}; name the file: heliograph worker connect-distributed.properties.",))
+        return WorkerReport((problem(f"{what}; name the file: heliograph worker connect-distributed.properties."),))
     return _examine(entries, lookup)
 
 
@@ -131,25 +111,27 @@ def _property_name(variable: str) -> str:
 
 
 def _examine(
-    entries: list[Entry], lookup: Lookup, unreadable: Iterable[str] = (), *, needs_secrets: bool = True
+    entries: list[Entry], lookup: Lookup, unreadable: Iterable[Diagnostic] = (), *, needs_secrets: bool = True
 ) -> WorkerReport:
     raw = _jvm_properties(lookup) | as_map(entries)
     resolver = Resolver(lookup, raw, is_patient=not needs_secrets)
     lines = {entry.key: entry.line for entry in entries if entry.line}
-    warnings, notes = _located(_warnings(raw), lines), _located(_notes(raw), lines)
     wrong = _wrong_values(raw, resolver)
     problems = [*resolver.problems, *_missing(raw), *(each for found in wrong.values() for each in found)]
     sound_raw = {name: value for name, value in raw.items() if name not in wrong or "${" in value}
-    sound = WorkerConfig(sound_raw, resolver.tolerant(), warnings, notes, lines)
+    sound = WorkerConfig(sound_raw, resolver.tolerant(), lines=lines)
     rest = RestAccess()
     try:
         _, rest = try_both(lambda: policy_name(raw), lambda: _rest(sound, lookup) if needs_secrets else rest)
     except ConfigError as error:
-        problems += [problem for problem in error.problems if problem.partition(": ")[0] not in wrong]
-    located = in_order((*unreadable, *_located(problems, lines)))
-    config = None if located else WorkerConfig(raw, resolver, warnings, notes, lines, rest)
+        problems += [each for each in error.problems if each.key not in wrong]
+    found = KeyPlaces(lines).located((*problems, *_audit(raw)))
+    report = WorkerReport(in_order((*unreadable, *found)))
+    about = (report.warnings, report.notes)
+    config = None if report.problems else WorkerConfig(raw, resolver, *about, lines, rest)
+    sound = WorkerConfig(sound_raw, resolver.tolerant(), *about, lines)
     settled = {*wrong, *(name for name in _REQUIRED if not raw.get(name, "").strip())}
-    return WorkerReport(located, warnings, notes, config, sound, frozenset(settled))
+    return WorkerReport(report.diagnostics, config, sound, frozenset(settled))
 
 
 def _jvm_properties(lookup: Lookup) -> dict[str, str]:
@@ -164,7 +146,7 @@ def _jvm_properties(lookup: Lookup) -> dict[str, str]:
 def _rest(worker: WorkerConfig, lookup: Lookup) -> RestAccess:
     """Who may call; where the listeners cannot be read they might be https, and the rest is looked at as if so."""
     listeners: tuple[RestListener, ...] = (RestListener("", 0, is_https=True),)
-    problems: tuple[str, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
     try:
         listeners = rest_listeners(worker.settings)
     except ConfigError as error:
@@ -178,24 +160,19 @@ def _rest(worker: WorkerConfig, lookup: Lookup) -> RestAccess:
     return access
 
 
-def _located(sentences: Iterable[str], lines: Mapping[str, int]) -> tuple[str, ...]:
-    """Each sentence once, with the line of the key it begins with, in the order of the file."""
-    found = {sentence: lines.get(sentence.partition(": ")[0], 0) for sentence in sentences}
-    ordered = sorted(found.items(), key=lambda item: item[1])
-    return tuple(located(sentence, lines, {}) for sentence, _line in ordered)
-
-
-def _missing(raw: Mapping[str, str]) -> Iterator[str]:
+def _missing(raw: Mapping[str, str]) -> Iterator[Diagnostic]:
     for name, example in _REQUIRED.items():
         if not raw.get(name, "").strip():
-            yield f"{name}: the worker needs it; add a line such as '{name} = {example}'."
+            yield problem(f"the worker needs it; add a line such as '{name} = {example}'.", name)
     stores = [raw[name].strip() for name in _REQUIRED if name.endswith(".storage.topic") and name in raw]
     if len(set(stores)) < len(stores):
-        yield "config.storage.topic, offset.storage.topic and status.storage.topic must be three different topics."
+        yield problem(
+            "config.storage.topic, offset.storage.topic and status.storage.topic must be three different topics."
+        )
 
 
-def _wrong_values(raw: Mapping[str, str], resolver: Resolver) -> dict[str, tuple[str, ...]]:
-    """By name what is wrong with a value."""
+def _wrong_values(raw: Mapping[str, str], resolver: Resolver) -> dict[str, tuple[Diagnostic, ...]]:
+    """Return by name the problems of its value."""
     wrong = {}
     for name, value in raw.items():
         try:
@@ -217,13 +194,16 @@ def _check_value(resolver: Resolver, name: str, value: str) -> None:
         row.parse(resolved, name, value)
 
 
-def _warnings(raw: Mapping[str, str]) -> Iterator[str]:
+def _audit(raw: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield a warning for each unknown key, and a note for each that has no effect."""
     known = [name for name, row in keys.TABLE.items() if row.scope & _OWN]
-    for name in raw:
+    for name, value in raw.items():
         near = _meant_of_store(name)
         if near is not None or not _is_known(name):
-            hint = did_you_mean(name, [near] if near else known)
-            yield f"{name}: the worker does not know this key and does nothing with it.{hint}"
+            what = "not a key of a worker" if name in keys.TABLE else "unknown key"
+            yield unknown_key(name, near or nearest(name, known), what=(what,))
+        if (reason := _no_effect(name, value)) is not None:
+            yield note(f"this key has no effect{reason}.", name)
 
 
 def _meant_of_store(name: str) -> str | None:
@@ -236,7 +216,7 @@ def _meant_of_store(name: str) -> str | None:
 
 
 def _is_known(name: str) -> bool:
-    if name in _OLD_REST or name.startswith((*_CONVERTERS, *_STORES, *_OPEN_PREFIXES)):
+    if name.startswith((*_CONVERTERS, *_STORES, *_OPEN_PREFIXES)):
         return True
     if name.startswith(tuple(f"{role}." for role in ROLES)):
         return True
@@ -246,21 +226,17 @@ def _is_known(name: str) -> bool:
     return bool(row.scope & (_OWN | Scope.ROLES)) or name.startswith("heliograph.")
 
 
-def _notes(raw: Mapping[str, str]) -> Iterator[str]:
-    for name, value in raw.items():
-        if name.startswith("internal."):
-            yield f"{name}: this key has no effect; the worker's own topics are always JSON without schemas."
-        elif name in _CONVERTERS:
-            if not value.strip().endswith("ByteArrayConverter"):
-                yield f"{name}: this key has no effect; records are copied byte by byte, whatever the converter."
-        elif name.startswith(_CONVERTERS):
-            continue  # a converter's own setting: the converter is told of
-        elif name.startswith(_STORES) and name not in keys.TABLE:
-            if _meant_of_store(name) is None:
-                yield f"{name}: this key has no effect; the worker's topics are made with the settings they need."
-        elif (row := keys.TABLE.get(name)) is not None and row.support.kind == "ignored" and _is_ignored(name):
-            yield f"{name}: this key has no effect here: {row.support.reason}."
-
-
-def _is_ignored(name: str) -> bool:
-    return name not in _ACTED_ON and not name.startswith(_STORES)
+def _no_effect(name: str, value: str) -> str | None:
+    """Return why a key has no effect in a worker, as the end of a sentence; None if it has one."""
+    if name.startswith("internal."):
+        return "; the worker's own topics are always JSON without schemas"
+    if name in _CONVERTERS:
+        is_bytes = value.strip().endswith("ByteArrayConverter")
+        return None if is_bytes else "; records are copied byte by byte, whatever the converter"
+    if name.startswith(_CONVERTERS):
+        return None  # a converter's own setting: the converter has a note
+    if name.startswith(_STORES) and name not in keys.TABLE:
+        of_another = "; the worker's topics are made with the settings they need"
+        return of_another if _meant_of_store(name) is None else None
+    row = keys.TABLE.get(name)
+    return None if row is None or not row.support.is_ignored_by_workers else f" here: {row.support.reason}"

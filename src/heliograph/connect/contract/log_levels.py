@@ -1,12 +1,11 @@
-"""Levels of logging under Connect's names, changed while the worker runs: what `/admin/loggers` shows and sets.
+"""Log levels under Connect's names, changed while the worker runs, for `/admin/loggers`.
 
-A level is set for a logger and for all below it, as in Connect; `root` is all of them. Times of change are told in
-milliseconds.
+A level is set for a logger and for all below it, as in Connect; `root` is all of them.
 
 Invariants:
-A. Nothing is written to a log here, so a change cannot disturb the log it changes.
-B. Python keeps a logger for good, with one entry for each part of its name. So the names that nobody logs under are
-   bounded, in number and in length.
+A. This module logs nothing, so a change cannot disturb the log that it changes.
+B. Python keeps a logger forever, with one entry for each part of its name. So the names that nobody logs under are
+   limited in number and in length.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _LEVELS = {
 
 
 class LoggerLevel(NamedTuple):
-    """The level that counts for a logger, and when it was last set here."""
+    """The effective level of a logger, and when it was last set here."""
 
     level: str
     last_modified_ms: int | None
 
 
 def parse_level(text: str) -> str | None:
-    """One of Connect's names, in any case; None if it is none of them."""
+    """Return one of Connect's names, given in any case; None if it is none of them."""
     name = text.strip().upper()
     return name if name in _LEVELS else None
 
@@ -53,17 +52,17 @@ class LogLevels:
         self._unused: set[str] = set()
 
     def all(self) -> dict[str, LoggerLevel]:
-        """Every logger that is in use, by name."""
+        """Return every logger in use, by name."""
         with self._lock:
             return {name: self._level(name) for name in sorted([ROOT, *_names()])}
 
     def get(self, name: str) -> LoggerLevel | None:
-        """One logger; None if nobody uses it."""
+        """Return one logger; None if it is not in use."""
         with self._lock:
             return self._level(name) if name == ROOT or name in _names() else None
 
     def may_set(self, name: str) -> bool:
-        """Whether there is such a logger, or room for one more."""
+        """Return whether there is such a logger, or room for one more."""
         with self._lock:
             return self._may_set(name)
 
@@ -72,9 +71,9 @@ class LogLevels:
         return has_room or name == ROOT or name in _names()
 
     def set(self, name: str, level: str) -> list[str]:
-        """Give the logger and all below it the level; the names of those that had another, sorted.
+        """Set the level of the logger and all below it; return the names of those that had another, sorted.
 
-        One that it may not set is left as it is: another worker may have written it to the config topic.
+        A logger that it may not set stays as it is: another worker may have written it to the config topic.
         """
         number = _LEVELS[level]
         with self._lock:
@@ -108,5 +107,5 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _name_of(number: int) -> str:
-    """The name of a level; a number between two names belongs to the lower one."""
+    """Return the name of a level; a number between two names belongs to the lower one."""
     return next((name for name, least in _LEVELS.items() if number >= least), "ALL")

@@ -1,7 +1,7 @@
-"""What a Connect worker refuses, in one table: status and sentence are Kafka Connect 4.3.1's own, recorded from it.
+"""The refusals of a Connect worker, in one table: status and message are Kafka Connect 4.3.1's own, recorded from it.
 
-A row makes the error: `raise NOT_FOUND.error(name="c")`. The herder and the REST API take their refusals from
-here, so a script that looks for Connect's words finds them; `docs/reference/rest.md` is written from the same rows.
+A row makes the error: `raise NOT_FOUND.error(name="c")`. The herder and REST take their refusals from here, so scripts
+find Connect's messages; `docs/reference/rest.md` is generated from the same rows.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RestRefusal:
-    """One row: the HTTP status, the sentence with its gaps, and when it is said."""
+    """One row: the HTTP status, the message with its placeholders, and when it is used."""
 
     status: int
     text: str
     when: str
 
     def error(self, **values: object) -> ConnectError:
-        """The error, its gaps filled."""
+        """Return the error, with its placeholders replaced."""
         return ConnectError(self.status, self.text.format(**values))
 
 
@@ -39,9 +39,11 @@ UNKNOWN_CONNECTOR = RestRefusal(
 )
 RESTART_UNKNOWN = RestRefusal(404, "Unknown connector: {name}", "restart of a connector that does not exist")
 RESTART_UNKNOWN_TASK = RestRefusal(404, "Unknown task: {name}-{task}", "restart of a task that does not exist")
-NO_STATUS = RestRefusal(404, "No status found for connector {name}", "no worker has told a status of the connector yet")
+NO_STATUS = RestRefusal(
+    404, "No status found for connector {name}", "no worker has reported a status of the connector yet"
+)
 NO_TASK_STATUS = RestRefusal(
-    404, "No status found for task {name}-{task}", "no worker has told a status of the task yet"
+    404, "No status found for task {name}-{task}", "no worker has reported a status of the task yet"
 )
 EXISTS = RestRefusal(409, "Connector {name} already exists", "POST of a name that is taken")
 NAME_MISMATCH = RestRefusal(
@@ -97,7 +99,7 @@ REBALANCE = RestRefusal(
 NOT_WRITTEN = RestRefusal(
     500,
     "Failed to write to config topic; this may be due to a transient error and the request can be safely retried",
-    "exactly-once: another worker leads meanwhile and has fenced this one, or the transaction failed",
+    "exactly-once: another worker has become the leader and fenced this one, or the transaction failed",
 )
 NO_LEADER = RestRefusal(
     409,
@@ -106,18 +108,18 @@ NO_LEADER = RestRefusal(
 )
 TIMED_OUT = RestRefusal(500, "Request timed out", "the worker did not finish within 90 seconds; it may still do so")
 CANNOT_FORWARD = RestRefusal(
-    500, "IO Error trying to forward REST request: {reason}", "the leading worker does not answer this one"
+    500, "IO Error trying to forward REST request: {reason}", "the leader does not answer this worker"
 )
 
 
 def no_class(config: Mapping[str, str | None]) -> ConnectError:
-    """A config without `connector.class`, shown as Java shows a map."""
+    """Return the refusal of a config without `connector.class`, formatted as Java formats a map."""
     shown = ", ".join(f"{key}={'null' if value is None else redact_value(key, value)}" for key, value in config.items())
     return NO_CLASS.error(config=f"{{{shown}}}")
 
 
 def unknown_class(class_name: str, available: Iterable[str]) -> ConnectError:
-    """A connector that is not there, with those that are, described as Connect describes them."""
+    """Return the refusal of an unknown connector class, with the available ones as Connect describes them."""
     return UNKNOWN_CLASS.error(
         class_name=class_name, available=", ".join(_described(name) for name in sorted(available))
     )
@@ -131,5 +133,5 @@ def _described(class_name: str) -> str:
 
 
 def invalid(errors: Sequence[str]) -> ConnectError:
-    """A config with these errors."""
+    """Return the refusal of a config with these errors."""
     return INVALID.error(count=len(errors), errors="\n".join(errors))

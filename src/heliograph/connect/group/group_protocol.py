@@ -1,7 +1,7 @@
-"""The four requests of Kafka's group protocol, blocking, to whichever broker coordinates the group.
+"""The four requests of Kafka's group protocol, blocking, to the coordinator of the group.
 
-A coordinator that moves or still loads is looked for again, for as long as the admin client's time-out. Error codes
-that belong to a member's life come back with the answer; any other is a BrokerError whose sentence says what to do.
+If the coordinator has moved or is still loading, it is looked up again, until the admin client's time-out. Error codes
+that a member handles are returned with the response; any other is a BrokerError whose message says what to do.
 """
 
 from __future__ import annotations
@@ -23,8 +23,22 @@ from kafka.protocol.consumer import (
 
 from heliograph.connect.group.leadership import JoinedMember, decode_claim
 from heliograph.errors import BrokerError
-from heliograph.kafka.admin.coordinators import LOADING, NOT_AVAILABLE, NOT_COORDINATOR, Coordinators, GroupAnswer
-from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, describe
+from heliograph.kafka.admin.coordinators import Coordinators, GroupAnswer
+from heliograph.kafka.error_codes import (
+    CONCERNS_WHOLE_GROUP,
+    FENCED_INSTANCE_ID,
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_MAX_SIZE_REACHED,
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INVALID_GROUP_ID,
+    INVALID_SESSION_TIMEOUT,
+    MEMBER_ID_REQUIRED,
+    NO_ERROR,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    describe,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,17 +51,8 @@ if TYPE_CHECKING:
 PROTOCOL_TYPE = "heliograph"
 PROTOCOL_NAME = "leader"
 
-ILLEGAL_GENERATION = 22
-INCONSISTENT_GROUP_PROTOCOL = 23
-INVALID_GROUP_ID = 24
-UNKNOWN_MEMBER_ID = 25
-INVALID_SESSION_TIMEOUT = 26
-REBALANCE_IN_PROGRESS = 27
-MEMBER_ID_REQUIRED = 79
-GROUP_MAX_SIZE_REACHED = 81
-FENCED_INSTANCE_ID = 82
 EXPELLED = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID})
-REFUSALS = frozenset(  # which no second try helps
+REFUSALS = frozenset(  # permanent ones
     {
         INCONSISTENT_GROUP_PROTOCOL,
         INVALID_GROUP_ID,
@@ -58,32 +63,31 @@ REFUSALS = frozenset(  # which no second try helps
 )
 
 _OF_A_MEMBERS_LIFE = EXPELLED | {ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED}
-_FOR_COORDINATORS = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """A group, and how patient its coordinator shall be."""
+    """A group, and the time-outs of its members."""
 
     group: str
     session_timeout_ms: int = 10_000
-    heartbeat_interval_ms: int = 1_000  # a change is known to all after this; Connect's default is 3 s
+    heartbeat_interval_ms: int = 1_000  # members learn of a rebalance within this time; Connect's default is 3 s
     rebalance_timeout_ms: int = 60_000
 
 
 class Joined(NamedTuple):
-    """The answer to a JoinGroup; with an error code only the first three parts count."""
+    """The response to a JoinGroup; with an error code only the first three fields are set."""
 
     code: int
     sent_at: float
     member_id: str = ""
     generation: int = -1
     assigner_id: str = ""
-    members: tuple[JoinedMember, ...] = ()  # only the assigner is told
+    members: tuple[JoinedMember, ...] = ()  # only for the assigner
 
 
 class MemberResponse(NamedTuple):
-    """The answer to a heartbeat or a SyncGroup."""
+    """The response to a heartbeat or a SyncGroup."""
 
     code: int
     sent_at: float
@@ -91,7 +95,7 @@ class MemberResponse(NamedTuple):
 
 
 class GroupProtocol:
-    """Speaks for one member. Not thread-safe, as its admin client, which it owns."""
+    """Sends the requests of one member. Not thread-safe, as its admin client, which it owns."""
 
     def __init__(self, admin: Admin, settings: GroupSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._admin = admin
@@ -104,7 +108,7 @@ class GroupProtocol:
         self._admin.close()
 
     def join(self, member_id: str, metadata: bytes) -> Joined:
-        """Ask to be in the next generation; blocks while the others join."""
+        """Join the next generation; block while the others join."""
 
         def build(version: int) -> Any:
             return JoinGroupRequest(
@@ -125,7 +129,7 @@ class GroupProtocol:
         return Joined(0, sent_at, answer.member_id, answer.generation_id, answer.leader, members)
 
     def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> MemberResponse:
-        """Get our assignment; the assigner brings everyone's."""
+        """Return our assignment; the assigner sends everyone's."""
 
         def build(version: int) -> Any:
             each = SyncGroupRequest.SyncGroupRequestAssignment
@@ -142,7 +146,7 @@ class GroupProtocol:
         return MemberResponse(answer.error_code, sent_at, bytes(answer.assignment or b""))
 
     def heartbeat(self, member_id: str, generation: int) -> MemberResponse:
-        """Say that we live."""
+        """Send a heartbeat."""
 
         def build(version: int) -> Any:
             return HeartbeatRequest(
@@ -157,7 +161,7 @@ class GroupProtocol:
         return MemberResponse(answer.error_code, sent_at)
 
     def leave(self, member_id: str) -> None:
-        """Give the place up at once."""
+        """Leave the group at once."""
         self._ask(
             LeaveGroupRequest,
             LeaveGroupResponse,
@@ -168,14 +172,16 @@ class GroupProtocol:
     def _ask(
         self, request_class: Any, response_class: Any, build: Any, *, newest: int, oldest: int = 0
     ) -> tuple[Any, float]:
-        """The coordinator's answer, and when at the earliest the request was sent."""
+        """Return the coordinator's response, and the earliest time at which the request was sent."""
         group = self._settings.group
 
         def ask(broker: Address, _groups: list[str]) -> dict[str, GroupAnswer]:
             sent_at = self._clock()
             answer = self._admin.ask_at(broker, request_class, response_class, build, newest=newest, oldest=oldest)
             code = answer.error_code
-            return {group: GroupAnswer(code) if code in _FOR_COORDINATORS else GroupAnswer(0, (answer, sent_at))}
+            return {
+                group: GroupAnswer(code) if code in CONCERNS_WHOLE_GROUP else GroupAnswer(NO_ERROR, (answer, sent_at))
+            }
 
         answer, sent_at = self._coordinators.ask_about([group], ask, needs="READ")[group]
         code = answer.error_code

@@ -1,13 +1,13 @@
-"""A worker's place in the group of its workers, and who of them leads; kept by threads of its own.
+"""The membership of a worker in the group of its workers, and the leader of the group.
 
-Three threads, so that none waits for another: one joins (Kafka answers only when all members have come), one sends
-heartbeats meanwhile, and one tells the worker of changes and of the end of the lease, whatever the network does.
-Whoever reads `standing` gets the truth of that moment: it is computed from the lease and the clock, not remembered.
+Three threads, so that none waits for another: one joins (Kafka answers only when all members have joined), one sends
+heartbeats meanwhile, and one reports changes and the end of the lease to the worker, whatever the network does.
+`standing` is computed from the lease and the clock at each call, not remembered.
 
-The rules, and why two members never lead at once, are in `leadership.py`.
+The rules, and why two members never lead at once, are in `leadership`.
 
 Invariants: `on_change` is called on one thread, in order, never with the same standing twice in a row. A leader sees
-`is_leader` become false before another member can be told that it leads.
+`is_leader` become false before another member can learn that it leads.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.connect.group.group_protocol import (
     EXPELLED,
-    ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
-    REBALANCE_IN_PROGRESS,
     REFUSALS,
     GroupProtocol,
     GroupSettings,
@@ -40,6 +37,7 @@ from heliograph.connect.group.leadership import (
 )
 from heliograph.errors import AuthenticationError, BrokerError, ClusterError
 from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.error_codes import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,19 +54,19 @@ _NO_GENERATION = -1
 
 
 class Standing(NamedTuple):
-    """Where a worker stands in its group."""
+    """The position of a worker in its group."""
 
     is_leader: bool = False
-    leader_url: str | None = None  # our own where we lead; None while it is not known
+    leader_url: str | None = None  # our own if we lead; None while it is unknown
     generation: int = _NO_GENERATION  # grows with every rebalance; all members of one have the same leader; -1: none
-    leads_since: int | None = None  # where we lead: the generation from which on nobody else can have led
+    leads_since: int | None = None  # if we lead: the generation since which no other member can have led
 
 
 class Membership:
-    """One member. `make_admin` gives a client of its own for a time-out in seconds; `url` is where our REST answers.
+    """One member. `make_admin` makes a client with a time-out in seconds; `url` is the address of our REST.
 
-    `on_change` should return soon: heartbeats go on while it runs, but of the changes meanwhile it is told only the
-    last. A lead that was lost and won again is a new one if `leads_since` differs. Where `on_change` raises, we leave.
+    `on_change` should return soon: heartbeats continue while it runs, but of several changes meanwhile it gets only the
+    last. A lead that was lost and won again is a new one if `leads_since` differs. If `on_change` raises, we leave.
     """
 
     def __init__(
@@ -85,8 +83,8 @@ class Membership:
         self._url = url
         self._on_change = on_change
         self._clock = clock
-        # A member that died holds a join up for one session. What takes longer is asked for again: a repeated join
-        # costs nothing, and finds a coordinator that moved.
+        # A member that died delays a join for one session. A join that takes longer is repeated: that costs nothing,
+        # and finds a coordinator that has moved.
         self._joining = GroupProtocol(make_admin(2 * session_s), settings, clock)
         self._beating = GroupProtocol(make_admin(session_s / 3), settings, clock)
         self._changed = threading.Condition()
@@ -99,7 +97,7 @@ class Membership:
         self._stopping = False
         self._leaves = True
         self._failure: ClusterError | None = None
-        loops = {"join": self._join_loop, "heartbeat": self._heartbeat_loop, "tell": self._tell_loop}
+        loops = {"join": self._join_loop, "heartbeat": self._heartbeat_loop, "report": self._report_loop}
         self._threads = [
             threading.Thread(target=loop, name=f"group-{settings.group}-{name}", daemon=True)
             for name, loop in loops.items()
@@ -108,17 +106,17 @@ class Membership:
     # --- for the worker -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to join, in the background."""
+        """Start to join, in the background."""
         for thread in self._threads:
             thread.start()
 
     def wait_until_joined(self, timeout_s: float, is_stopping: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the leader is known; raises what keeps us out, at once where only a person can change it."""
+        """Wait until the leader is known; raise the reason if it is not, at once for a permanent one."""
         deadline = time.monotonic() + timeout_s
 
         def is_decided() -> bool:
             is_out_of_time = time.monotonic() >= deadline
-            return self.standing.leader_url is not None or _needs_a_person(self._failure) or is_out_of_time
+            return self.standing.leader_url is not None or _is_permanent(self._failure) or is_out_of_time
 
         with self._changed:
             while not is_decided() and not is_stopping():
@@ -129,9 +127,9 @@ class Membership:
                 )
 
     def stop(self, *, leave: bool = True) -> None:
-        """Leave, so that another leads at once. Whatever only a leader may do must have ended before.
+        """Leave, so that another can lead at once. Everything that only a leader may do must have ended before.
 
-        Without `leave` the others notice it as a crash, after the session time-out.
+        Without `leave` the others notice it after the session time-out, as after a crash.
         """
         with self._changed:
             self._leaves = self._leaves and leave
@@ -142,10 +140,10 @@ class Membership:
             if thread is not threading.current_thread() and thread.ident is not None:
                 thread.join(_LEAVE_TIMEOUT_S)
         if joining.ident is not None:
-            joining.join(_RETRY_HEARTBEAT_S)  # a join that still waits is answered, or given up, without us
+            joining.join(_RETRY_HEARTBEAT_S)  # a join that still waits ends without us
 
     def resign(self) -> None:
-        """Give the lead up, where we have it, and join without a claim: somebody else acts as the leader."""
+        """Give the lead up, if we have it, and join without a claim: another worker acts as the leader."""
         with self._changed:
             if self._assignment is not None and self._assignment.leader_id == self._member_id:
                 self._assignment = self._leads_since = None
@@ -154,7 +152,7 @@ class Membership:
 
     @property
     def standing(self) -> Standing:
-        """Where we stand now."""
+        """Our position now."""
         with self._changed:
             assignment = self._assignment
             if assignment is None or self._stopping or self._clock() >= self._lease.until:
@@ -164,22 +162,22 @@ class Membership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether we lead at this moment."""
+        """Return whether we are the leader now."""
         return self.standing.is_leader
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader's REST answers; our own where we lead, None while it is not known."""
+        """The address of the leader's REST; our own if we lead, None while it is unknown."""
         return self.standing.leader_url
 
     @property
     def generation(self) -> int:
-        """The generation of the group in which the leader was named; -1 while it is not known."""
+        """The generation of the group in which the leader was assigned; -1 while it is unknown."""
         return self.standing.generation
 
     @property
     def issue(self) -> str | None:
-        """What keeps us from the group, in a sentence; None while all is well."""
+        """The reason why we are not in the group; None if we are."""
         with self._changed:
             return None if self._failure is None else str(self._failure)
 
@@ -202,7 +200,7 @@ class Membership:
         self._joining.close()
 
     def _join_once(self) -> bool:
-        """Join and learn who leads; False where it is to be tried again."""
+        """Join and learn the leader; return False if it is to be tried again."""
         joined = self._joining.join(self._member_id, self._make_claim())
         if joined.code == MEMBER_ID_REQUIRED and not self._stopping:
             with self._changed:
@@ -216,10 +214,10 @@ class Membership:
         reported = self._joining.sync(joined.member_id, joined.generation, _assignments(joined))
         if reported.code:
             return self._not_joined(reported.code)
-        return self._take_up(reported, joined)
+        return self._accept(reported, joined)
 
     def _make_claim(self) -> bytes:
-        """Our metadata. A leader whose lease is over gives the lead up here, so that no heartbeat revives it."""
+        """Return our metadata. A leader whose lease is over gives the lead up, so that no heartbeat restores it."""
         with self._changed:
             if not self.standing.is_leader:
                 self._leads_since = None
@@ -231,10 +229,10 @@ class Membership:
     def _not_joined(self, code: int) -> bool:
         if code in EXPELLED:
             with self._changed:
-                self._forget_place()
+                self._reset_membership()
         return False
 
-    def _take_up(self, reported: MemberResponse, joined: Joined) -> bool:
+    def _accept(self, reported: MemberResponse, joined: Joined) -> bool:
         assignment = decode_assignment(reported.assignment)
         if assignment is None:
             message = f"The group '{self._settings.group}' was given an assignment that is not understood."
@@ -283,22 +281,22 @@ class Membership:
     def _heard(self, reported: MemberResponse, member_id: str, generation: int) -> None:
         with self._changed:
             if member_id != self._member_id:
-                return  # an answer to whom we were before
-            if reported.code in (0, REBALANCE_IN_PROGRESS):
-                is_settled = reported.code == 0 and not self._is_joining and generation == self._generation
+                return  # a response to our former member id
+            if reported.code in (NO_ERROR, REBALANCE_IN_PROGRESS):
+                is_settled = reported.code == NO_ERROR and not self._is_joining and generation == self._generation
                 self._lease.renew(reported.sent_at, is_settled=is_settled)
                 self._failure = None if not self._is_joining else self._failure
                 self._is_joining = self._is_joining or reported.code == REBALANCE_IN_PROGRESS
             elif reported.code in EXPELLED:
-                self._forget_place()
+                self._reset_membership()
             elif reported.code == ILLEGAL_GENERATION and not self._is_joining and generation == self._generation:
-                # Only while we join may the group be ahead of us; else it has gone on, and its leader may be another.
+                # Only while we join may the group be ahead of us; else it has a new generation, maybe another leader.
                 self._assignment = self._leads_since = None
                 self._lease.end()
                 self._is_joining = True
             self._changed.notify_all()
 
-    def _forget_place(self) -> None:
+    def _reset_membership(self) -> None:
         self._member_id, self._generation = "", _NO_GENERATION
         self._assignment = self._leads_since = None
         self._lease.end()
@@ -309,13 +307,13 @@ class Membership:
         with self._changed:
             member_id = self._member_id
         if self._leaves and member_id:
-            with suppress(ClusterError):  # the session time-out does it for us
+            with suppress(ClusterError):  # the session time-out removes us
                 self._beating.leave(member_id)
         self._beating.close()
 
-    # --- telling ------------------------------------------------------------------------------------------------------
+    # --- reporting ----------------------------------------------------------------------------------------------------
 
-    def _tell_loop(self) -> None:
+    def _report_loop(self) -> None:
         reported = Standing()
         try:
             while True:
@@ -346,7 +344,7 @@ class Membership:
 
 
 def _assignments(joined: Joined) -> dict[str, bytes]:
-    """What the assigner brings for everyone; nothing where another assigns."""
+    """Return everyone's assignment if we are the assigner; else nothing."""
     leader = choose_leader(joined.members, first=joined.assigner_id)
     if joined.assigner_id != joined.member_id or leader is None or leader.claim is None:
         return {}
@@ -354,6 +352,6 @@ def _assignments(joined: Joined) -> dict[str, bytes]:
     return {member.member_id: data for member in joined.members}
 
 
-def _needs_a_person(failure: ClusterError | None) -> bool:
+def _is_permanent(failure: ClusterError | None) -> bool:
     is_refusal = isinstance(failure, BrokerError) and failure.code in REFUSALS
     return is_refusal or isinstance(failure, AuthenticationError)

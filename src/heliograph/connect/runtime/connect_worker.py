@@ -1,7 +1,4 @@
-"""A Connect worker without its REST: the stores, the group it belongs to, and the herder, put together.
-
-`heliograph worker FILE`: a Kafka Connect worker that runs MirrorMaker 2's connectors, with Connect's REST API.
-"""
+"""A Connect worker without its REST: puts the stores, the membership in the group, and the herder together."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.keys import client_keys, worker_keys
-from heliograph.config.resolve.diagnostics import connection_keys
+from heliograph.config.resolve.key_places import connection_keys
 from heliograph.connect.contract.refusals import NO_LEADER
 from heliograph.connect.group.group_protocol import GroupSettings
 from heliograph.connect.group.leadership import LEASE_SHARE
@@ -47,7 +44,7 @@ _GROUP_KEYS = ("session.timeout", "heartbeat.interval", "rebalance.timeout")
 
 
 class ConnectWorker:
-    """One worker of a group. `url` is where its REST answers, for the others."""
+    """One worker of a group. `url` is the address of its REST, for the other workers."""
 
     def __init__(self, config: WorkerConfig, engine: SparkEngine, url: str, log_levels: LogLevels) -> None:
         self._config = config
@@ -66,7 +63,7 @@ class ConnectWorker:
         )
 
     def start(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
-        """Make and read the worker's topics, join its group, and begin; raises where the cluster does not let us."""
+        """Create and read the worker's topics, join its group, and start to reconcile; raise if the cluster refuses."""
         self._admins[0].wait_until_reachable(self._settings[keys.CONNECT_TIMEOUT_MS] / 1000, is_stopping)
         if is_stopping():
             return
@@ -78,7 +75,7 @@ class ConnectWorker:
         self._membership.wait_until_joined(_JOIN_TIMEOUT_S, is_stopping)
 
     def stop(self) -> None:
-        """End what runs, then leave the group: whoever leads next begins behind what we have committed."""
+        """Stop every run, then leave the group: the next leader resumes after what we have committed."""
         self._is_stopping = True
         self._reconciler.stop()
         self._membership.stop()
@@ -115,7 +112,7 @@ class ConnectWorker:
 
     def _admin(self, timeout_s: float) -> Admin:
         client = self._config.client
-        make_security(client, _ALIAS)  # what cannot be meant is told now
+        make_security(client, _ALIAS)  # raises now if the settings are invalid
         return Admin(
             *(_ALIAS, self._bootstrap(), self._newest_security, "heliograph-worker"),
             timeout_s=timeout_s,
@@ -138,14 +135,14 @@ class ConnectWorker:
             admin.close()
 
 
-def _lease_timeout_ms(config: WorkerConfig) -> int:
-    """Tasks end themselves before another worker can lead: earlier than their worker's own session in its group."""
+def lease_timeout_ms(config: WorkerConfig) -> int:
+    """Return the time-out of leases: tasks stop by themselves before another worker can lead."""
     session = config.settings[keys.TABLE["session.timeout.ms"]]
     return min(config.settings[keys.LEASE_TIMEOUT_MS], int(LEASE_SHARE * session))
 
 
-class _Herder:
-    """The worker's herder once it has begun. REST listens earlier, since the others are told its port."""
+class StartingHerder:
+    """The worker's herder, not ready before the worker has started. REST listens earlier: its port is in the claim."""
 
     def __init__(self) -> None:
         self.begun: Herder | None = None

@@ -1,8 +1,8 @@
-"""A connector's progress, seen and changed from outside: what Connect offers under `/connectors/{name}/offsets`.
+"""Reads and alters the source offsets of a connector, for `/connectors/{name}/offsets`.
 
-Offsets are changed only while the connector is stopped; that is the caller's to see to. A change is a record per
-partition, and to forget is a null value. A partition whose key was once written with its members in another order is
-forgotten under that key: otherwise two records would speak of one partition.
+The caller makes sure that the connector is stopped while its offsets change. A change is one record per partition, and
+a null value removes an offset. If the key of a partition was once written with its members in another order, that key
+is removed: otherwise two records would be about one partition.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 ConnectOffset = tuple[dict[str, Any], dict[str, Any]]
 
-_NONE_YET = -1
+_NO_RECORD_YET = -1
 
 
-class _Known(NamedTuple):
-    """A partition, its offset, and the keys under which it was written and not forgotten."""
+class _StoredOffset(NamedTuple):
+    """A partition, its offset, and the keys under which it is stored."""
 
     partition: dict[str, Any]
     offset: dict[str, Any]
@@ -43,32 +43,32 @@ class _Known(NamedTuple):
 
     @property
     def has_offset(self) -> bool:
-        return self.offset.get("offset") != _NONE_YET
+        return self.offset.get("offset") != _NO_RECORD_YET
 
 
 class ConnectorOffsets:
-    """The progress of one connector, wherever its worker keeps it; a context manager."""
+    """The source offsets of one connector, in its offsets topic; a context manager."""
 
     def __init__(self, config: MirrorConfig, flow: Flow, connector: str, kind: ConnectorKind) -> None:
         self._connector = connector
         self._kind = kind
         self._settings = config.settings(flow)
-        self._written = TargetClients(config, flow)
+        self._clients = TargetClients(config, flow)
         self._topic = offsets_topic(self._settings).name
 
     @classmethod
     def of(cls, config: ConnectorConfig) -> Self:
-        """The progress of a connector in a worker."""
+        """Return the source offsets of a connector in a worker."""
         return cls(config, config.flow, config.name, config.kind)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self._written.close()
+        self._clients.close()
 
     def read(self) -> list[ConnectOffset]:
-        """Every partition the connector has an offset for. One that is noted before its first record has none yet."""
+        """Return every partition with its offset, without those that have no record yet."""
         return [(dict(known.partition), dict(known.offset)) for known in self._known().values() if known.has_offset]
 
     def alter(
@@ -76,15 +76,15 @@ class ConnectorOffsets:
         offsets: Sequence[tuple[Partition | None, Offset | None]],
         before_try: Callable[[], None] = lambda: None,
     ) -> None:
-        """Overwrite offsets, or forget those that are None; raises OffsetsRefusedError and changes nothing.
+        """Alter offsets, and remove those that are None; on invalid ones raise OffsetsRefusedError and alter none.
 
-        `before_try` is called before each request that writes, and may raise where we may not any more.
+        `before_try` is called before each request that writes, and raises if we may not write any more.
         """
         check_offsets(self._kind, offsets)
         known = self._known()
         records: dict[bytes, bytes | None] = {}
         for partition, offset in offsets:
-            if partition is None:  # to forget nothing in particular is no mistake
+            if partition is None:  # as in Connect, this is not an error
                 continue
             key = encode_any_key(self._connector, ordered_partition(self._kind, partition))
             if _identity(partition) in known:
@@ -93,21 +93,21 @@ class ConnectorOffsets:
         self._write(records, before_try)
 
     def reset(self, before_try: Callable[[], None] = lambda: None) -> None:
-        """Forget all of it."""
+        """Remove all offsets."""
         self._write({key: None for known in self._known().values() for key in known.keys}, before_try)
 
     def _write(self, records: dict[bytes, bytes | None], before_try: Callable[[], None]) -> None:
-        create_offsets_topic(self._written.source_offsets, self._settings)
+        create_offsets_topic(self._clients.source_offsets, self._settings)
         put = partial(write_records, before_try=before_try)
-        StoredTopic(self._written.source_offsets, self._topic).write(records.items(), put)
+        StoredTopic(self._clients.source_offsets, self._topic).write(records.items(), put)
 
-    def _known(self) -> dict[bytes, _Known]:
-        """By partition, whatever the order of its members."""
+    def _known(self) -> dict[bytes, _StoredOffset]:
+        """Return all stored offsets by partition, whatever the order of its members."""
         newest: dict[bytes, bytes | None] = {}
-        for record in read_topic(self._written.source_offsets, self._topic):
+        for record in read_topic(self._clients.source_offsets, self._topic):
             if record.key is not None:
                 newest[record.key] = record.value
-        found: dict[bytes, _Known] = {}
+        found: dict[bytes, _StoredOffset] = {}
         for key, value in newest.items():
             decoded = decode_any_key(key)
             offset = load_object(value)
@@ -115,7 +115,7 @@ class ConnectorOffsets:
                 continue
             partition = decoded[1]
             keys = found[_identity(partition)].keys if _identity(partition) in found else ()
-            found[_identity(partition)] = _Known(partition, offset, (*keys, key))
+            found[_identity(partition)] = _StoredOffset(partition, offset, (*keys, key))
         return found
 
 

@@ -1,10 +1,7 @@
-"""One connector of a worker while it runs: a source flow, or a loop of checkpoints or heartbeats.
+"""One run of a connector: a source flow, or a loop that writes checkpoints or heartbeats.
 
-A run is made anew for each start; a source flow may go on with another config where none of its tasks must notice. It
-fails without raising: `error` and the states of its tasks say why.
-
-
-What Connect keeps as the configs of a connector's tasks: the connector's own, a task's class, and its share.
+Each start makes a new run; a source flow may continue with another config if no task is affected. A run fails without
+raising: `error` and the states of its tasks have the reason.
 """
 
 from __future__ import annotations
@@ -35,27 +32,6 @@ if TYPE_CHECKING:
     from heliograph.wire.records.connect_status import State
 
 
-def task_configs(
-    kind: ConnectorKind, connector: Mapping[str, str], part: SourceFlow | CheckpointSync | HeartbeatSource | None
-) -> tuple[dict[str, str], ...]:
-    """The config of each task; none where the connector is switched off."""
-    if part is None:
-        return ()
-    config = {**connector, "task.class": CLASSES[kind].removesuffix("Connector") + "Task"}
-    if isinstance(part, SourceFlow):
-        return tuple(
-            {
-                **config,
-                "task.assigned.partitions": ",".join(map(str, sorted(task.tps))),
-                "task.index": str(task.number),
-            }
-            for task in part.task_states
-        )
-    if isinstance(part, CheckpointSync):
-        return ({**config, "task.assigned.groups": ",".join(part.groups), "task.index": "0"},)
-    return (config,)
-
-
 log = logging.getLogger(__name__)
 _warnings = LogOnce(log)  # a connector may be started again many times
 
@@ -63,22 +39,22 @@ _TOPICS_INTERVAL_S = 1.0
 
 
 class RunState(NamedTuple):
-    """What a connector and its tasks are doing: state and trace of each."""
+    """State and trace of a connector and of each of its tasks."""
 
     state: State
     trace: str | None
     tasks: tuple[tuple[State, str | None], ...]
 
 
-def states_in_words(state: str, tasks: Iterable[str]) -> str:
-    """`RUNNING; tasks: 2 RUNNING, 1 FAILED`."""
+def state_summary(state: str, tasks: Iterable[str]) -> str:
+    """Return the states as text: `RUNNING; tasks: 2 RUNNING, 1 FAILED`."""
     counts = Counter(tasks)
-    listed = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+    listed = ", ".join(f"{count} {task_state}" for task_state, count in sorted(counts.items()))
     return f"{state}; tasks: {listed}" if listed else state
 
 
 class ConnectorRun:
-    """Starts, stops and describes what a connector does."""
+    """Starts and stops what a connector does, and describes its state."""
 
     def __init__(self, config: ConnectorConfig, engine: SparkEngine) -> None:
         self.config = config
@@ -104,19 +80,19 @@ class ConnectorRun:
             self._loop = ControlLoop(config.name, self._work, self._issues, most_s)
 
     def start(self) -> None:
-        """Begin, in the background."""
+        """Start, in the background."""
         for part in (self._flow, self._loop):
             if part is not None:
                 part.start()
 
     def stop(self) -> None:
-        """Ask for the end: flush, commit, leave."""
+        """Ask it to stop: flush, commit, leave."""
         for part in (self._flow, self._loop):
             if part is not None:
                 part.stop()
 
     def adopt(self, config: ConnectorConfig) -> bool:
-        """Go on with another config where no task must notice it; False where only a new run can."""
+        """Continue with another config if no task is affected; return False if it needs a new run."""
         if self._flow is None or self._flow.error is not None or not is_live_change(self.config.raw, config.raw):
             return False
         self._flow.adopt(config)
@@ -125,27 +101,27 @@ class ConnectorRun:
         return True
 
     def is_over(self, timeout_s: float = 0.0) -> bool:
-        """Whether the end has come, waiting for it so long."""
+        """Return whether the run has ended, after waiting for at most that long."""
         return all(part.join(timeout_s) for part in (self._flow, self._loop) if part is not None)
 
     @property
     def has_begun(self) -> bool:
-        """Whether its clusters have answered, so that it knows its tasks."""
+        """Return whether its clusters have answered, so that its tasks are known."""
         return self._flow is None or self._flow.has_begun
 
     @property
     def error(self) -> str | None:
-        """Why the connector has failed as a whole, if it has."""
+        """The reason why the connector has failed as a whole; None if it has not."""
         return str(self._flow.error) if self._flow is not None and self._flow.error is not None else None
 
     @property
     def is_fenced(self) -> bool:
-        """Whether another instance has taken our place: starting again would only take it back."""
+        """Return whether another instance has fenced this one: a restart would only fence the other."""
         return self._flow is not None and isinstance(self._flow.error, FencedError)
 
     @property
     def state(self) -> RunState:
-        """What to tell of it."""
+        """The state to publish."""
         if self.error is not None:
             return RunState("FAILED", self.error, ())
         if self._flow is not None:
@@ -157,12 +133,12 @@ class ConnectorRun:
         return RunState("RUNNING", None, ())
 
     def log_progress(self) -> None:
-        """Log what was copied, now and then."""
+        """Log what was copied, at intervals."""
         if self._lines is not None:
             self._lines.report()
 
     def take_topics(self) -> list[str]:
-        """Topics the connector has written to since the last call."""
+        """Return the topics that the connector has written to since the last call."""
         if time.monotonic() < self._topics_at:
             return []
         self._topics_at = time.monotonic() + _TOPICS_INTERVAL_S
@@ -174,11 +150,11 @@ class ConnectorRun:
 
     @property
     def task_configs(self) -> tuple[Mapping[str, str], ...]:
-        """The config of each task, as Connect keeps them: the connector's and the task's share."""
+        """The config of each task, as Connect stores them: the connector's and the task's share."""
         return task_configs(self.config.kind, self.config.raw, self._flow or self._work)
 
     def restart_tasks(self, numbers: Iterable[int]) -> bool:
-        """Start tasks again; False where that needs a new run."""
+        """Restart tasks; return False if that needs a new run."""
         if self._flow is None:
             return False
         for number in numbers:
@@ -186,13 +162,37 @@ class ConnectorRun:
         return True
 
     def look_again(self) -> bool:
-        """Do what a connector does when it starts, without its tasks; False where that needs a new run."""
+        """Look at the clusters again, as at a start, without restarting tasks; return False if that needs a new run."""
         if self._flow is None:
             return False
         self._flow.look_again()
         return True
 
 
+def task_configs(
+    kind: ConnectorKind, connector: Mapping[str, str], part: SourceFlow | CheckpointSync | HeartbeatSource | None
+) -> tuple[dict[str, str], ...]:
+    """Return the config of each task, as Connect stores them: the connector's, the task's class and its share.
+
+    A connector that is switched off has none.
+    """
+    if part is None:
+        return ()
+    config = {**connector, "task.class": CLASSES[kind].removesuffix("Connector") + "Task"}
+    if isinstance(part, SourceFlow):
+        return tuple(
+            {
+                **config,
+                "task.assigned.partitions": ",".join(map(str, sorted(task.tps))),
+                "task.index": str(task.number),
+            }
+            for task in part.task_states
+        )
+    if isinstance(part, CheckpointSync):
+        return ({**config, "task.assigned.groups": ",".join(part.groups), "task.index": "0"},)
+    return (config,)
+
+
 def _warn_of_unknown_keys(config: ConnectorConfig) -> None:
-    for words in unknown_keys(config.raw):
-        _warnings.report(logging.WARNING, f"Connector {config.name}: {words}")
+    for warning in unknown_keys(config.raw):
+        _warnings.report(logging.WARNING, f"Connector {config.name}: {warning}")

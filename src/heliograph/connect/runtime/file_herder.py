@@ -1,9 +1,9 @@
-"""The connectors of a dedicated-mode file, for the REST API of `heliograph run`: read, not changed.
+"""The connectors of a dedicated-mode file, for the REST API of `heliograph run`: read-only.
 
-Java's dedicated mode has no REST of its own. Here each flow shows MM2's three connectors by the names Strimzi gives
-them, `A->B.MirrorSourceConnector`: in MM2 every flow has a Connect worker to itself, so there the second half is
-enough. Pairs of clusters that only have heartbeats show that connector alone. Configs are what `heliograph convert`
-writes for Connect, so they can be given to a worker; secrets that stand in the file are hidden.
+Java's dedicated mode has no REST of its own. Here each flow has MM2's three connectors under Strimzi's names,
+`A->B.MirrorSourceConnector`: in MM2 every flow has a Connect worker to itself, so there the second half is enough. A
+pair of clusters that only has heartbeats has that connector alone. Configs are those that `heliograph convert` writes,
+so a worker accepts them; secrets that stand in the file are hidden.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Part(NamedTuple):
 
 
 class FileHerder:
-    """Implements `connect_types.HerderView`. Safe to call from several threads. `worker_id` is where REST answers."""
+    """Implements `HerderView`. Safe to call from several threads. `worker_id` is the address of REST."""
 
     leader_url: str | None = None
 
@@ -64,7 +64,7 @@ class FileHerder:
             for kind in CLASSES
             if kind == "heartbeat" or flow in self._flows
         }
-        # A pair with heartbeats alone is not a flow of the file; its connector is written as if it were.
+        # A pair that has only heartbeats is not a flow of the file; its connector is written as if it were.
         taken = take_apart(config.raw, set(config.cluster_pairs), config.resolver)
         by_flow = {each.flow: each for each in taken.flows}
         self._shown = {
@@ -73,24 +73,24 @@ class FileHerder:
         }
 
     def is_ready(self) -> bool:
-        """Whether every flow has begun."""
+        """Return whether every flow has begun."""
         return all(flow.status.state != "STARTING" for flow in self._flows.values())
 
     def cluster_id(self) -> str:
-        """The id of the first flow's target."""
+        """Return the id of the first flow's target."""
         return self._cluster_id()
 
     def connectors(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return sorted(self._parts)
 
     def info(self, name: str) -> ConnectorInfo:
-        """What the file says of the connector, and its tasks."""
+        """Return the config of the connector in the file, and its tasks."""
         self._part(name)
         return ConnectorInfo(name, self._shown[name], tuple(range(len(self.task_configs(name)))))
 
     def status(self, name: str) -> ConnectorStatus:
-        """What the connector and its tasks are doing."""
+        """Return the states of the connector and its tasks."""
         if name not in self._parts:
             raise refusals.NO_STATUS.error(name=name)
         kind, flow = self._parts[name]
@@ -102,32 +102,32 @@ class FileHerder:
         return ConnectorStatus(name, state, self.worker_id, tuple(tasks), trace)
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
-        """The config of each task."""
+        """Return the config of each task."""
         part = self._part(name)
         return list(task_configs(part.kind, self._shown[name], self._runs(part)))
 
     def topics(self, name: str) -> list[str]:
-        """Topics the connector has written to since the process began; none of a connector that is not there."""
+        """Return the topics written to since the process started; none of an unknown connector."""
         if name not in self._parts:
             return []
         runs = self._runs(self._parts[name])
         return sorted(topic for topic, count in runs.written.items() if count) if runs is not None else []
 
     def offsets(self, name: str) -> list[ConnectOffset]:
-        """The committed progress. Only source connectors of a file note any."""
+        """Return the committed source offsets. Only source connectors have any."""
         kind, flow = self._part(name)
         if kind != "source":
             return []
         with ConnectorOffsets(self._config, flow, self._config.source_connector(flow), kind) as source_offsets:
-            # Flows into one cluster may share a topic of progress.
+            # Flows into one cluster may share an offsets topic.
             return [entry for entry in source_offsets.read() if entry[0].get("cluster") == flow.source]
 
     def session_keys(self) -> tuple[bytes, ...]:
-        """There is nobody to share one with."""
+        """Return none: there are no other workers."""
         return ()
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
-        """This process is all there is."""
+        """Set the level of a logger in this process, the only one."""
         self._log_levels.set(logger, level)
 
     def _part(self, name: str) -> _Part:
@@ -136,7 +136,7 @@ class FileHerder:
         return self._parts[name]
 
     def _runs(self, part: _Part) -> SourceFlow | CheckpointSync | HeartbeatSource | None:
-        """What runs for a connector; None where it is switched off."""
+        """Return what runs for a connector; None if it is switched off."""
         if part.kind == "source":
             return self._flows[part.flow]
         return (self._control.checkpoints if part.kind == "checkpoint" else self._control.heartbeats).get(part.flow)
@@ -150,5 +150,5 @@ class FileHerder:
 
 
 def connector_name(flow: Flow, kind: ConnectorKind) -> str:
-    """What a connector of a file is called: `A->B.MirrorSourceConnector`."""
+    """Return the name of a connector of a file: `A->B.MirrorSourceConnector`."""
     return f"{flow}.{CLASSES[kind].rpartition('.')[2]}"

@@ -1,12 +1,12 @@
-"""Tells what became of connectors: the configs of their tasks to the config topic, states to the status topic.
+"""Publishes the state of connectors: task configs to the config topic, states and used topics to the status topic.
 
-What is told is compared with what the topics say, not with what was told before: whatever an earlier leader left
-there, or wrote late, is put right.
+A snapshot is compared with the contents of the topics, not with what was published before, so that records which an
+earlier leader left there, or wrote late, are corrected.
 
 Invariants:
-A. A record of one connector that is refused keeps nothing else from being told; only a lead
-   that was lost, or a cluster that cannot be reached, ends it.
-B. Task configs that were refused are not written again at once: with transactions each try takes the id anew.
+A. A refused record of one connector keeps nothing else from being published; only a lost lead or an unreachable cluster
+   ends it.
+B. Task configs that were refused are not written again at once: with transactions each attempt takes the id over again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from heliograph.config.resolve.redaction import public_text
 from heliograph.config.secrets.known_secrets import hide_known
 from heliograph.connect.contract.herder import CONNECT_VERSION
-from heliograph.connect.runtime.connector_run import RunState, states_in_words
-from heliograph.connect.storage.leader_writes import refusal_behind
+from heliograph.connect.runtime.connector_run import RunState, state_summary
+from heliograph.connect.storage.leader_writes import refusal_cause
 from heliograph.errors import BrokerError, ClusterError, ConnectError, UnreachableError
 from heliograph.kafka.backoff import Backoff
 from heliograph.wire.records.connect_status import Status
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
-_LONGEST_TRACE = 1 << 16  # of a config that is repeated in it; a record must fit
-_NOTHING_TOLD = RunState("UNASSIGNED", None, ())
+_LONGEST_TRACE = 1 << 16  # a trace may repeat a config, and must fit in a record
+_NO_STATUS = RunState("UNASSIGNED", None, ())
 
 
 class ConnectorSnapshot(NamedTuple):
-    """What is to be told of a connector; `task_configs` is None where its tasks are not known."""
+    """The state of a connector to publish; `task_configs` is None if its tasks are unknown."""
 
     state: RunState
     task_configs: list[dict[str, str]] | None = None
@@ -51,7 +51,7 @@ class ConnectorSnapshot(NamedTuple):
 
 @dataclass(slots=True)
 class _RefusedTasks:
-    """Task configs the config topic did not take, why, and when they are tried again."""
+    """Task configs that the config topic refused, why, and when they are written again."""
 
     configs: list[dict[str, str]]
     why: ClusterError
@@ -60,9 +60,9 @@ class _RefusedTasks:
 
 
 class StatusPublisher:
-    """Tells as one worker; `leads_since` is the generation since which it leads, None where it does not.
+    """Publishes for one worker; `leads_since` returns the generation since which it leads, None if it does not.
 
-    `tell_all` is for one thread; the rest may be called from any.
+    `publish_all` is for one thread; the other methods may be called from any.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class StatusPublisher:
         self._leads_since = leads_since
         self._refused: dict[str, _RefusedTasks] = {}
 
-    def publish_all(self, snapshot: Mapping[str, ConnectorSnapshot], stored: Mapping[str, StoredConnector]) -> None:
-        """Tell of each connector; raises ClusterError at the end where a record was refused."""
-        self._refused = {name: refused for name, refused in self._refused.items() if name in snapshot}
+    def publish_all(self, snapshots: Mapping[str, ConnectorSnapshot], stored: Mapping[str, StoredConnector]) -> None:
+        """Publish each connector; raise ClusterError at the end if a record was refused."""
+        self._refused = {name: refused for name, refused in self._refused.items() if name in snapshots}
         refusals = []
-        for name, reported in snapshot.items():
-            # Configs before states: whoever sees a task running finds its config, unless that was refused.
-            why = self._tell_tasks(name, reported.task_configs, stored[name])
+        for name, snapshot in snapshots.items():
+            # Configs before states: a reader that sees a running task finds its config, unless that was refused.
+            why = self._publish_tasks(name, snapshot.task_configs, stored[name])
             try:
-                self.report(name, reported.state)
-                for topic in reported.topics:
+                self.report(name, snapshot.state)
+                for topic in snapshot.topics:
                     self._statuses.put_topic(name, topic)
             except BrokerError as error:
                 why = why or error
@@ -91,10 +91,10 @@ class StatusPublisher:
         if refusals:
             raise refusals[0]
 
-    def _tell_tasks(
+    def _publish_tasks(
         self, name: str, configs: list[dict[str, str]] | None, stored: StoredConnector
     ) -> ClusterError | None:
-        """Write the configs of a connector's tasks unless they are there; why they are refused, if so."""
+        """Write the task configs of a connector unless they are there; return why they are refused, if so."""
         if configs is None or [dict(config) for config in stored.task_configs] == configs:
             self._refused.pop(name, None)
             return None
@@ -115,47 +115,47 @@ class StatusPublisher:
             self._configs.put_tasks(name, configs)
         except UnreachableError:
             raise
-        except ClusterError as error:  # the id could not be taken anew after a refusal, or the record is refused
+        except ClusterError as error:  # the id could not be taken over after a refusal, or the record is refused
             return error
         except ConnectError as error:
-            why = refusal_behind(error)
+            why = refusal_cause(error)
             if why is None:
                 raise
             return why
         return None
 
     def report(self, name: str, state: RunState) -> None:
-        """Write a state to the status topic unless it is there."""
+        """Write the state of a connector to the status topic unless it is there."""
         generation = self._leads_since()
         if generation is None:
             return
         stored = self._configs.connectors.get(name)
 
-        def written() -> str:
+        def config_text() -> str:
             return "" if stored is None else public_text(stored.config)
 
         own, *tasks = (
             Status(
-                *(word, self._worker_id, generation),
-                None if trace is None else hide_known(trace, written, _LONGEST_TRACE),
+                *(each_state, self._worker_id, generation),
+                None if trace is None else hide_known(trace, config_text, _LONGEST_TRACE),
                 CONNECT_VERSION,
             )
-            for word, trace in ((state.state, state.trace), *state.tasks)
+            for each_state, trace in ((state.state, state.trace), *state.tasks)
         )
         numbered = dict(enumerate(tasks))
         before, tasks_before = self._statuses.connector(name), self._statuses.tasks(name)
         if (before, tasks_before) == (own, numbered):
             return
-        words = states_in_words(own.state, (task.state for task in tasks))
-        if before is None or words != states_in_words(before.state, (task.state for task in tasks_before.values())):
-            log.info("Connector %s: %s", name, words)
+        summary = state_summary(own.state, (task.state for task in tasks))
+        if before is None or summary != state_summary(before.state, (task.state for task in tasks_before.values())):
+            log.info("Connector %s: %s", name, summary)
         self._statuses.put_all(name, own, numbered)
 
     def reported(self, name: str) -> RunState:
-        """What the status topic says of a connector."""
+        """Return the state of a connector in the status topic."""
         own = self._statuses.connector(name)
         if own is None:
-            return _NOTHING_TOLD
+            return _NO_STATUS
         tasks = [task for _number, task in sorted(self._statuses.tasks(name).items())]
         states = tuple((cast("State", task.state), task.trace) for task in tasks)
         return RunState(cast("State", own.state), own.trace, states)

@@ -1,27 +1,19 @@
-"""The topics a Connect worker keeps its state in: configs and statuses, written and followed.
+"""The config topic of a Connect worker: connectors, their target states and tasks, and the group's session keys.
 
-Both stores hold what they have read in memory; `refresh` reads what has come since. Whoever writes sees it at once.
-Records of Java workers are read as they are; keys we do not know are left alone.
-
-Invariants:
-A. A store may be used from several threads; one of them at a time talks to the cluster.
-B. Configs are written by who leads (`leader_writes`), over all that was written before its lead; log levels by anyone.
-C. What a record asks for (a restart, a log level) is given out once, and only if it came after `load`.
-
-
-What the config topic says once it is read: connectors, what is wanted of them, and the configs of their tasks.
+The topic is Connect's own (`config.storage.topic`), and so is what its records mean. Records of Java workers are read
+as they are; records with unknown keys are ignored. `refresh` reads the records written since the last call; a writer
+reads its own records back at once.
 
 Invariants:
-A. A connector's task configs change only with a commit record, all at once. Where some of them are missing (compaction
-   may have taken them), the old ones stay and `is_consistent` is false until the next complete set.
-B. A connector that nobody gave a target state is wanted STARTED; a target state may be written before its connector.
-C. Of session keys the last two count: who has not read the newest one yet signs with the one before.
-
-The key with which workers sign what they pass on to the leader, in Connect's own place: the config topic.
-
-Only a worker whose REST knows its callers needs one; for any other nothing is written. Who leads makes a key where
-there is none, and a new one when `inter.worker.key.ttl.ms` is over. Whoever may read the config topic may sign: keep it
-to the workers, as Connect asks for too.
+A. A store may be used from several threads; one of them at a time sends requests to the cluster. Reading `connectors`
+   and `session_keys` takes no lock: they are immutable snapshots, replaced when records have been read.
+B. Configs are written by the leader (`leader_writes`), after it has read everything that was written before its lead;
+   log levels by any worker.
+C. A request in a record (a restart, a log level) is returned once, and only if it was written after `load`.
+D. A connector's task configs change only with a commit record, all at once. If some of them are missing (compaction
+   may have removed them), the old ones stay and `is_consistent` is false until the next complete set.
+E. A connector without a target state is STARTED; a target state may be written before its connector.
+F. The last two session keys are valid: a worker that has not read the newest one yet signs with the one before.
 """
 
 from __future__ import annotations
@@ -30,6 +22,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from heliograph.config.keys import worker_keys
@@ -50,7 +43,7 @@ from heliograph.wire.records.connect_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from heliograph.config.effective.connect_config import WorkerConfig
     from heliograph.connect.storage.leader_writes import LeaderWrites
@@ -58,11 +51,12 @@ if TYPE_CHECKING:
     from heliograph.wire.records.connect_configs import Config, ConfigRecord, TargetState
 
 
+_KEY_BYTES = 32
 V = TypeVar("V")
 
 
 class StoredConnector(NamedTuple):
-    """One connector as it is stored; `secrets` as in its record."""
+    """One connector as it is stored; `secrets` are the patterns of the access rules for the writer of its config."""
 
     config: Config
     target_state: TargetState = "STARTED"
@@ -74,7 +68,7 @@ class StoredConnector(NamedTuple):
 
 @dataclass(slots=True)
 class ConfigChanges:
-    """Names of connectors of which something was written, and what somebody asked for."""
+    """The connectors that records have changed, by what has changed, and the requests in records."""
 
     configs: set[str] = field(default_factory=set)
     target_states: set[str] = field(default_factory=set)
@@ -84,7 +78,7 @@ class ConfigChanges:
 
 
 class ConfigState:
-    """Takes records in their order."""
+    """The state of the config topic after the records so far."""
 
     def __init__(self) -> None:
         self._configs: dict[str, Config] = {}
@@ -98,7 +92,7 @@ class ConfigState:
 
     @property
     def connectors(self) -> dict[str, StoredConnector]:
-        """Every connector there is, by name."""
+        """Every connector, by name."""
         return {
             name: StoredConnector(
                 config,
@@ -112,7 +106,7 @@ class ConfigState:
         }
 
     def take(self, record: ConfigRecord, changes: ConfigChanges) -> None:
-        """Learn from a record, and note what it changed."""
+        """Apply a record, and note what it changed."""
         match record:
             case ConnectorConfigRecord(name, config, secrets):
                 self._take_config(name, config)
@@ -144,55 +138,62 @@ class ConfigState:
         self._inconsistent.discard(name)
 
     def _commit(self, name: str, tasks: int) -> None:
-        if name not in self._configs:  # it was deleted, and compaction has left no more than this of it
+        if name not in self._configs:  # it was deleted, and compaction has left only this record of it
             self._proposed.pop(name, None)
             return
         proposed = self._proposed.get(name, {})
         if any(task not in proposed for task in range(tasks)):
             self._inconsistent.add(name)
             return
-        # More than were committed may be there: of a larger number before, whose records compaction has kept.
+        # There may be more than were committed: of a larger number before, whose records compaction has kept.
         self._tasks[name] = tuple(proposed[task] for task in range(tasks))
         self._proposed.pop(name, None)
         self._inconsistent.discard(name)
 
 
 def _note(known: dict[str, V], name: str, value: V | None) -> None:
-    """None means that there is nothing to know any more."""
+    """Set a value; None removes it."""
     known.pop(name, None)
     if value is not None:
         known[name] = value
 
 
+class _Snapshot(NamedTuple):
+    """The state after the last read, shared with every reader."""
+
+    connectors: Mapping[str, StoredConnector] = MappingProxyType({})
+    session_keys: tuple[SessionKeyRecord, ...] = ()
+
+
 class ConfigStore:
-    """Connectors, their tasks and what is wanted of them, in `config.storage.topic`."""
+    """Connectors, their tasks and target states, in `config.storage.topic`."""
 
     def __init__(self, admin: Admin, topic: str, writes: LeaderWrites) -> None:
         self._topic = StoredTopic(admin, topic)
         self._name = topic
         self._writes = writes
         self._has_read_all = False
-        self._topic_restarts = 0
+        self._topic_recreations = 0
         self._state = ConfigState()
+        self._snapshot = _Snapshot()
         self._log_levels: list[LoggerRecord] = []
         self._restarts: list[RestartRecord] = []
         self._lock = threading.RLock()
 
     @property
-    def connectors(self) -> dict[str, StoredConnector]:
-        """Every connector, as last read."""
-        with self._lock:
-            return self._state.connectors
+    def connectors(self) -> Mapping[str, StoredConnector]:
+        """Every connector by name, as last read; never waits for a broker."""
+        return self._snapshot.connectors
 
     @property
     def session_keys(self) -> tuple[SessionKeyRecord, ...]:
-        """The keys with which workers sign, the newest first; without the lock, so that nobody waits for a broker."""
-        return self._state.session_keys
+        """The keys with which workers sign, the newest first; never waits for a broker."""
+        return self._snapshot.session_keys
 
     def load(self) -> None:
-        """Read the topic for the first time; what was asked for before (restarts, log levels) is over.
+        """Read the topic for the first time; earlier requests in it (restarts, log levels) are dropped.
 
-        Raises ConfigError where the topic has more than one partition: their order would not be known.
+        Raises ConfigError if the topic has more than one partition: the order of records would be unknown.
         """
         with self._lock:
             count = self._topic.partition_count
@@ -207,50 +208,54 @@ class ConfigStore:
             self.take_restarts()
 
     def claim(self) -> None:
-        """Begin to write as who leads, if that was not done yet; raises ConnectError where we do not lead."""
+        """Start to write as the leader, if that was not done yet; raise ConnectError if we do not lead."""
         with self._lock:
             if self._writes.claim():
                 self._has_read_all = False
             if not self._has_read_all:
-                self.refresh()  # what the leader before us wrote last
+                self.refresh()  # the last writes of the leader before us
                 self._has_read_all = True
 
     def check_lead(self) -> None:
-        """Raise ConnectError where the lead that was claimed is over; nothing is claimed anew."""
+        """Raise ConnectError if the lead that was claimed is over; claim no new one."""
         self._writes.check()
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         with self._lock:
             self._writes.close()
 
     def refresh(self) -> ConfigChanges:
-        """Read what has come since; what it changed."""
+        """Read the records written since the last call; return what they changed."""
         return self._read(READ_COMMITTED)
 
     def _read(self, isolation: int) -> ConfigChanges:
         changes = ConfigChanges()
         with self._lock:
             records = self._topic.read_new(isolation)
-            if self._topic.restarts != self._topic_restarts:
-                changes.configs |= set(self._state.connectors)
-                self._topic_restarts, self._state = self._topic.restarts, ConfigState()
+            is_recreated = self._topic.recreations != self._topic_recreations
+            if is_recreated:
+                changes.configs |= set(self._snapshot.connectors)
+                self._topic_recreations, self._state = self._topic.recreations, ConfigState()
             for record in records:
                 decoded = decode_config(record.key, record.value)
                 if decoded is not None:
                     self._state.take(decoded, changes)
+            if records or is_recreated:
+                connectors = MappingProxyType(self._state.connectors)
+                self._snapshot = _Snapshot(connectors, self._state.session_keys)
             self._log_levels += changes.log_levels
             self._restarts += changes.restarts
         return changes
 
     def take_log_levels(self) -> list[LoggerRecord]:
-        """Log levels that were asked for since the last call, whoever read them."""
+        """Return the log levels requested since the last call."""
         with self._lock:
             taken, self._log_levels = self._log_levels, []
         return taken
 
     def take_restarts(self) -> list[RestartRecord]:
-        """Restarts that were asked for since the last call, whoever read them."""
+        """Return the restarts requested since the last call."""
         with self._lock:
             taken, self._restarts = self._restarts, []
         return taken
@@ -262,45 +267,46 @@ class ConfigStore:
         target_state: TargetState | None = None,
         secrets: tuple[str, ...] | None = None,
     ) -> ConfigChanges:
-        """Create or change a connector; its target state, where given, is written first."""
+        """Create or change a connector; its target state, if given, is written first."""
         state = [] if target_state is None else [TargetStateRecord(name, target_state)]
         return self._write([*state, ConnectorConfigRecord(name, config, secrets)])
 
     def delete_connector(self, name: str) -> ConfigChanges:
-        """Forget a connector and what was wanted of it."""
+        """Delete a connector and its target state."""
         return self._write([ConnectorConfigRecord(name, None), TargetStateRecord(name, None)])
 
     def put_tasks(self, name: str, configs: Sequence[Config]) -> ConfigChanges:
-        """Give a connector its tasks; they count all at once."""
+        """Write the task configs of a connector; they take effect all at once."""
         tasks = [TaskConfigRecord(name, number, config) for number, config in enumerate(configs)]
         return self._write([*tasks, CommitRecord(name, len(configs))])
 
     def put_target_state(self, name: str, state: TargetState) -> ConfigChanges:
-        """Say what is wanted of a connector."""
+        """Write the target state of a connector."""
         return self._write([TargetStateRecord(name, state)])
 
     def put_log_level(self, namespace: str, level: str) -> ConfigChanges:
-        """Give a logger a level on every worker; any of them may."""
+        """Set the level of a logger on every worker; any of them may."""
         with self._lock:
             self._topic.write([encode_config(LoggerRecord(namespace, level))])
             return self.refresh()
 
     def put_session_key(self, key: bytes, created_ms: int) -> ConfigChanges:
-        """Give all workers a new key to sign with."""
+        """Write a new key for all workers to sign with."""
         return self._write([SessionKeyRecord(key, created_ms)])
 
     def _write(self, records: Sequence[ConfigRecord]) -> ConfigChanges:
         with self._lock:
             self.claim()
             self._topic.write((encode_config(record) for record in records), self._writes.put)
-            return self._read(READ_UNCOMMITTED)  # a transaction is decided a moment before its records are shown
-
-
-_KEY_BYTES = 32
+            return self._read(READ_UNCOMMITTED)  # a transaction is committed a moment before its records become visible
 
 
 class SessionKeys:
-    """Keeps the group's key fresh; used by who leads."""
+    """Keeps a valid key in the config topic, with which workers sign the requests that they forward to the leader.
+
+    Only workers whose REST authenticates callers need one. The leader writes a key if there is none, and a new one
+    when `inter.worker.key.ttl.ms` has passed. Anyone who can read the config topic can sign; restrict it to workers.
+    """
 
     def __init__(self, configs: ConfigStore, worker: WorkerConfig) -> None:
         self._configs = configs
@@ -308,7 +314,7 @@ class SessionKeys:
         self._life_ms = worker.settings[worker_keys.INTER_WORKER_KEY_TTL_MS]
 
     def keep_fresh(self) -> None:
-        """Write a key where there is none, or none that is young enough."""
+        """Write a key if there is none, or only an old one."""
         if not self._is_needed:
             return
         now_ms = int(time.time() * 1000)

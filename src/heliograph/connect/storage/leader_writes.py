@@ -1,15 +1,15 @@
-"""Stands between a worker and its config topic: only who leads writes there.
+"""Only the leader may write the config topic.
 
-A worker that was paused or cut off may wake up in the middle of a write, when another leads already. Two things keep
-that write out of the topic:
+A worker that was paused or disconnected may resume in the middle of a write, when another one leads already. Two checks
+keep that write out of the topic:
 
-- Without exactly-once the lead is looked at before each request. It is computed from the clock (`kafka/leadership.py`),
-  so after a pause it is known to be over. What remains is a pause between that look and the broker's.
+- Without exactly-once the lead is checked before each request. It is computed from the clock (`connect/group/
+  leadership`), so after a pause the worker knows that it is over. A pause between that check and the broker remains.
 - With `exactly.once.source.support` the writes are transactions under Connect's id for the leader. A new leader takes
-  the id, and the brokers refuse what the former one sends, whatever it believes.
+  the id over, and the brokers refuse every write of the former one.
 
-Why a claim is safe: after the id was taken the lead is looked at once more. If it still holds, nobody else can have
-been told to lead, so whoever does so later takes the id later. If not, nothing is written under it.
+Why a claim is safe: after the id was taken over, the lead is checked once more. If it still holds, no other worker can
+have become the leader before, so a later leader takes the id over later. If not, nothing is written under it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LONGEST_PAUSE_S = 30.0
 class LeaderWrites:
     """One worker's right to write. Not thread-safe.
 
-    `leads_since` is the generation since which we lead, None where we do not, true at the moment of the call; `resign`
-    is called where another was found to act as the leader. Without `fenced` the writes are no transactions.
+    `leads_since` returns the generation since which we lead at the moment of the call, None if we do not; `resign` is
+    called when another worker was found to act as the leader. Without `fenced` the writes are no transactions.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LeaderWrites:
         self._backoff = Backoff(first_s=0.5, most_s=_LONGEST_PAUSE_S)
 
     def claim(self) -> bool:
-        """Take the right to write for the lead of this moment; whether that is a new one. ConnectError 409: no lead."""
+        """Claim the right to write for the current lead; return whether it is a new one. ConnectError 409: no lead."""
         since = self._leads_since()
         if since is not None and since == self._claimed:
             return False
@@ -74,7 +74,7 @@ class LeaderWrites:
         return True
 
     def _take_id(self, fenced: FencedWriter) -> None:
-        """Who asks again too soon after a refusal hears the same: the brokers are not asked four times a second."""
+        """Take the id over; soon after a refusal, raise the same again without a request to the brokers."""
         if self._refusal is not None and time.monotonic() < self._retry_at:
             raise ClusterError(self._refusal)
         try:
@@ -86,17 +86,17 @@ class LeaderWrites:
         self._backoff.reset()
 
     def check(self) -> None:
-        """Raise ConnectError 409 where the lead that was claimed is over."""
+        """Raise ConnectError 409 if the lead that was claimed is over."""
         if self._claimed is None or self._leads_since() != self._claimed:
             raise REBALANCE.error()
 
     def put(self, admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
-        """Write as the leader; ConnectError 409 where we lead no more, 500 where a transaction failed."""
+        """Write as the leader; ConnectError 409 if the lead is over, 500 if a transaction failed."""
         if self._fenced is None:
             write_records(admin, tp, records, self.check)
             return
         self.check()
-        claimed, self._claimed = self._claimed, None  # whatever ends the write otherwise: the id must be taken anew
+        claimed, self._claimed = self._claimed, None  # unless the write succeeds, the id must be taken over again
         try:
             self._fenced.write(tp, records)
         except FencedError as error:
@@ -110,12 +110,12 @@ class LeaderWrites:
         self._issue, self._claimed = None, claimed
 
     def close(self) -> None:
-        """Give the right back."""
+        """Give the right up."""
         self._claimed = None
         if self._fenced is not None:
             self._fenced.close()
 
 
-def refusal_behind(error: ConnectError) -> ClusterError | None:
-    """What the cluster said where it did not take a write; None where the lead was lost, which ends all writing."""
+def refusal_cause(error: ConnectError) -> ClusterError | None:
+    """Return the reason why the cluster refused a write; None if the lead was lost, which ends all writing."""
     return error.__cause__ if isinstance(error.__cause__, ClusterError) else None

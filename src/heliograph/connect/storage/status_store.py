@@ -1,19 +1,18 @@
-"""The topics a Connect worker keeps its state in: configs and statuses, written and followed.
+"""The status topic of a Connect worker: states of connectors and tasks, and the topics that connectors have used.
 
-Both stores hold what they have read in memory; `refresh` reads what has come since. Whoever writes sees it at once.
-Records of Java workers are read as they are; keys we do not know are left alone.
+The topic is Connect's own (`status.storage.topic`). Records of Java workers are read as they are; records with unknown
+keys are ignored. `refresh` reads the records written since the last call; a writer sees its own records at once.
 
 Invariants:
-A. A store may be used from several threads; one of them at a time talks to the cluster.
-B. Configs are written by who leads (`leader_writes`), over all that was written before its lead; log levels by anyone.
-C. What a record asks for (a restart, a log level) is given out once, and only if it came after `load`.
+A. A store may be used from several threads; one of them at a time sends requests to the cluster.
+B. Reads take no lock: what is known of a connector is an immutable value, replaced when records are read or written.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from heliograph.kafka.topics.compacted_topic import StoredTopic
 from heliograph.wire.records.connect_status import (
@@ -25,7 +24,7 @@ from heliograph.wire.records.connect_status import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from heliograph.kafka.admin.admin import Admin
     from heliograph.wire.records.connect_status import Status, StatusRecord
@@ -35,87 +34,96 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+class StoredStatus(NamedTuple):
+    """Everything that the topic has about one connector; `topics` are the topics it used, and since when."""
+
+    connector: Status | None = None
+    tasks: Mapping[int, Status] = {}
+    topics: Mapping[str, int] = {}
+
+
+_NOTHING = StoredStatus()
+
+
 class StatusStore:
-    """What connectors and tasks are doing and which topics they used, in `status.storage.topic`."""
+    """States of connectors and tasks, and the topics that connectors have used, in `status.storage.topic`."""
 
     def __init__(self, admin: Admin, topic: str) -> None:
         self._topic = StoredTopic(admin, topic)
-        self._restarts = 0
-        self._connectors: dict[str, Status] = {}
-        self._tasks: dict[str, dict[int, Status]] = {}
-        self._topics: dict[str, dict[str, int]] = {}
+        self._topic_recreations = 0
+        self._statuses: Mapping[str, StoredStatus] = {}  # replaced, never changed
         self._lock = threading.RLock()
 
     def load(self) -> None:
         """Read the topic for the first time."""
         self.refresh()
 
+    # --- reading, without a lock --------------------------------------------------------------------------------------
+
+    def stored(self, name: str) -> StoredStatus:
+        """Return everything known of a connector, of one moment."""
+        return self._statuses.get(name, _NOTHING)
+
     def connector(self, name: str) -> Status | None:
-        """What was last told of a connector; None where nothing was."""
-        with self._lock:
-            return self._connectors.get(name)
+        """Return the last status of a connector; None if there is none."""
+        return self.stored(name).connector
 
     def tasks(self, name: str) -> dict[int, Status]:
-        """What was last told of a connector's tasks, by number."""
-        with self._lock:
-            return dict(sorted(self._tasks.get(name, {}).items()))
+        """Return the last status of each task of a connector, by number."""
+        return dict(sorted(self.stored(name).tasks.items()))
 
     def topics(self, name: str) -> list[str]:
-        """The topics a connector has used, sorted."""
-        with self._lock:
-            return sorted(self._topics.get(name, ()))
+        """Return the topics a connector has used, sorted."""
+        return sorted(self.stored(name).topics)
 
     def names(self) -> list[str]:
-        """Every connector of which anything is told, sorted; also of those that are gone."""
-        with self._lock:
-            with_parts = [name for parts in (self._tasks, self._topics) for name, reported in parts.items() if reported]
-            return sorted({*self._connectors, *with_parts})
+        """Return every connector that has a record, sorted; deleted ones may have some left."""
+        return sorted(self._statuses)
 
-    def refresh(self) -> None:
-        """Read what has come since."""
+    # --- the topic ----------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> bool:
+        """Read the records written since the last call; return whether there were any."""
         with self._lock:
             records = self._topic.read_new()
-            if self._topic.restarts != self._restarts:
-                self._restarts = self._topic.restarts
-                for known in (self._connectors, self._tasks, self._topics):
-                    known.clear()
-            for record in records:
-                decoded = decode_status(record.key, record.value)
-                if decoded is not None:
-                    self._take(decoded)
+            is_recreated = self._topic.recreations != self._topic_recreations
+            self._topic_recreations = self._topic.recreations
+            decoded = [decode_status(record.key, record.value) for record in records]
+            known = {} if is_recreated else self._statuses
+            if decoded or is_recreated:
+                self._statuses = _updated(known, [record for record in decoded if record is not None])
+            return bool(decoded) or is_recreated
 
     def put_connector(self, name: str, status: Status) -> None:
-        """Tell what a connector is doing."""
+        """Write the status of a connector."""
         self._write([ConnectorStatusRecord(name, status)])
 
     def put_task(self, name: str, task: int, status: Status) -> None:
-        """Tell what a task is doing."""
+        """Write the status of a task."""
         self._write([TaskStatusRecord(name, task, status)])
 
     def put_all(self, name: str, status: Status | None, tasks: dict[int, Status]) -> None:
-        """Tell of a connector and its tasks at once; tasks that are not given are forgotten."""
-        gone = [TaskStatusRecord(name, task, None) for task in self.tasks(name) if task not in tasks]
+        """Write the status of a connector and its tasks at once; other tasks are deleted."""
+        deleted = [TaskStatusRecord(name, task, None) for task in self.tasks(name) if task not in tasks]
         reported = [TaskStatusRecord(name, task, status) for task, status in tasks.items()]
         own = [] if status is None else [ConnectorStatusRecord(name, status)]
-        self._write([*own, *reported, *gone])
+        self._write([*own, *reported, *deleted])
 
     def put_topic(self, name: str, topic: str, task: int = 0) -> None:
-        """Note that a connector uses a topic, unless that is known."""
-        with self._lock:
-            is_known = topic in self._topics.get(name, ())
-        if not is_known:
+        """Write that a connector uses a topic, unless that is known."""
+        if topic not in self.stored(name).topics:
             self._write([TopicStatusRecord(name, topic, task, int(time.time() * 1000))])
 
     def delete_topics(self, name: str) -> None:
-        """Forget which topics a connector has used."""
+        """Delete the records of the topics that a connector has used."""
         self._write([TopicStatusRecord(name, topic) for topic in self.topics(name)])
 
     def delete_task(self, name: str, task: int) -> None:
-        """Forget a task."""
+        """Delete the status of a task."""
         self._write([TaskStatusRecord(name, task, None)])
 
     def delete_connector(self, name: str) -> None:
-        """Forget a connector, its tasks and its topics."""
+        """Delete the records of a connector, its tasks and its topics."""
         tasks = [TaskStatusRecord(name, task, None) for task in self.tasks(name)]
         topics = [TopicStatusRecord(name, topic) for topic in self.topics(name)]
         self._write([ConnectorStatusRecord(name, None), *tasks, *topics])
@@ -123,21 +131,41 @@ class StatusStore:
     def _write(self, records: Sequence[StatusRecord]) -> None:
         with self._lock:
             self._topic.write(encode_status(record) for record in records)
-            for record in records:  # read again later, behind what others wrote before: the outcome is the same
-                self._take(record)
+            # Read again later, after records that others wrote before: the result is the same.
+            self._statuses = _updated(self._statuses, records)
 
-    def _take(self, record: StatusRecord) -> None:
+
+class _Draft:
+    """A connector's statuses while records are applied to them."""
+
+    def __init__(self, known: StoredStatus) -> None:
+        self.connector = known.connector
+        self.tasks = dict(known.tasks)
+        self.topics = dict(known.topics)
+
+    def apply(self, record: StatusRecord) -> None:
         match record:
-            case ConnectorStatusRecord(name, status):
-                _note(self._connectors, name, status)
-            case TaskStatusRecord(name, task, status):
-                _note(self._tasks.setdefault(name, {}), task, status)
-            case TopicStatusRecord(name, topic, _task, discovered_ms):
-                _note(self._topics.setdefault(name, {}), topic, discovered_ms)
+            case ConnectorStatusRecord(_name, status):
+                self.connector = status
+            case TaskStatusRecord(_name, task, status):
+                _put(self.tasks, task, status)
+            case TopicStatusRecord(_name, topic, _task, discovered_ms):
+                _put(self.topics, topic, discovered_ms)
 
 
-def _note(known: dict[K, V], key: K, value: V | None) -> None:
-    """None means that there is nothing to know any more."""
+def _updated(known: Mapping[str, StoredStatus], records: Iterable[StatusRecord]) -> dict[str, StoredStatus]:
+    """Return the statuses after these records; a connector that has no record left is left out."""
+    drafts: dict[str, _Draft] = {}
+    for record in records:
+        if record.name not in drafts:
+            drafts[record.name] = _Draft(known.get(record.name, _NOTHING))
+        drafts[record.name].apply(record)
+    changed = {name: StoredStatus(draft.connector, draft.tasks, draft.topics) for name, draft in drafts.items()}
+    return {name: status for name, status in {**known, **changed}.items() if status != _NOTHING}
+
+
+def _put(known: dict[K, V], key: K, value: V | None) -> None:
+    """Set a value; None removes it."""
     known.pop(key, None)
     if value is not None:
         known[key] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
-from heliograph.config.resolve.diagnostics import connection_keys
+from heliograph.config.resolve.key_places import connection_keys
 from heliograph.driver.clusters.cluster_specs import WORKER_ALIAS, cluster_spec, offsets_spec, records_spec, spec_of
 from heliograph.kafka.admin.admin import Admin
 

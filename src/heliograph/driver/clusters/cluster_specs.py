@@ -50,7 +50,7 @@ def spec_of(client: Settings, alias: str) -> ClusterSpec:
 def _bootstrap(client: Settings, alias: str) -> tuple[Address, ...]:
     name = client.written_as(client_keys.BOOTSTRAP_SERVERS)
     if not client[client_keys.BOOTSTRAP_SERVERS]:
-        raise ConfigError(f"{name}: the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.")
+        raise ConfigError(f"the cluster '{alias}' has no bootstrap servers; set '{name}' to host:port.", name)
     return parse_bootstrap(client[client_keys.BOOTSTRAP_SERVERS], name, client.raw.get("bootstrap.servers"))
 
 
@@ -64,7 +64,7 @@ def not_allowed(connector: ConnectorConfig) -> list[str]:
         try:
             make_security(make_client(), alias)
         except NotAllowedError as error:
-            refused |= dict.fromkeys(error.problems)
+            refused |= dict.fromkeys(map(str, error.problems))
         except ConfigError:  # the connector fails with this sentence when it starts, as in Connect
             continue
     return list(refused)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from heliograph.config import keys
 from heliograph.config.keys import worker_keys
 from heliograph.errors import BrokerError, ConfigError
-from heliograph.kafka.admin.admin import INVALID_CONFIG
 from heliograph.kafka.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_CONFIG,
     INVALID_REPLICATION_FACTOR,
     POLICY_VIOLATION,
     TOPIC_AUTHORIZATION_FAILED,
@@ -78,8 +78,9 @@ def _check_cleanup(admin: Admin, settings: Settings) -> None:
         policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), "compact")
         if policy != "compact":
             raise ConfigError(
-                f"{names[topic]}: the topic '{topic}' has cleanup.policy={policy}, so that the worker's state would"
-                " be deleted with time; set its cleanup.policy to compact, or name another topic."
+                f"the topic '{topic}' has cleanup.policy={policy}, so that the worker's state would be deleted with"
+                " time; set its cleanup.policy to compact, or name another topic.",
+                names[topic],
             )
 
 

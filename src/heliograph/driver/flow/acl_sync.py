@@ -13,8 +13,8 @@ from heliograph.driver.flow.topic_sync import TOPIC_KEYS
 from heliograph.driver.steps.issues import LogOnce, by_reason
 from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.errors import BrokerError
-from heliograph.kafka.admin.acl_admin import SECURITY_DISABLED, add_acls, topic_acls
-from heliograph.kafka.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from heliograph.kafka.admin.acl_admin import add_acls, topic_acls
+from heliograph.kafka.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from heliograph.mirror.topics.topic_acls import EVERY_TOPIC, AclPlan, plan_acls, remote_acls
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ class AclSync:
         clashing = self._rules.clashes(copied)  # not copied: rights on them must not open another topic's copy
         source = tuple(acl for acl in source if acl.topic not in clashing)
         wanted, left_out = remote_acls(self._rules, source)
-        notes = [f"The ACL {each.acl} is left out: {each.reason}" for each in left_out if each.acl.topic == EVERY_TOPIC]
+        notes = [f"The ACL {each.acl} is skipped: {each.reason}" for each in left_out if each.acl.topic == EVERY_TOPIC]
         if not wanted:
-            return GatheredAcls(AclPlan(left_out=left_out), tuple(notes))
+            return GatheredAcls(AclPlan(skipped=left_out), tuple(notes))
         target = _acls_of(self._target, "ALTER on the cluster, which includes DESCRIBE")
         if target is None:
-            return GatheredAcls(AclPlan(left_out=left_out), (*notes, _without_authorizer(self._target)))
+            return GatheredAcls(AclPlan(skipped=left_out), (*notes, _without_authorizer(self._target)))
         return GatheredAcls(plan_acls(self._rules, source, target), tuple(notes))
 
 

@@ -1,25 +1,18 @@
-"""The wire of a lease: lines of JSON over TCP, each sealed with a code that only the driver and its tasks can make.
+"""The lease between the driver and its tasks: its messages, and the authenticated channel that carries them.
 
-Both ends know a token; it never crosses the wire. Each sends a random number, and from the token and both numbers each
-direction gets a key of its own. Every line then begins with the code (HMAC-SHA256) of its place in the stream and its
-text: nothing can be forged, repeated, left out or put elsewhere. The task's first line is its proof to the driver, the
+One TCP connection per task, one JSON line each way about once a second. A task sends its report; the driver answers:
+continue, continue with these partitions, or stop. A task that gets no answer for the lease's time ends itself, so a
+partition never has two writers for longer than that. If the driver's port refuses the connection, the driver is gone,
+and the task ends at once: a restarted driver must not meet the tasks of its predecessor. The same holds if another
+process answers at that port.
+
+Both ends know a token that never crosses the wire. Each sends a random number, and from the token and both numbers each
+direction gets a key of its own. Every line begins with the code (HMAC-SHA256) of its number in the stream and its
+text: none can be forged, repeated, left out or reordered. The task's first line is its proof to the driver, the
 driver's answer to it is the proof to the task.
 
-Invariant: no byte of a stranger is parsed. Before its code has been checked a line is bounded, and so is the time in
-which it must come. What is said is not hidden: reports and assignments hold names and offsets, never a secret.
-
-
-The lease between the driver and its tasks: one TCP connection per task, one JSON line each way about once a second.
-
-A task says where it stands; the answer says go on, go on with these partitions, or stop. A task that hears nothing
-for the lease's time ends itself, so a partition never has two writers for longer than that. Where the driver's port
-refuses the connection the driver is gone, and the task ends at once: a restarted process must not meet the tasks of
-its predecessor. The same holds where somebody answers at that port who is not the driver: `lease_channel` has each
-end prove to the other that it knows the token that only the driver and the task's payload have.
-
-What a task tells its driver about once a second, as plain JSON: counters since the task began, states as they are.
-
-Counters only grow, so a lost report loses nothing.
+Invariant: no byte of an unauthenticated peer is parsed. Until its code has been checked, the length of a line and the
+time for it are bounded. Lines are not encrypted: reports and assignments hold names and offsets, never a secret.
 """
 
 from __future__ import annotations
@@ -45,34 +38,34 @@ _READ_BYTES = 64 << 10
 
 
 class NotOurPeerError(Exception):
-    """Whoever is at the other end does not know the token, or the lines were changed on their way."""
+    """The peer does not know the token, or lines were changed in transit."""
 
 
 class Channel:
     """One end of an authenticated connection. Not thread-safe."""
 
-    def __init__(self, lines: _Lines, sent_key: bytes, heard_key: bytes) -> None:
+    def __init__(self, lines: _Lines, sent_key: bytes, received_key: bytes) -> None:
         self._lines = lines
-        self._sent_key, self._heard_key = sent_key, heard_key
-        self._sent_count = self._heard_count = 0
+        self._sent_key, self._received_key = sent_key, received_key
+        self._sent_count = self._received_count = 0
 
     def send(self, message: dict[str, Any]) -> None:
-        """One object."""
+        """Send one object."""
         text = json.dumps(message).encode()
         self._lines.write(_code(self._sent_key, self._sent_count, text) + b" " + text)
         self._sent_count += 1
 
     def receive(self, max_bytes: int = _MAX_LINE_BYTES, deadline: float | None = None) -> dict[str, Any]:
-        """The next object; OSError where the connection has ended."""
+        """Return the next object; raises OSError if the connection has ended."""
         code, _, text = self._lines.read(max_bytes, deadline).partition(b" ")
-        if not hmac.compare_digest(code, _code(self._heard_key, self._heard_count, text)):
+        if not hmac.compare_digest(code, _code(self._received_key, self._received_count, text)):
             raise NotOurPeerError
-        self._heard_count += 1
+        self._received_count += 1
         return dict(json.loads(text))
 
 
 def welcome(sock: socket.socket, token: str, within_s: float) -> tuple[Channel, dict[str, Any]]:
-    """The driver's side: a channel to whoever proves within the time that it knows the token, and its first words."""
+    """Return the driver's channel to a task that proves in time that it knows the token, and its first message."""
     deadline = time.monotonic() + within_s
     lines = _Lines(sock)
     own = _nonce()
@@ -87,7 +80,7 @@ def welcome(sock: socket.socket, token: str, within_s: float) -> tuple[Channel, 
 
 
 def introduce(sock: socket.socket, token: str, hello: dict[str, Any]) -> Channel:
-    """The task's side: a channel to the driver, once it has proved that it is ours; within the socket's time-out."""
+    """Return the task's channel to a driver that proves, within the socket's time-out, that it knows the token."""
     lines = _Lines(sock)
     theirs = lines.read(_MAX_STRANGER_BYTES)
     own = _nonce()
@@ -100,7 +93,7 @@ def introduce(sock: socket.socket, token: str, hello: dict[str, Any]) -> Channel
 
 
 class _Lines:
-    """Lines of a socket, bounded."""
+    """The lines of a socket, of bounded length."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -110,7 +103,7 @@ class _Lines:
         self._sock.sendall(line + b"\n")
 
     def read(self, max_bytes: int, deadline: float | None = None) -> bytes:
-        """The next line without its end. What does not end in time, or in so many bytes, is not awaited any more."""
+        """Return the next line without its end; raises if it does not end in time, or within so many bytes."""
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
@@ -134,7 +127,7 @@ def _nonce() -> bytes:
 
 
 def _keys(token: str, driver_nonce: bytes, task_nonce: bytes) -> tuple[bytes, bytes]:
-    """The key of the driver's lines and that of the task's."""
+    """Return the key of the driver's lines and that of the task's."""
     both = driver_nonce + b"|" + task_nonce
     return (
         hmac.digest(token.encode(), b"driver|" + both, "sha256"),
@@ -142,13 +135,14 @@ def _keys(token: str, driver_nonce: bytes, task_nonce: bytes) -> tuple[bytes, by
     )
 
 
-def _code(key: bytes, place: int, text: bytes) -> bytes:
-    return hmac.digest(key, place.to_bytes(8, "big") + text, "sha256").hex().encode()
+def _code(key: bytes, number: int, text: bytes) -> bytes:
+    return hmac.digest(key, number.to_bytes(8, "big") + text, "sha256").hex().encode()
 
 
 class TaskAssignment(NamedTuple):
-    """The partitions of a task and its share of the flow's limit (0: none). Number 0 is what it is started with; the
-    newest has the highest number.
+    """The partitions of a task and its share of the flow's rate limit (0: none).
+
+    Number 0 is the assignment of its start; the newest has the highest number.
     """
 
     number: int
@@ -168,17 +162,17 @@ def decode_assignment(values: list[Any]) -> TaskAssignment:
 
 
 class TaskLease(Protocol):
-    """The driver's side of a task, as the loop sees it."""
+    """The driver, as the loop of a task sees it."""
 
     def report(self, report: TaskReport) -> None:
-        """Hand a report on; does not block."""
+        """Send a report; does not block."""
 
     def take_assignment(self) -> TaskAssignment | None:
-        """Other partitions or another share of the limit, if the driver has sent one since the last call."""
+        """Return the assignment that the driver has sent since the last call, if any."""
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the driver wants the task to end, or None."""
+        """Return why the driver wants the task to end, or None."""
 
     def check(self) -> None:
         """Raise LeaseLostError if the driver is gone."""

@@ -1,7 +1,7 @@
-"""Where each partition of a flow goes on: the newest record per key in the topic of progress.
+"""Reads the source offsets of a flow's partitions: the newest record of each key in the offsets topic.
 
-A null value was written by somebody who wants the partition copied again from its beginning. A partition is known by
-what its key says, not by the key's bytes: where two keys speak of one, the one that still has a value counts.
+A null value resets a partition: it is copied again from its start. Keys with different bytes may name the same
+partition; then the one that still has a value counts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class SourceOffsets(NamedTuple):
-    """What is known of a source connector's partitions."""
+    """The source offsets of a connector's partitions, and the partitions that were reset."""
 
     offsets: dict[TopicPartition, SourceOffset]
     reset: frozenset[TopicPartition]
 
 
-def read_source_offsets(holder: Admin, topic: str, connector: str, source: str) -> SourceOffsets:
-    """The progress of each partition, and which were forgotten on purpose."""
+def read_source_offsets(cluster: Admin, topic: str, connector: str, source: str) -> SourceOffsets:
+    """Return the source offset of each partition, and the partitions that were reset."""
     newest: dict[bytes | None, tuple[TopicPartition, SourceOffset | None]] = {}
-    for record in read_topic(holder, topic):
+    for record in read_topic(cluster, topic):
         decoded = decode(connector, source, record.key, record.value, record.headers)
         if decoded is not None:
             newest[record.key] = decoded
@@ -34,6 +34,6 @@ def read_source_offsets(holder: Admin, topic: str, connector: str, source: str) 
     return SourceOffsets(offsets, frozenset(tp for tp, _source_offsets in newest.values() if tp not in offsets))
 
 
-def read_offsets(holder: Admin, topic: str, connector: str, source: str) -> dict[TopicPartition, SourceOffset]:
-    """The progress of each partition; those forgotten by a null value are left out."""
-    return read_source_offsets(holder, topic, connector, source).offsets
+def read_offsets(cluster: Admin, topic: str, connector: str, source: str) -> dict[TopicPartition, SourceOffset]:
+    """Return the source offset of each partition, without those that were reset."""
+    return read_source_offsets(cluster, topic, connector, source).offsets

@@ -35,12 +35,12 @@ class PartitionSpec:
 
     @property
     def position(self) -> int | None:
-        """The first source offset that is not known to be on the target."""
+        """Return the first source offset that is not known to be on the target; None if none is."""
         return None if self.source_offsets is None else self.source_offsets.offset + 1
 
     @property
     def target(self) -> TopicPartition:
-        """The partition of the same number on the target."""
+        """Return the partition of the same number on the target."""
         return TopicPartition(self.remote_topic, self.tp.partition)
 
     def to_json(self) -> list[Any]:
@@ -80,7 +80,7 @@ def _offset_from_json(values: list[Any]) -> SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSpec:
-    """Where a task reports, and how long it may go on unheard."""
+    """The address to which a task reports, and how long it runs without an answer."""
 
     address: Address
     token: str = field(repr=False)
@@ -89,7 +89,7 @@ class LeaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class SyncsSpec:
-    """Where a task tells its offset syncs, and how far apart (`offset.lag.max`)."""
+    """The topic to which a task writes its offset syncs, and their distance (`offset.lag.max`)."""
 
     cluster: ClusterSpec
     topic: str
@@ -98,9 +98,9 @@ class SyncsSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """Everything a copy task needs. `progress` is the cluster of progress where that is not the target.
+    """Everything that a copy task needs. `source_offsets` is the cluster of the source offsets if not the target.
 
-    `attempt` is the engine's: no two starts have the same, so that a task that was given up is not taken for another.
+    `attempt` is set by the engine: no two starts have the same, so that an abandoned task is not mistaken for another.
     """
 
     task_id: str
@@ -130,7 +130,7 @@ class TaskSpec:
 
 
 def secrets_of(value: object) -> Iterator[str]:
-    """Every secret of a value, or of one inside of it, as `carries_secrets` knows it."""
+    """Yield every secret of a value and of the values inside it: the fields that a repr does not show."""
     for part in value if isinstance(value, tuple) else ():
         yield from secrets_of(part)
     for each in fields(value) if is_dataclass(value) else ():
@@ -142,7 +142,7 @@ def secrets_of(value: object) -> Iterator[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """A secret's texts; one of another type counts as a text, too."""
+    """Yield the strings of a secret; a value of another type counts as its repr."""
     for part in value if isinstance(value, tuple) else ():
         yield from _texts(part)
     if not isinstance(value, tuple):

@@ -85,10 +85,10 @@ class CopyLoop:
             if self._lease.stop_reason is not None:
                 return
             self._step(fetch=False)
-        lookup = wait_under_lease(
+        points = wait_under_lease(
             lambda: resume_points(self.spec, self.spec.partitions, self._events), self._keep_lease
         )
-        for point in lookup or ():
+        for point in points or ():
             self._partitions.add(point)
 
     def _keep_lease(self) -> bool:

@@ -1,11 +1,11 @@
-"""What Spark calls in its Python worker: unpack the spec, run the copy loop, hand the outcome back as JSON.
+"""The function that Spark calls in its Python worker: run the copy loop, return the outcome as JSON.
 
-Errors come back as values: a Spark stack trace helps nobody. Only a worker that dies makes the Spark job fail.
+Errors are returned as values: a Spark stack trace helps nobody. Only a worker that dies makes the Spark job fail.
 
-Invariant: a spec is run once. Where an executor goes away for a reason that is not the task's (a lost machine, a
-preempted container), Spark runs the same function again whatever `spark.task.maxFailures` says. Its spec is as old as
-the first run: progress has gone on since, partitions have come and gone. So a further run only says what it is, and the
-driver starts the task anew.
+Invariant: a spec is run once. If an executor is lost for a reason that is not the task's (a lost machine, a preempted
+container), Spark runs the same function again whatever `spark.task.maxFailures` says. Its spec is as old as the first
+run: source offsets and partitions have changed since. So a second run only reports that it is one, and the driver
+starts the task anew.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_spec import TaskSpec
 
 
-STARTED_TWICE = "Spark has started the task a second time; it begins again from its newest progress."
+STARTED_TWICE = "Spark has started the task a second time; it restarts from its newest source offsets."
 
 
 def task_function(spec: TaskSpec) -> Callable[[Iterable[object]], Iterator[str]]:
-    """The function for a Spark partition. It holds the spec: data for `parallelize` would pass through a file."""
+    """Return the function for a Spark partition. It holds the spec: data of `parallelize` passes through a file."""
     return partial(_run, spec)
 
 
@@ -44,14 +44,14 @@ def _outcome(spec: TaskSpec) -> dict[str, object]:
         return {"error": "the task has no lease."}
     if _is_further_run():
         return {"error": STARTED_TWICE}
-    for secret in secrets_of(spec):  # what this process logs and reports is written without them
+    for secret in secrets_of(spec):  # hidden in what this process logs and reports
         remember_secret(secret, HIDDEN)
     lease = LeaseClient(spec.lease, spec.task_id, spec.attempt)
     try:
         return {"report": run_copy(spec, lease), "stopped": lease.stop_reason}
     except HeliographError as error:
         return {"error": hide_known(str(error)), "fenced": isinstance(error, FencedError)}
-    except Exception as error:  # noqa: BLE001  (the boundary of a task: whatever it is, the driver must be told)
+    except Exception as error:  # noqa: BLE001  (the boundary of a task: whatever it is, the driver must know)
         return {"error": unexpected(error), "trace": trace_of(error)}
     finally:
         lease.close()

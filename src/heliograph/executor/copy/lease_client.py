@@ -1,11 +1,4 @@
-"""The lease between the driver and its tasks: one TCP connection per task, one JSON line each way about once a second.
-
-A task says where it stands; the answer says go on, go on with these partitions, or stop. A task that hears nothing
-for the lease's time ends itself, so a partition never has two writers for longer than that. Where the driver's port
-refuses the connection the driver is gone, and the task ends at once: a restarted process must not meet the tasks of
-its predecessor. The same holds where somebody answers at that port who is not the driver: `lease_channel` has each
-end prove to the other that it knows the token that only the driver and the task's payload have.
-"""
+"""The task's end of the lease (`executor/contract/lease`): a thread that sends reports and reads the answers."""
 
 from __future__ import annotations
 
@@ -29,7 +22,7 @@ _RECONNECT_PAUSE_S = 0.2
 
 
 class LeaseClient:
-    """The task's end: a thread that reports and listens, so that the copy loop never waits for the driver."""
+    """Reports in a thread of its own, so that the copy loop never waits for the driver."""
 
     def __init__(self, spec: LeaseSpec, task_id: str, attempt: int) -> None:
         self._spec = spec
@@ -40,13 +33,13 @@ class LeaseClient:
         self._unsent: TaskReport | None = None
         self._stop_reason: str | None = None
         self._lost: str | None = None
-        self._heard_at = time.monotonic()
+        self._answered_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the driver wants the task to end, or None."""
+        """Return why the driver wants the task to end, or None."""
         return self._stop_reason
 
     def report(self, report: TaskReport) -> None:
@@ -54,7 +47,7 @@ class LeaseClient:
         self._reports.put(replace(report, assignment=self._taken_number))
 
     def take_assignment(self) -> TaskAssignment | None:
-        """The newest assignment, where it has not been taken yet; reports then tell of it."""
+        """Return the newest assignment if it was not taken yet; later reports name its number."""
         newest = None
         while not self._assignments.empty():
             assignment = self._assignments.get()
@@ -63,10 +56,10 @@ class LeaseClient:
         return newest
 
     def check(self) -> None:
-        """Raise where the lease has ended without a word."""
+        """Raise LeaseLostError if the driver is gone or has not answered for the lease's time."""
         if self._lost is not None:
             raise LeaseLostError(self._lost)
-        silent_s = time.monotonic() - self._heard_at
+        silent_s = time.monotonic() - self._answered_at
         if silent_s * 1000 > self._spec.timeout_ms:
             raise LeaseLostError(f"the driver has been silent for {silent_s:.0f} s; the task ends itself.")
 
@@ -80,37 +73,37 @@ class LeaseClient:
             try:
                 with socket.create_connection(self._spec.address, timeout=self._spec.timeout_ms / 2000) as sock:
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self._talk(sock)
+                    self._exchange(sock)
                     return
             except ConnectionRefusedError:
                 self._lost = "the driver is gone; the task ends itself."
             except NotOurPeerError:
-                self._lost = "somebody else answers in the driver's place; the task ends itself."
+                self._lost = "another process answers at the driver's address; the task ends itself."
             except OSError:
                 time.sleep(_RECONNECT_PAUSE_S)
 
-    def _talk(self, sock: socket.socket) -> None:
-        """Report and listen until `close`; raises OSError where the connection breaks; keeps what was not answered."""
+    def _exchange(self, sock: socket.socket) -> None:
+        """Send reports and read answers until `close`; raises OSError, and keeps a report that was not answered."""
         channel = introduce(sock, self._spec.token, self._hello)
         while (report := self._unsent or self._reports.get()) is not None:
             self._unsent = report = self._newest(report)
             channel.send(report.to_json())
             answer = channel.receive()
             self._unsent = None
-            self._hear(answer)
+            self._follow(answer)
 
     def _newest(self, report: TaskReport) -> TaskReport:
-        """The last of the reports that wait, with the events of all: the others tell nothing that it does not."""
+        """Return the newest report in the queue with the events of all; nothing else of the older ones is needed."""
         while not self._reports.empty():
             newer = self._reports.get()
             if newer is None:
-                self._reports.put(None)  # the end comes after what is still to be said
+                self._reports.put(None)  # the end comes after the last report
                 return report
             report = replace(newer, events=report.events + newer.events)
         return report
 
-    def _hear(self, answer: dict[str, Any]) -> None:
-        self._heard_at = time.monotonic()
+    def _follow(self, answer: dict[str, Any]) -> None:
+        self._answered_at = time.monotonic()
         if "assignment" in answer:
             self._assignments.put(decode_assignment(answer["assignment"]))
         if "gone" in answer:

@@ -1,12 +1,11 @@
-"""What to do where the source is not what it was: records gone, a log cut, a topic created again.
+"""Decides about logs that changed: records gone from the source, a log cut, a topic created again or deleted.
 
-What to do where the target is not what it was: a topic deleted while batches of it are under way.
+If a topic is deleted on the target, a batch that a broker may have received waits for the topic. Usually that is
+harmless: it is reported as an issue, the others continue, and the next refresh of topics creates the topic again. But
+with exactly-once the transaction cannot end without that batch, nobody creates a topic that the flow no longer copies,
+and with `--once` the copy would not end. In these cases the batch is given up.
 
-A batch that a broker may have seen waits for its topic. As a rule that hurts nobody: it is told as trouble, the others
-go on, and the next look at topics makes the topic again. But with exactly-once the transaction cannot end without that
-batch, and nobody makes a topic again that the flow does not copy any more; a copy of what is there now would not end.
-
-Invariant: what is given up is not counted as copied. A next start begins with it.
+Invariant: what is given up is not counted as copied. The next start begins with it.
 """
 
 from __future__ import annotations
@@ -27,8 +26,11 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
 
 
+_MISSING_TOPIC_TIMEOUT_S = 10.0  # a broker that has just started may not know all topics yet
+
+
 class SourceChanges:
-    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; whatever it decides is reported."""
+    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`, and reports each decision as an event."""
 
     def __init__(
         self,
@@ -41,10 +43,10 @@ class SourceChanges:
         self._source = source
         self._fail = fail
         self._events = events
-        self._told_unchecked: set[TopicPartition] = set()
+        self._reported_unchecked: set[TopicPartition] = set()
 
     def position(self, partition: CopyPartition, fetched: FetchPartition, earliest: int, latest: int) -> int | None:
-        """Where to read on in a log that has these ends; None where the partition must stop."""
+        """Return the offset to read from in a log with these ends; None if the partition must stop."""
         partition.decide_end(latest)
         position = fetched.position
         if position is None:
@@ -52,86 +54,83 @@ class SourceChanges:
         if position < earliest:
             return earliest if self._accepts_loss(partition, position, earliest) else None
         if position > latest:
-            words = f"the source's log ends at offset {latest}, before our position {position}"
-            if not self.accepts_recreated(partition, words):
+            change = f"the source's log ends at offset {latest}, before our position {position}"
+            if not self.accepts_recreated(partition, change):
                 return None
-            fetched.topic_id = None  # whatever id the next metadata tells is the new topic's
+            fetched.topic_id = None  # the id in the next metadata is the new topic's
             self._source.want_metadata()
             return earliest
         return position
 
     def _accepts_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
         lost = earliest - position
-        words = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
+        change = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
         if self._spec.on_truncation == "fail":
-            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.lost_offsets += lost
         partition.epochs.clear()  # of the record before the new position nothing is known
         self._events.error(
-            f"{words}; continuing at {earliest}. Raise its retention or look at the lag.", partition.spec.tp
+            f"{change}; continuing at {earliest}. Raise its retention or look at the lag.", partition.spec.tp
         )
         return True
 
     def accepts_cut(self, partition: CopyPartition, fetched: FetchPartition, cut: int) -> bool:
-        """Whether to go on where the source's log was cut, after more of it had been copied."""
+        """Return whether to continue in a log that was cut at an offset, after more of it had been copied."""
         position = fetched.position
         assert position is not None
         if not partition.target.is_idle:
-            return False  # or the old records' acknowledgements would count as progress among the new ones
+            return False  # or acknowledgements of the old records would count for the new ones
         count = position - cut
-        words = (
+        change = (
             f"the source's log was cut at offset {cut}, as by an unclean leader election, after it was copied up to"
             f" {position - 1}: the target has records of offsets {cut} to {position - 1} ({count}) that the source no"
             " longer has"
         )
         if self._spec.on_truncation == "fail":
-            self._fail(partition, f"{words}, and heliograph.on.truncation=fail")
+            self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.cut_offsets += count
         partition.go_back(cut)
         self._events.error(
-            f"{words}; continuing at {cut} with what the source has now, after what the target has.", partition.spec.tp
+            f"{change}; continuing at {cut} with what the source has now, after what the target has.", partition.spec.tp
         )
         return True
 
     def unchecked(self, partition: CopyPartition, why: str) -> None:
-        """Tell, once for each partition, that a cut could not be noticed."""
-        if partition.spec.tp not in self._told_unchecked:
-            self._told_unchecked.add(partition.spec.tp)
+        """Report, once for each partition, that a cut would not be noticed."""
+        if partition.spec.tp not in self._reported_unchecked:
+            self._reported_unchecked.add(partition.spec.tp)
             self._events.warn(
                 "the leader has changed, and it cannot be checked whether the new leader's log has all that was copied:"
                 f" {why}. This is logged once.",
                 partition.spec.tp,
             )
 
-    def accepts_recreated(self, partition: CopyPartition, words: str) -> bool:
-        """Whether to begin again with the topic that is there now."""
+    def accepts_recreated(self, partition: CopyPartition, change: str) -> bool:
+        """Return whether to copy the new topic from its start."""
         if not partition.target.is_idle:
-            # What is under way is of the old topic; its acknowledgements must not count as progress in the new one.
-            raise TaskError(f"{partition.spec.tp}: {words}; the task begins again.")
+            # Batches in flight are of the old topic; their acknowledgements must not count for the new one.
+            raise TaskError(f"{partition.spec.tp}: {change}; the task begins again.")
         if self._spec.on_recreated != "restart":
             self._fail(
                 partition,
-                f"{words}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
+                f"{change}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
                 " heliograph.on.recreated=restart would copy it from its start",
             )
             return False
         partition.acked_offset = partition.passed_offset = None
         partition.epochs.clear()
         self._events.warn(
-            f"{words}: it was deleted and created again, or truncated; copying it from its start, after what the target"
-            " has.",
+            f"{change}: it was deleted and created again, or truncated; copying it from its start, after what the"
+            " target has.",
             partition.spec.tp,
         )
         return True
 
 
-_PATIENCE_S = 10.0  # a broker that has just started may not know yet what there is
-
-
 class TargetChanges:
-    """Looks for partitions that wait for a topic in vain."""
+    """Gives up batches that wait for a topic which the target no longer has."""
 
     def __init__(
         self, spec: TaskSpec, target: Cluster, producer: BatchProducer, fail: Callable[[CopyPartition, str], None]
@@ -144,8 +143,8 @@ class TargetChanges:
     def look(
         self, now: float, partitions: Iterable[CopyPartition], departed: Mapping[TopicPartition, CopyPartition]
     ) -> None:
-        """Give up what is under way of topics that have been gone for long, where somebody waits for it."""
-        gone = {topic for topic, since in self._target.missing_since.items() if now - since >= _PATIENCE_S}
+        """Give up the sent batches of topics that have been missing for long, if the task cannot end without them."""
+        gone = {topic for topic, since in self._target.missing_since.items() if now - since >= _MISSING_TOPIC_TIMEOUT_S}
         for partition in partitions if gone else ():
             topic = partition.spec.target.topic
             is_awaited = self._is_transactional or partition.stop_offset is not None or partition.spec.tp in departed
@@ -153,4 +152,4 @@ class TargetChanges:
                 why = f"the target has no topic {topic} any more"
                 self._producer.give_up(partition.spec.target, why)
                 if partition.stop_offset is not None and not partition.is_over and not partition.target.sent:
-                    self._fail(partition, why)  # nothing of it has left, and nobody makes the topic again
+                    self._fail(partition, why)  # nothing of it was sent, and nobody creates the topic again

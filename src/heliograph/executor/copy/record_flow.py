@@ -1,4 +1,4 @@
-"""The way of records through a task: fetched batches are checked, prepared and queued; acknowledgements are counted.
+"""Moves records through a task: checks, prepares and queues fetched batches, and counts acknowledgements.
 
 Invariant: a partition that cannot continue is failed with a message that names topic, partition and offset; the others
 continue.

@@ -101,13 +101,13 @@ class _Comparison:
         self._deadline = time.monotonic() + _LONGEST_COMPARISON_S
 
     def resume_points(self, partitions: tuple[PartitionSpec, ...]) -> list[ResumePoint]:
-        """Return one for each partition, in the order given."""
+        """Return the resume point of each partition, in the order given."""
         comparable = [
             p
             for p in partitions
             if (not p.is_reset if p.source_offsets is None else p.source_offsets.target_end is not None)
         ]
-        # A partition without a leader is not compared; it must not keep the others from beginning.
+        # A partition without a leader is not compared; it must not keep the others from starting.
         ends = self._target.known_offsets([p.target for p in comparable], LATEST)
         fresh = [p.target for p in comparable if p.source_offsets is None and ends.get(p.target, 0) > 0]
         starts = self._target.known_offsets(fresh, EARLIEST)
@@ -202,7 +202,7 @@ class _Comparison:
 class ResumeLookup:
     """Finds the resume points of partitions that are assigned while a task copies.
 
-    If a cluster cannot be asked, the partitions wait and the lookup is tried again; the others are copied meanwhile.
+    If a cluster is unavailable, the partitions wait and the lookup is tried again; the others are copied meanwhile.
     """
 
     def __init__(self, spec: TaskSpec, events: TaskEvents) -> None:
@@ -222,6 +222,8 @@ class ResumeLookup:
     def follow(self, assigned: Iterable[PartitionSpec]) -> None:
         """Look up these partitions, and no longer any other."""
         self._wanted = {partition.tp: self._wanted.get(partition.tp, partition) for partition in assigned}
+        if not self._wanted:
+            self.issue = None
 
     def take(self, now: float) -> list[ResumePoint]:
         """Return the resume points that were found since the last call; start the next lookup when it is due."""

@@ -1,8 +1,6 @@
-"""From `security.protocol`, `sasl.*` and `ssl.*` to the plain values that a connection is opened with.
+"""Turns `security.protocol`, `sasl.*` and `ssl.*` into a `Security`, and checks what a connector may reach with them.
 
-`Security` is a frozen bag of strings: it crosses to executors. Files are read, tokens fetched and contexts built from
-it where sockets open. Secrets never show in its repr. What contradicts itself or is missing is refused here, at load
-time, with the key's name as the user wrote it.
+A value that is missing or contradicts another is a ConfigError at load time, with the key's name as the user wrote it.
 """
 
 from __future__ import annotations
@@ -15,11 +13,12 @@ from urllib.parse import urlsplit
 from heliograph.config.keys import client_keys, security_keys
 from heliograph.config.resolve.jaas import LoginModule, one_module
 from heliograph.config.resolve.redaction import redact_value
+from heliograph.diagnostics import Mention, Text
 from heliograph.errors import ConfigError, try_each
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.kafka.security.keystores import Stores
 from heliograph.kafka.security.oauth import DEFAULT_TIMEOUT_MS, OAuthClient, RefreshRule
-from heliograph.kafka.security.sasl import MECHANISMS, missing_library
+from heliograph.kafka.security.sasl_mechanisms import MECHANISMS, missing_library
 from heliograph.kafka.security.tls import VERSIONS, openssl_suites, unknown_suites
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _NAMED = (
 )
 _EXTENSION = "extension_"
 _EXTENSION_NAME, _EXTENSION_VALUE = re.compile(r"[A-Za-z]+"), re.compile(r"[\x21-\x7e \t\r\n]+")
-# The operator's Java library has names of its own for what Kafka's login module is told.
+# Strimzi's Java library has its own names for the options of Kafka's login module.
 _OAUTH_OPTIONS = {
     "clientId": "oauth.client.id",
     "clientSecret": "oauth.client.secret",
@@ -46,10 +45,24 @@ _OAUTH_OPTIONS = {
     "ssl.truststore.location": "oauth.ssl.truststore.location",
     "ssl.truststore.password": "oauth.ssl.truststore.password",
 }
+_URL, _JAAS = security_keys.OAUTH_TOKEN_ENDPOINT_URL.name, client_keys.SASL_JAAS_CONFIG.name
+_MECHANISM, _PROTOCOL = client_keys.SASL_MECHANISM.name, client_keys.SECURITY_PROTOCOL.name
+_KEY_STORES = (client_keys.SSL_KEYSTORE_LOCATION.name, security_keys.SSL_KEYSTORE_KEY.name)
+_SERVERS = client_keys.BOOTSTRAP_SERVERS.name
+_WORKERS = "worker:login"
+# With these a connector chooses which server gets the worker's login, or how well the login is protected in transit.
+_CHANNEL = (
+    *(_SERVERS, _PROTOCOL, _MECHANISM),
+    client_keys.SSL_TRUSTSTORE_LOCATION.name,
+    client_keys.SSL_TRUSTSTORE_CERTIFICATES.name,
+    client_keys.SSL_ENDPOINT_ALGORITHM.name,
+)
+_OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url",)
+_OAUTH_FILES = tuple(f"sasl.oauthbearer.assertion.{name}file" for name in ("", "private.key.", "template."))
 
 
 def make_security(settings: Settings, alias: str) -> Security:
-    """The security a cluster's settings spell; raises ConfigError naming the key that is missing or contradicts."""
+    """Return the security of a cluster's settings; raise ConfigError that names the missing or contradicting key."""
     protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
     fields: dict[str, Any] = {"protocol": protocol}
     if protocol != "PLAINTEXT":
@@ -67,35 +80,20 @@ def make_security(settings: Settings, alias: str) -> Security:
 
 
 def named_stores(settings: Settings) -> Stores:
-    """The stores that a client with these settings would open, whatever else is wrong with them."""
+    """Return the stores that a client with these settings would open, even if other settings are invalid."""
     protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
     written = tuple((name, settings.written(name)) for name in _NAMED)
     return Stores(**_store_fields(settings), written=written) if protocol.endswith("SSL") else Stores()
 
 
-# --- what a connector may reach ---------------------------------------------------------------------------------------
-
-_URL, _JAAS = security_keys.OAUTH_TOKEN_ENDPOINT_URL.name, client_keys.SASL_JAAS_CONFIG.name
-_MECHANISM, _PROTOCOL = client_keys.SASL_MECHANISM.name, client_keys.SECURITY_PROTOCOL.name
-_KEY_STORES = (client_keys.SSL_KEYSTORE_LOCATION.name, security_keys.SSL_KEYSTORE_KEY.name)
-_SERVERS = client_keys.BOOTSTRAP_SERVERS.name
-_WORKERS = "worker:login"
-# By these a connector chooses who gets the worker's login, or how well it is protected on its way there.
-_CHANNEL = (
-    *(_SERVERS, _PROTOCOL, _MECHANISM),
-    client_keys.SSL_TRUSTSTORE_LOCATION.name,
-    client_keys.SSL_TRUSTSTORE_CERTIFICATES.name,
-    client_keys.SSL_ENDPOINT_ALGORITHM.name,
-)
-_OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url",)
-_OAUTH_FILES = tuple(f"sasl.oauthbearer.assertion.{name}file" for name in ("", "private.key.", "template."))
+# --- limits of a connector -------------------------------------------------------------------------------------------
 
 
 def _check_limits(settings: Settings, security: Security) -> None:
-    """Raise NotAllowedError where a connector's client reaches what its worker, or a rule, does not let it have.
+    """Raise NotAllowedError if a connector's client uses a resource that its worker, or a rule, does not allow.
 
-    What is judged is what the client is made of: placeholders are resolved, defaults are in place, and options of
-    another client's login play no part. Values of the worker's own file have no limits.
+    The values judged are those that the client uses: placeholders are resolved, defaults are in place, and options of
+    another client's login are not among them. Values of the worker's own file have no limits.
     """
     limits = settings.limits
     if security.oauth is not None:
@@ -114,7 +112,7 @@ def _check_limits(settings: Settings, security: Security) -> None:
 
 
 def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What a client takes from the machine, as rules name it, and the keys that decide it."""
+    """Yield the resources of this machine that a client uses, as rules name them, after the keys that choose them."""
     yield (client_keys.SSL_TRUSTSTORE_LOCATION.name,), security.trusted_file
     yield (client_keys.SSL_KEYSTORE_LOCATION.name,), security.key_file
     if security.oauth is not None:
@@ -136,7 +134,7 @@ def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, 
 
 
 def _is_given(settings: Settings, *keys: str) -> bool:
-    """Whether a connector has set one of the keys; left empty, it leaves what the worker's file has under another."""
+    """Return whether a connector has set one of the keys; an empty value leaves what the worker's file sets."""
     return any(key in settings.limits and settings.values[key].strip() for key in keys)
 
 
@@ -171,31 +169,32 @@ def _store_fields(settings: Settings) -> dict[str, Any]:
 
 def _not_both(settings: Settings, one: Key[str], other: Key[str]) -> None:
     if settings[one] and settings[other]:
-        raise ConfigError(
-            f"{settings.written_as(other)}: {settings.written_as(one)} is set too; leave one of them out."
-        )
+        message = Text.of(Mention(settings.written_as(one)), " is set too; leave one of them out.")
+        raise ConfigError(message, settings.written_as(other))
 
 
 def _not_alone(settings: Settings, given: Key[str], other: Key[str]) -> None:
     if settings[given] and not settings[other]:
-        raise ConfigError(f"{settings.written_as(other)}: it is missing beside {settings.written_as(given)}.")
+        message = Text.of("it is missing beside ", Mention(settings.written_as(given)), ".")
+        raise ConfigError(message, settings.written_as(other))
 
 
 def _versions(settings: Settings) -> dict[str, Any]:
     newest = settings[client_keys.SSL_PROTOCOL]
-    if newest == "TLS":  # Java's word for whatever is the newest
+    if newest == "TLS":  # Java's name for the newest
         newest = "TLSv1.3"
     if newest not in VERSIONS:
         name = settings.written_as(client_keys.SSL_PROTOCOL)
         shown = settings.shown(client_keys.SSL_PROTOCOL)
-        raise ConfigError(f"{name}: '{shown}' is not supported; use TLSv1.2 or TLSv1.3.")
+        raise ConfigError(f"'{shown}' is not supported; use TLSv1.2 or TLSv1.3.", name)
     allowed = [name for name in VERSIONS if name in settings[client_keys.SSL_ENABLED_PROTOCOLS] and name <= newest]
     if not allowed:
         name = settings.written_as(client_keys.SSL_ENABLED_PROTOCOLS)
         raise ConfigError(
-            f"{name}: no version in it is one that Heliograph has and"
+            f"no version in it is one that Heliograph has and"
             f" ssl.protocol={settings.shown(client_keys.SSL_PROTOCOL)} allows; use TLSv1.2,"
-            " TLSv1.3 or both."
+            " TLSv1.3 or both.",
+            name,
         )
     suites = settings[security_keys.SSL_CIPHER_SUITES]
     if suites:
@@ -207,21 +206,21 @@ def _checks_host_name(settings: Settings) -> dict[str, Any]:
     algorithm = settings[client_keys.SSL_ENDPOINT_ALGORITHM].strip().lower()
     if algorithm not in ("", "https"):
         name = settings.written_as(client_keys.SSL_ENDPOINT_ALGORITHM)
-        raise ConfigError(f"{name}: it must be https, or empty, which does not check host names.")
+        raise ConfigError("it must be https, or empty, which does not check host names.", name)
     return {"checks_host_name": algorithm == "https"}
 
 
 def _versions_of_suites(settings: Settings, suites: tuple[str, ...], allowed: list[str]) -> list[str]:
-    """A version for which no suite is listed is not spoken, as in Java."""
+    """Return the versions that have a suite in the list; as in Java, the others are not used."""
     name = settings.written_as(security_keys.SSL_CIPHER_SUITES)
     unknown = unknown_suites(suites)
     if unknown:
         shown = settings.raw.get(security_keys.SSL_CIPHER_SUITES.name, ", ".join(unknown))
-        raise ConfigError(f"{name}: OpenSSL here has no cipher suite {shown}.")
+        raise ConfigError(f"OpenSSL here has no cipher suite {shown}.", name)
     older, newest = openssl_suites(suites)
     usable = [version for version in allowed if (newest if version == "TLSv1.3" else older)]
     if not usable:
-        raise ConfigError(f"{name}: no suite in it is one of {' or '.join(allowed)}.")
+        raise ConfigError(f"no suite in it is one of {' or '.join(allowed)}.", name)
     return usable
 
 
@@ -233,19 +232,18 @@ def _login(settings: Settings, protocol: str, alias: str) -> dict[str, Any]:
     mechanism = settings[client_keys.SASL_MECHANISM].upper()
     if mechanism not in MECHANISMS:
         shown = settings.raw.get(client_keys.SASL_MECHANISM.name, mechanism)
-        raise ConfigError(f"{name}: '{shown}' is not supported; supported are {', '.join(MECHANISMS)}.")
+        raise ConfigError(f"'{shown}' is not supported; supported are {', '.join(MECHANISMS)}.", name)
     library = missing_library(mechanism)
     if library is not None:
         raise ConfigError(
-            f"{name}: {mechanism} needs the Python library '{library}', which is not installed; install it here and"
-            " where Spark's executors run."
+            f"{mechanism} needs the Python library '{library}', which is not installed; install it here and"
+            " where Spark's executors run.",
+            name,
         )
     jaas_key = settings.written_as(client_keys.SASL_JAAS_CONFIG)
     text = settings[client_keys.SASL_JAAS_CONFIG]
     if not text.strip() and mechanism not in ("GSSAPI", "AWS_MSK_IAM"):
-        raise ConfigError(
-            f"{jaas_key}: it is missing; the cluster '{alias}' uses {mechanism} and needs a login module."
-        )
+        raise ConfigError(f"it is missing; the cluster '{alias}' uses {mechanism} and needs a login module.", jaas_key)
     module = one_module(text, jaas_key) if text.strip() else LoginModule("", "required", {})
     options = module.options
     fields: dict[str, Any] = {"mechanism": mechanism}
@@ -257,7 +255,7 @@ def _login(settings: Settings, protocol: str, alias: str) -> dict[str, Any]:
         return fields | _aws(options, protocol, name, jaas_key)
     missing = [option for option in ("username", "password") if option not in options]
     if missing:
-        raise ConfigError(f"{jaas_key}: {' and '.join(missing)} is missing for the mechanism {mechanism}.")
+        raise ConfigError(f"{' and '.join(missing)} is missing for the mechanism {mechanism}.", jaas_key)
     is_token = options.get("tokenauth", "").lower() == "true"
     return fields | {
         "username": options["username"],
@@ -270,17 +268,17 @@ def _kerberos(settings: Settings, options: Mapping[str, str]) -> dict[str, Any]:
     key = security_keys.SASL_KERBEROS_SERVICE_NAME
     service = settings[key] or options.get("serviceName", "")
     if not service:
-        raise ConfigError(f"{settings.written_as(key)}: it is missing; GSSAPI needs the brokers' name, often 'kafka'.")
+        raise ConfigError("it is missing; GSSAPI needs the brokers' name, often 'kafka'.", settings.written_as(key))
     return {"kerberos_service": service, "kerberos_key_tab": options.get("keyTab", "")}
 
 
 def _aws(options: Mapping[str, str], protocol: str, name: str, jaas_key: str) -> dict[str, Any]:
     if protocol != "SASL_SSL":
-        raise ConfigError(f"{name}: AWS_MSK_IAM needs security.protocol=SASL_SSL.")
+        raise ConfigError("AWS_MSK_IAM needs security.protocol=SASL_SSL.", name)
     if any(option.startswith("awsRole") for option in options):
         raise ConfigError(
-            f"{jaas_key}: awsRoleArn and its kin are not read; name the role in an AWS profile and the profile by"
-            " awsProfileName."
+            "the options awsRole* are not supported; name the role in an AWS profile and that in awsProfileName.",
+            jaas_key,
         )
     return {"aws_profile": options.get("awsProfileName", "")}
 
@@ -328,34 +326,32 @@ def _oauth(settings: Settings, options: Mapping[str, str], jaas_key: str) -> OAu
 def _check_client(client_id: str, client_secret: str, jaas_key: str) -> None:
     if not (client_id and client_secret):
         missing = "clientSecret" if client_id else "clientId"
-        raise ConfigError(f"{jaas_key}: {missing} is missing for the mechanism OAUTHBEARER.")
+        raise ConfigError(f"{missing} is missing for the mechanism OAUTHBEARER.", jaas_key)
 
 
 def _check_endpoint(url: str, name: str) -> None:
     if not url:
-        raise ConfigError(f"{name}: it is missing; OAUTHBEARER asks for tokens there.")
+        raise ConfigError("it is missing; OAUTHBEARER requests tokens there.", name)
     try:
         parts = urlsplit(url)
-        is_file = url.startswith("file:///") and "%" not in url  # one way to write a path, for whoever judges it
+        is_file = url.startswith("file:///") and "%" not in url  # one way to write a path, so that rules can judge it
         is_usable = is_file if parts.scheme == "file" else bool(parts.hostname and parts.port != 0)
     except ValueError:
         is_usable = False
     if not is_usable or parts.scheme not in ("http", "https", "file"):
-        raise ConfigError(
-            f"{name}: it must be a URL that begins with https://, http:// or file:/// and a path without %."
-        )
+        raise ConfigError("it must be a URL that begins with https://, http:// or file:/// and a path without %.", name)
 
 
 def _extensions(options: Mapping[str, str], jaas_key: str) -> tuple[tuple[str, str], ...]:
     found = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
     for name, value in found.items():
         if name == "auth" or not _EXTENSION_NAME.fullmatch(name) or not _EXTENSION_VALUE.fullmatch(value):
-            raise ConfigError(f"{jaas_key}: an option that begins with {_EXTENSION} is not one that SASL allows.")
+            raise ConfigError(f"an option that begins with {_EXTENSION} is not one that SASL allows.", jaas_key)
     return tuple(found.items())
 
 
 def _endpoint_stores(options: Mapping[str, str]) -> Stores:
-    """TLS to the token endpoint, by the `ssl.*` options of the login module."""
+    """Return the stores for TLS to the token endpoint, from the `ssl.*` options of the login module."""
     return Stores(
         trusted_file=options.get("ssl.truststore.location", ""),
         trusted_password=options.get("ssl.truststore.password", ""),

@@ -1,4 +1,4 @@
-"""Which caller may see and change which connectors: the rules of `heliograph.rest.rules.file`.
+"""The rules of `heliograph.rest.rules.file`: which caller may see and change which connectors, with which secrets.
 
     - users: [payments]
       certificates: ["CN=payments-deploy,O=Example"]
@@ -10,19 +10,17 @@
       secrets: .*
       worker: change
 
-Patterns are Java's, as those of topics, and match a whole name. A caller has what all rules that name it give; who is
-named in none is let in nowhere. What may be changed may be seen. `secrets` are the files and variables of the worker's
-machine that a config may name. `worker` is for loggers: `see` or `change`.
+Patterns are Java's, as those of topics, and match a whole name. A caller has the permissions of all rules that name it;
+a caller that no rule names is refused everywhere. A caller may see what it may change. `secrets` are the files and
+variables of the worker's machine that a config may name. `worker` is for loggers: `see` or `change`.
 
-Invariant: a rule never looks at whether a connector exists, so no answer can report that to who may not see it.
+`taken_by` finds everything that a config takes from the worker's machine: files, variables, identities and classes. A
+caller who may change some connectors could otherwise name the key store of another one, or send another one's password
+to a server of his own. Values that are parsed later (logins, URLs) are parsed here by the same parser; all other values
+are searched for paths. When in doubt it counts.
 
-
-What a connector's config takes from the worker's machine: files, variables, identities and classes.
-
-A caller who may change some connectors could otherwise name another one's key store, or send another one's password to
-a server of his own. So where rules hold, whatever a config takes must be named in a rule. Values that are parsed later
-(logins, URLs) are parsed here by the same parser; every other value is looked through for what reads like a path. When
-in doubt it counts.
+Invariant: a rule never depends on whether a connector exists, so no response can disclose that to a caller who may not
+see it.
 """
 
 from __future__ import annotations
@@ -41,6 +39,7 @@ from heliograph.config.secrets.placeholder_text import replace_placeholders
 from heliograph.config.syntax.java_regex import PatternLimitError, compile_java
 from heliograph.config.syntax.java_translation import JavaRegexError
 from heliograph.config.syntax.yaml_tree import Tree, parse_yaml
+from heliograph.diagnostics import Place
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
 from heliograph.web.access.callers import CallerIdentity, subject_written
@@ -58,10 +57,21 @@ _USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER = "users", "certificates
 _FIELDS = (_USERS, _CERTIFICATES, _SEE, _CHANGE, _SECRETS, _WORKER)
 _LARGEST_FILE_CHARACTERS = 1 << 20
 
+_PATH = re.compile(
+    r"""(?:^|[\s"'=,;])(?:file:(?://(?:localhost)?)?)?(?P<path>/[^\s"',;]*)|:(?P<after_a_colon>/(?!/)[^\s"',;]*)"""
+)
+_FILE_KEYS = (".location", ".file", ".path", ".dir")
+_FILE_OPTIONS = (*_FILE_KEYS, "keyTab", "ticketCache")
+_URL_KEYS = (".url", ".uri")
+_UNREADABLE = "jaas:unreadable"
+_CANNOT_BE_READ = LoginModule("", "", {})
+# Logins that use an identity of the machine unless they name one.
+_OWN_IDENTITIES = {"AWS_MSK_IAM": ("awsProfileName", "aws:default"), "GSSAPI": ("keyTab", "kerberos:default")}
+
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What one caller may do; `secret_texts` are the patterns of `secrets` as they are written."""
+    """The permissions of one caller; `secret_texts` are the patterns of `secrets` as they are written."""
 
     sees: tuple[JavaPattern, ...] = ()
     changes: tuple[JavaPattern, ...] = ()
@@ -71,20 +81,20 @@ class Permissions:
     secret_texts: tuple[str, ...] = ()
 
     def may_see(self, connector: str) -> bool:
-        """Whether there is such a connector, to this caller."""
+        """Return whether the caller may see a connector."""
         return _matches(self.sees, connector) or self.may_change(connector)
 
     def may_change(self, connector: str) -> bool:
-        """Whether it may be created, changed and deleted."""
+        """Return whether the caller may create, change and delete a connector."""
         return _matches(self.changes, connector)
 
     def may_take(self, source: str) -> bool:
-        """Whether a config may name a file or a variable of the worker's machine."""
+        """Return whether a config may name a file or a variable of the worker's machine."""
         return ".." not in source.split("/") and _matches(self.secrets, source)
 
     @property
     def changes_any(self) -> bool:
-        """Whether the caller has connectors at all to write configs for."""
+        """Return whether the caller may change any connector at all."""
         return bool(self.changes)
 
 
@@ -95,7 +105,7 @@ class AccessRules:
     _by_principal: dict[CallerIdentity, list[Permissions]] = field(default_factory=dict)
 
     def permissions(self, principal: CallerIdentity) -> Permissions | None:
-        """All that a caller may do; None for one that no rule names."""
+        """Return the permissions of a caller; None for one that no rule names."""
         found = self._by_principal.get(principal)
         if found is None:
             return None
@@ -110,15 +120,16 @@ class AccessRules:
 
 
 def parse_rules(text: str, file: str) -> AccessRules:
-    """The rules of a file's text; raises ConfigError with every problem, each with its line."""
+    """Parse the text of a file; raise ConfigError with every problem, each with its line."""
     if len(text) > _LARGEST_FILE_CHARACTERS:
-        raise ConfigError(f"{file}: this file of rules is too large.")
+        raise ConfigError("this file of rules is too large.", place=Place(document=file))
     try:
         documents = parse_yaml(text)
     except ConfigError as error:
-        raise ConfigError([f"{file}: {problem}" for problem in error.problems]) from None
+        raise ConfigError(each.within(file) for each in error.problems) from None
     if len(documents) != 1 or documents[0].kind != "list":
-        raise ConfigError(f"{file}: it must be a list of rules, each beginning with '- users:' or '- certificates:'.")
+        message = "it must be a list of rules, each beginning with '- users:' or '- certificates:'."
+        raise ConfigError(message, place=Place(document=file))
     by_principal: dict[CallerIdentity, list[Permissions]] = {}
     problems = []
     for rule in documents[0].items:
@@ -127,7 +138,7 @@ def parse_rules(text: str, file: str) -> AccessRules:
             for principal in _principals(rule):
                 by_principal.setdefault(principal, []).append(permissions)
         except ConfigError as error:
-            problems += [f"{file}: {problem}" for problem in error.problems]
+            problems += [each.within(file) for each in error.problems]
     if problems:
         raise ConfigError(problems)
     return AccessRules(by_principal)
@@ -138,7 +149,7 @@ def _matches(patterns: tuple[JavaPattern, ...], name: str) -> bool:
 
 
 def _matches_one(pattern: JavaPattern, name: str) -> bool:
-    """Whether a rule covers a name; one that cannot be decided within the limit covers nothing."""
+    """Return whether a pattern covers a name; one that cannot be decided within the limit covers nothing."""
     try:
         return pattern.fullmatch(name) is not None
     except PatternLimitError as error:
@@ -150,10 +161,10 @@ def _permissions(rule: Tree) -> Permissions:
     unknown = [tree for name, tree in rule.fields.items() if name not in _FIELDS]
     if rule.kind != "map" or unknown:
         found = f"'{unknown[0].path.rpartition('.')[2]}' is" if unknown else "this is"
-        raise ConfigError(f"line {rule.line}: {found} no part of a rule; it has {', '.join(_FIELDS)}.")
+        raise ConfigError(f"{found} no part of a rule; it has {', '.join(_FIELDS)}.", place=Place(rule.line))
     worker = rule.get(_WORKER)
     if worker is not None and worker.text not in (_SEE, _CHANGE):
-        raise ConfigError(f"line {worker.line}: {_WORKER}: it must be {_SEE} or {_CHANGE}.")
+        raise ConfigError(f"it must be {_SEE} or {_CHANGE}.", _WORKER, Place(worker.line))
     return Permissions(
         tuple(_patterns(rule, _SEE)),
         tuple(_patterns(rule, _CHANGE)),
@@ -167,14 +178,15 @@ def _permissions(rule: Tree) -> Permissions:
 def _principals(rule: Tree) -> Iterator[CallerIdentity]:
     users, certificates = list(_texts(rule, _USERS)), list(_texts(rule, _CERTIFICATES))
     if not users and not certificates:
-        raise ConfigError(f"line {rule.line}: the rule is for nobody; add {_USERS} or {_CERTIFICATES}.")
+        raise ConfigError(f"the rule is for nobody; add {_USERS} or {_CERTIFICATES}.", place=Place(rule.line))
     yield from (CallerIdentity("user", tree.text) for tree in users)
     for tree in certificates:
         try:
             yield subject_written(tree.text)
         except ValueError:
             raise ConfigError(
-                f"line {tree.line}: '{tree.text}' is not the subject of a certificate; write it as CN=orders,O=Example."
+                f"'{tree.text}' is not the subject of a certificate; write it as CN=orders,O=Example.",
+                place=Place(tree.line),
             ) from None
 
 
@@ -183,28 +195,16 @@ def _patterns(rule: Tree, name: str) -> Iterator[JavaPattern]:
         try:
             yield compile_java(tree.text, f"line {tree.line}: {name}: '{tree.text}'")
         except JavaRegexError as error:
-            raise ConfigError(f"line {tree.line}: {name}: '{tree.text}' is not a pattern: {error}.") from None
+            raise ConfigError(f"'{tree.text}' is not a pattern: {error}.", name, Place(tree.line)) from None
 
 
 def _texts(rule: Tree, name: str) -> Iterator[Tree]:
-    """A text, or each of a list."""
+    """Yield a text, or each of a list."""
     found = rule.get(name)
     for tree in () if found is None else found.items if found.kind == "list" else (found,):
         if not tree.is_scalar:
-            raise ConfigError(f"line {tree.line}: {name}: it must be a text or a list of texts.")
+            raise ConfigError("it must be a text or a list of texts.", name, Place(tree.line))
         yield tree
-
-
-_PATH = re.compile(
-    r"""(?:^|[\s"'=,;])(?:file:(?://(?:localhost)?)?)?(?P<path>/[^\s"',;]*)|:(?P<behind_a_colon>/(?!/)[^\s"',;]*)"""
-)
-_FILE_KEYS = (".location", ".file", ".path", ".dir")
-_FILE_OPTIONS = (*_FILE_KEYS, "keyTab", "ticketCache")
-_URL_KEYS = (".url", ".uri")
-_UNREADABLE = "jaas:unreadable"
-_CANNOT_BE_READ = LoginModule("", "", {})
-# Logins that take an identity of the machine's unless they name one.
-_OWN_IDENTITIES = {"AWS_MSK_IAM": ("awsProfileName", "aws:default"), "GSSAPI": ("keyTab", "kerberos:default")}
 
 
 class Taken(NamedTuple):
@@ -215,7 +215,7 @@ class Taken(NamedTuple):
 
 
 def taken_by(config: Mapping[str, str | None], resolver: Resolver) -> Iterator[Taken]:
-    """Everything a config takes from the machine."""
+    """Yield everything that a config takes from the machine."""
     for key, value in config.items():
         text = (value or "").strip()
         yield from (Taken(key, source) for source in resolver.sources(text))
@@ -224,11 +224,11 @@ def taken_by(config: Mapping[str, str | None], resolver: Resolver) -> Iterator[T
 
 
 def _named(key: str, text: str) -> Iterator[str]:
-    if key.endswith(_FILE_KEYS):  # also where a placeholder holds the path: nobody knows what it will hold
+    if key.endswith(_FILE_KEYS):  # also a placeholder: nobody knows which path it will hold
         yield from [text] if text else []
         return
     plain = _without_placeholders(text)
-    yield from (found["path"] or found["behind_a_colon"] for found in _PATH.finditer(plain))
+    yield from (found["path"] or found["after_a_colon"] for found in _PATH.finditer(plain))
     if key.endswith("sasl.jaas.config"):
         yield from (source for module in _modules(plain) for source in _of_module(module))
     elif key.endswith(_URL_KEYS):
@@ -242,7 +242,7 @@ def _without_placeholders(text: str) -> str:
 
 
 def _modules(text: str) -> tuple[LoginModule, ...]:
-    """A login that is all placeholder is what its source says, and the source is judged."""
+    """Parse a login; for one that is a placeholder as a whole its source is checked instead."""
     try:
         return parse_jaas(text) if text.strip("_ ") else ()
     except ConfigError:
@@ -267,7 +267,7 @@ def _of_url(text: str) -> Iterator[str]:
 
 
 class _AsWritten:
-    """Resolves nothing: the config is judged as it is written, and again when its clients are made."""
+    """Resolves nothing: the config is checked as it is written, and again when its clients are made."""
 
     def declared_only(self) -> _AsWritten:
         return self
@@ -277,7 +277,7 @@ class _AsWritten:
 
 
 def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
-    """Per client, since the login of another one says nothing about it; a client with SASL has GSSAPI by default."""
+    """Yield the identities of the machine that a client uses, for each client apart; SASL's default is GSSAPI."""
     given = {key: value for key, value in config.items() if value is not None}
     connector = ConnectorConfig("", given, {}, cast("Resolver", _AsWritten()), is_limited=False)
     sides = Flow("source", "target")
@@ -289,6 +289,6 @@ def _own_identities(config: Mapping[str, str | None]) -> Iterator[Taken]:
             mechanism = client_keys.SASL_MECHANISM.default
         needed, own = _OWN_IDENTITIES.get(mechanism, ("", ""))
         jaas = _without_placeholders(client.values.get("sasl.jaas.config", ""))
-        is_judged_later = bool(jaas) and not jaas.strip("_ ")
-        if own and not is_judged_later and needed not in {name for each in _modules(jaas) for name in each.options}:
+        is_checked_later = bool(jaas) and not jaas.strip("_ ")
+        if own and not is_checked_later and needed not in {name for each in _modules(jaas) for name in each.options}:
             yield Taken(client.written("sasl.mechanism"), own)

@@ -1,9 +1,9 @@
-"""The hosts and origins that a request may name: what keeps web pages of others from calling REST through a browser.
+"""The hosts and origins that a request may name, so that foreign web pages cannot call REST through a browser.
 
 A page on evil.example can have its own name resolve to 127.0.0.1 (DNS rebinding). The browser then takes the worker for
-evil.example and sends that name as `Host`, so a listener that only this machine reaches answers to known names alone.
-A page can also call the worker's real address; the browser then names the page's `Origin`. An origin counts as the
-worker's own only if its host is known: after DNS rebinding `Origin` and `Host` agree, and both are hostile.
+evil.example and sends that name as `Host`, so a listener that only this machine reaches answers known names only. A
+page can also call the worker's real address; the browser then sends the page's `Origin`. An origin is the worker's own
+only if its host is known: after DNS rebinding `Origin` and `Host` agree, and both are hostile.
 
 An IP address as `Host` needs no DNS and cannot be rebound.
 """
@@ -30,14 +30,14 @@ _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]{2,45})\]|([^\[\]:/?#@\\\s,]{1,255}))(
 
 
 class ListenerAddress(NamedTuple):
-    """A request's listener: its host as the file names it, and whether only this machine reaches it."""
+    """The listener of a request: its host as the file names it, and whether only this machine reaches it."""
 
     host: str = "localhost"
     is_loopback: bool = True
 
 
 class Hosts:
-    """The names of one worker, as its file gives them."""
+    """The host names of one worker, as its file gives them."""
 
     def __init__(self, access: RestAccess) -> None:
         self._allowed = access.allowed_hosts
@@ -45,28 +45,28 @@ class Hosts:
         self._local = _LOOPBACK_HOSTS | access.allowed_hosts | ({access.advertised_host} - {""})
         self._own_name = socket.gethostname().lower()
 
-    def check(self, method: str, headers: Mapping[str, str], place: ListenerAddress) -> None:
+    def check(self, method: str, headers: Mapping[str, str], listener: ListenerAddress) -> None:
         """Raise the refusal of a request that names an unknown host, or that changes something for another origin."""
         host = headers.get("host")
-        is_strict = place.is_loopback or bool(self._allowed)
-        if host is not None and is_strict and not self.is_known(host, place):
+        is_strict = listener.is_loopback or bool(self._allowed)
+        if host is not None and is_strict and not self.is_known(host, listener):
             raise UNKNOWN_HOST.error()
         if method not in _READING and not self._is_allowed_origin(headers.get("origin", "").lower()):
-            self._check_origin(headers, place)
+            self._check_origin(headers, listener)
 
-    def is_known(self, authority: str, place: ListenerAddress) -> bool:
-        """Whether a host is one of this worker's; its port does not matter, since ports are forwarded."""
+    def is_known(self, authority: str, listener: ListenerAddress) -> bool:
+        """Return whether a host is one of this worker's; its port does not matter, since ports are forwarded."""
         host = _host_of(authority)
         if host is None:
             return False
-        if host in self._local or host == place.host.lower():
+        if host in self._local or host == listener.host.lower():
             return True
-        return not place.is_loopback and (host == self._own_name or _is_address(host))
+        return not listener.is_loopback and (host == self._own_name or _is_address(host))
 
     def _is_allowed_origin(self, origin: str) -> bool:
         return origin in self._origins or ("*" in self._origins and origin not in ("", "null"))
 
-    def _check_origin(self, headers: Mapping[str, str], place: ListenerAddress) -> None:
+    def _check_origin(self, headers: Mapping[str, str], listener: ListenerAddress) -> None:
         if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
             raise FOREIGN_ORIGIN.error()
         origin, authority = headers.get("origin"), headers.get("host", "").lower()
@@ -74,7 +74,7 @@ class Hosts:
             return
         # A proxy before the worker may end TLS, so the protocol is not compared.
         is_own = origin.lower() in (f"http://{authority}", f"https://{authority}")
-        if not is_own or not self.is_known(authority, place):
+        if not is_own or not self.is_known(authority, listener):
             raise FOREIGN_ORIGIN.error()
 
 

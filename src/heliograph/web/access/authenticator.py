@@ -1,7 +1,7 @@
-"""The door of REST: asks every caller who it is, as the file wants it, and says what it may do.
+"""Authenticates the callers of REST, as the file configures it, and gives each its permissions.
 
-Where a file asks for neither a login nor certificates the door is open, as Connect's is: everyone may do everything.
-Where callers have names, those of requests that another worker passes on are taken from its signature.
+If a file asks for neither a login nor certificates, everyone may do everything, as in Connect. If callers are
+authenticated, the caller of a request that another worker forwards is taken from that worker's signature.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from heliograph.web.access.callers import CallerIdentity
 
 
-class Arrival(NamedTuple):
-    """A request before its body is read; `target` is its path with the query, `certificate` the client's, as DER."""
+class RequestHead(NamedTuple):
+    """A request without its body; `target` is its path with the query, `certificate` the client's, as DER."""
 
     method: str
     target: str
@@ -39,7 +39,7 @@ class Arrival(NamedTuple):
 
 
 class Authenticator:
-    """Who may come in. Everything a file names is read here, and raises a sentence where it cannot be used."""
+    """Decides who may call. It reads every file that the configuration names; an unusable one raises ConfigError."""
 
     def __init__(
         self,
@@ -64,50 +64,50 @@ class Authenticator:
 
     @property
     def challenge(self) -> str | None:
-        """What a refused caller is told to send, as HTTP has it; None where no login is asked for."""
+        """The `WWW-Authenticate` header for a refused caller; None if there is no login."""
         return None if self._users is None else 'Basic realm="Connect"'
 
     @property
     def knows_callers(self) -> bool:
-        """Whether a caller has a name, by a login or by a certificate."""
+        """Return whether callers are authenticated, by a login or by a certificate."""
         return self._access.knows_callers
 
     @property
     def forwarding_tls(self) -> ssl.SSLContext | None:
-        """How an https leader is reached; None where this worker has no https listener, and so no keys for it."""
+        """The TLS context for an https leader; None if this worker has no https listener, and so no keys for it."""
         return None if self._forwarding_tls is None else self._forwarding_tls.get()
 
-    def enter(self, access: Access, arrival: Arrival, herder: HerderView) -> RestCaller:
-        """Who calls; raises the refusal of who is not let in."""
+    def enter(self, access: Access, head: RequestHead, herder: HerderView) -> RestCaller:
+        """Return the caller; raise the refusal of one that is not let in."""
         if access is Access.NOTHING or not self._access.knows_callers:
             return RestCaller()
-        header = arrival.headers.get(HEADER)
+        header = head.headers.get(HEADER)
         vouched = None
         if header is not None:
-            vouched = self._forwards.verify(header, arrival.method, arrival.target, herder.session_keys())
-        principal = self._principal(arrival) if vouched is None else vouched.principal
+            vouched = self._forwards.verify(header, head.method, head.target, herder.session_keys())
+        principal = self._principal(head) if vouched is None else vouched.principal
         if self._rules is None:
             return RestCaller(principal, vouched=vouched)
         if principal is None:
             raise UNAUTHORIZED.error()
         return caller_of(principal, self._rules.get(), self._resolver, vouched)
 
-    def pass_on(self, caller: RestCaller, arrival: Arrival, body: bytes, herder: HerderView) -> dict[str, str]:
-        """Headers that tell the leader who calls: as they came where callers have no names, else signed."""
+    def pass_on(self, caller: RestCaller, head: RequestHead, body: bytes, herder: HerderView) -> dict[str, str]:
+        """Return the headers that identify the caller to the leader; signed if callers are authenticated."""
         if not self._access.knows_callers:
-            return {name: arrival.headers[name] for name in ("authorization",) if name in arrival.headers}
+            return {name: head.headers[name] for name in ("authorization",) if name in head.headers}
         key = herder.session_keys()[0]
-        return {HEADER: sign(caller.principal, arrival.method, arrival.target, body, key)}
+        return {HEADER: sign(caller.principal, head.method, head.target, body, key)}
 
-    def _principal(self, arrival: Arrival) -> CallerIdentity | None:
-        """By the login where there is one, else by the certificate; None for somebody without a name."""
+    def _principal(self, head: RequestHead) -> CallerIdentity | None:
+        """Return the identity by login if there is one, else by certificate; None for an anonymous caller."""
         if self._users is not None:
-            return self._users.principal(arrival.headers.get("authorization"))
-        return None if arrival.certificate is None else subject_of(arrival.certificate)
+            return self._users.principal(head.headers.get("authorization"))
+        return None if head.certificate is None else subject_of(head.certificate)
 
 
 def read_rules(path: str) -> AccessRules:
-    """The rules of a file; raises ConfigError with every problem."""
+    """Read the rules of a file; raise ConfigError with every problem."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,20 +1,17 @@
-"""Who calls: a user with a password, as Connect's own login has it, or the subject of a client's certificate.
+"""The identities of callers: users with passwords, subjects of certificates, and callers of forwarded requests.
 
-As in Connect, where the login is on it is asked of everyone, whatever certificate a client has shown, and the user is
-the caller. Unlike Connect, whose first request reads the file of users for good, a changed file counts at once, and an
-empty one lets nobody in; in Connect it lets everybody in.
+As in Connect, if the login is on, every caller needs it, whatever certificate its client has shown, and the user is the
+caller. Unlike Connect, which reads the file of users once, a changed file takes effect at once, and an empty file lets
+nobody in; in Connect it lets everybody in.
 
-Invariant: no password is kept longer than it takes to compare it, none is told, and comparing takes as long for a
-wrong one as for a right one.
+A follower that forwards a request signs it, so that the leader need not see the caller's password, and could not see
+his certificate. The signature is an HMAC with the workers' session key over method, target, caller, body, time and a
+nonce, in one header. It is valid for 30 seconds and for one request: a worker remembers the nonces it has seen for that
+long. So the clocks of two workers may differ by at most 30 seconds; the log reports a larger difference. The signature
+is checked before the body is read, the digest of the body afterwards.
 
-
-The caller of a request that one worker passes on to another: signed, so that nobody else can say who it is.
-
-The follower has asked the caller for his name; the leader need not see his password, and could not see his certificate.
-The signature is an HMAC by the workers' session key over method, target, caller, body, time and a number that is used
-once, in one header. It is good for 30 seconds and for one request: a worker remembers the numbers it has seen for as
-long as they would be good. So the clocks of two workers may differ by 30 seconds at most; the log says when they differ
-by more. It is checked before the body is read; the body is held to its digest afterwards.
+Invariant: a password is kept only while it is compared, it is never logged or returned, and the comparison takes the
+same time for a wrong one as for a right one.
 """
 
 from __future__ import annotations
@@ -43,14 +40,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_log = logging.getLogger(__name__)
+
+HEADER = "x-heliograph-forwarded"
 _SECTION = "KafkaConnect"
 _MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 _FILE = "file"
 _BLANKS = re.compile(r"(?<!\s)\s*+(?<!\\),\s*+")
+_VALID_FOR_S = 30
+_MOST_REMEMBERED = 100_000
+_NONCE_BYTES = 16
 
 
 class CallerIdentity(NamedTuple):
-    """One who calls."""
+    """An authenticated caller."""
 
     kind: Literal["user", "certificate"]
     name: str
@@ -66,7 +69,7 @@ class Users:
         self._passwords = _passwords(jaas_file)
 
     def principal(self, authorization: str | None) -> CallerIdentity:
-        """Whose name and password a request's header has; raises the refusal (401)."""
+        """Return the user whose name and password are in the header; raise the refusal (401) otherwise."""
         name, password = _credentials(authorization)
         expected = self._passwords.get().get(name)
         is_right = hmac.compare_digest((expected or "").encode(), password.encode())
@@ -76,18 +79,18 @@ class Users:
 
 
 def subject_of(certificate: bytes) -> CallerIdentity:
-    """The subject of a certificate (DER), as Kafka names principals: `CN=orders,O=Example`."""
+    """Return the subject of a certificate (DER), as Kafka names principals: `CN=orders,O=Example`."""
     return CallerIdentity("certificate", x509.load_der_x509_certificate(certificate).subject.rfc4514_string())
 
 
 def subject_written(text: str) -> CallerIdentity:
-    """The subject that a text names, however its blanks are written; raises ValueError for what is none."""
+    """Return the subject that a text names, however its blanks are written; raise ValueError if it is none."""
     name = x509.Name.from_rfc4514_string(_BLANKS.sub(",", text.strip()))
     return CallerIdentity("certificate", name.rfc4514_string())
 
 
 def _passwords(jaas_file: str) -> Renewed[dict[str, str]]:
-    """Passwords by user, of the file that the JAAS file names."""
+    """Return the passwords by user, of the file that the JAAS file names."""
     modules = login_modules(_read(jaas_file), _SECTION, jaas_file)
     others = [module.class_name for module in modules if module.class_name != _MODULE]
     if others or len(modules) != 1:
@@ -123,45 +126,38 @@ def _credentials(authorization: str | None) -> tuple[str, str]:
     return name, password
 
 
-_log = logging.getLogger(__name__)
-HEADER = "x-heliograph-forwarded"
-_GOOD_FOR_S = 30
-_MOST_REMEMBERED = 100_000
-_NONCE_BYTES = 16
-
-
 class Vouched(NamedTuple):
-    """Who calls, as another worker says, and the digest of the body that came with it."""
+    """A caller that another worker has authenticated, and the digest of the body that it signed."""
 
     principal: CallerIdentity | None
     body_digest: str
 
     def check_body(self, body: bytes) -> None:
-        """Raise where the body is not the one that was signed."""
+        """Raise if the body is not the one that was signed."""
         if not hmac.compare_digest(self.body_digest, _digest(body)):
             raise UNAUTHORIZED.error()
 
 
 def sign(principal: CallerIdentity | None, method: str, target: str, body: bytes, key: bytes) -> str:
-    """The header's value."""
+    """Return the value of the header."""
     nonce = secrets.token_hex(_NONCE_BYTES)
     content = json.dumps([principal and list(principal), _digest(body), int(time.time()), nonce]).encode()
     return f"{base64.b64encode(content).decode()}.{_signature(method, target, content, key)}"
 
 
 class Forwards:
-    """The headers that one worker has seen, so that each counts once; used on REST's event loop alone."""
+    """Verifies forwarded requests, each once; used on REST's event loop only."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
         self._stale = RepeatedWarning(
             _log,
             "REST refuses a request that another worker forwarded: by this worker's clock it was signed %d s from now,"
-            f" and {_GOOD_FOR_S} s are allowed. Synchronize the clocks of the workers.",
+            f" and {_VALID_FOR_S} s are allowed. Synchronize the clocks of the workers.",
         )
 
     def verify(self, header: str, method: str, target: str, keys: Sequence[bytes]) -> Vouched:
-        """Who calls; raises the refusal (401) of what no worker of the group has signed, just now and for this call."""
+        """Return the caller; raise the refusal (401) unless a worker of the group has just signed this request."""
         encoded, _, signature = header.partition(".")
         try:
             content = base64.b64decode(encoded, validate=True)
@@ -179,14 +175,14 @@ class Forwards:
 
     def _check_first_use(self, nonce: str, signed_at: int) -> None:
         now = time.time()
-        if abs(now - signed_at) > _GOOD_FOR_S:
+        if abs(now - signed_at) > _VALID_FOR_S:
             self._stale.log(signed_at - now)
             raise UNAUTHORIZED.error()
         while self._seen and next(iter(self._seen.values())) < now:
             del self._seen[next(iter(self._seen))]
         if nonce in self._seen or len(self._seen) >= _MOST_REMEMBERED:
             raise UNAUTHORIZED.error()
-        self._seen[nonce] = signed_at + _GOOD_FOR_S
+        self._seen[nonce] = signed_at + _VALID_FOR_S
 
 
 def _signature(method: str, target: str, content: bytes, key: bytes) -> str:

@@ -1,17 +1,17 @@
-"""What each endpoint asks of its caller, and the herder as a caller with few rights sees it.
+"""The permissions that each endpoint needs, and the herder as a caller with limited permissions sees it.
 
-The table of routes names an `Access` for every endpoint; `admit` holds the caller to it before the handler runs. What
-the path does not tell is held by `GuardedHerder`: lists leave out what may not be seen, a name that comes in the body
-is checked, and so is what a config takes from the worker's machine.
+The table of routes names an `Access` for every endpoint; `admit` checks the caller against it before the handler runs.
+`GuardedHerder` checks every call of a handler again, and what the path of a request does not contain: lists omit hidden
+connectors, a name in the body is checked, and so are the files and variables that a config names.
 
-Who may not see a connector is answered as if there were none (404); who may see it and not change it is told so (403),
-and gets its config with secrets hidden.
+A caller that may not see a connector gets the response for one that does not exist (404). A caller that may see but not
+change it gets 403, and its config with secrets hidden.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from heliograph.config.resolve.redaction import redact
 from heliograph.connect.contract.refusals import NOT_FOUND
@@ -19,10 +19,10 @@ from heliograph.web.access.access_rules import taken_by
 from heliograph.web.error_responses import MAY_NOT, NOT_LET_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from heliograph.config.resolve.placeholders import Resolver
-    from heliograph.connect.contract.herder import ConnectorInfo, Herder
+    from heliograph.connect.contract.herder import ConnectOffset, ConnectorInfo, ConnectorStatus, Herder
     from heliograph.web.access.access_rules import AccessRules, Permissions
     from heliograph.web.access.callers import CallerIdentity, Vouched
     from heliograph.web.exchange import PluginCatalogue, Worker
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Access(Enum):
-    """What a caller must be allowed to do; the value is how the reference page tells it."""
+    """The permission that an endpoint needs; the value is its text on the reference page."""
 
     NOTHING = "-"  # open also without a login, as in Connect: the endpoint refuses every call
-    BE_KNOWN = "any rule"  # lists are cut to what the caller may see
+    BE_KNOWN = "any rule"  # lists omit what the caller may not see
     SEE_CONNECTOR = "`see`"
     CHANGE_CONNECTOR = "`change`"
     CREATE_CONNECTOR = "`change`, of the name in the body"
@@ -43,7 +43,7 @@ class Access(Enum):
 
 
 class RestCaller:
-    """One caller and its rights; `permissions` is None where no rules hold, `vouched` where it came by itself."""
+    """One caller and its permissions (None: no rules); `vouched` is set if another worker forwarded the request."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RestCaller:
         self._vouched = vouched
 
     def check_body(self, body: bytes) -> None:
-        """Raise where another worker has passed on another body than this."""
+        """Raise if another worker has signed another body than this."""
         if self._vouched is not None:
             self._vouched.check_body(body)
 
@@ -68,46 +68,57 @@ class RestCaller:
         if may is None:
             return
         connector = path.get("connector", "")
-        if access in (Access.SEE_CONNECTOR, Access.CHANGE_CONNECTOR) and not may.may_see(connector):
-            raise NOT_FOUND.error(name=connector)
+        if access in (Access.SEE_CONNECTOR, Access.CHANGE_CONNECTOR):
+            self.check_see(connector)
         if access is Access.CHANGE_CONNECTOR:
             self.check_change(connector)
+        if access is Access.CHANGE_WORKER:
+            self.check_change_worker()
         refused = {
             Access.CREATE_CONNECTOR: not may.changes_any and "create connectors",
             Access.WRITE_CONFIGS: not may.changes_any and "validate configs",
             Access.SEE_WORKER: not may.sees_worker and "see the worker's loggers",
-            Access.CHANGE_WORKER: not may.changes_worker and "change the worker's loggers",
         }
         if what := refused.get(access):
             raise MAY_NOT.error(who=self.principal, what=what)
 
     def view(self, worker: Worker) -> Worker:
-        """The worker as this caller may use it."""
+        """Return the worker as this caller may use it."""
         if self._permissions is None:
             return worker
-        herder = cast("Herder", GuardedHerder(worker.herder, self))
-        return worker._replace(herder=herder, plugins=cast("PluginCatalogue", _GuardedPlugins(worker.plugins, self)))
+        herder, plugins = GuardedHerder(worker.herder, self), GuardedPlugins(worker.plugins, self)
+        return worker._replace(herder=herder, plugins=plugins)
 
     def may_see(self, connector: str) -> bool:
-        """Whether there is such a connector, to this caller."""
+        """Return whether the caller may see a connector."""
         return self._permissions is None or self._permissions.may_see(connector)
 
     def may_change(self, connector: str) -> bool:
-        """Whether the caller may change it."""
+        """Return whether the caller may change a connector."""
         return self._permissions is None or self._permissions.may_change(connector)
 
+    def check_see(self, connector: str) -> None:
+        """Raise the refusal for an unknown connector if the caller may not see it."""
+        if not self.may_see(connector):
+            raise NOT_FOUND.error(name=connector)
+
+    def check_change_worker(self) -> None:
+        """Raise if the caller may not change the worker's loggers."""
+        if self._permissions is not None and not self._permissions.changes_worker:
+            raise MAY_NOT.error(who=self.principal, what="change the worker's loggers")
+
     def check_change(self, connector: str) -> None:
-        """Raise where the caller may not change a connector."""
+        """Raise if the caller may not change a connector."""
         if not self.may_change(connector):
             raise MAY_NOT.error(who=self.principal, what=f"change the connector {connector}")
 
     @property
     def secrets(self) -> tuple[str, ...] | None:
-        """The patterns that a connector of this caller is held to while it runs; None where no rules hold."""
+        """The patterns that limit a connector of this caller while it runs; None without rules."""
         return None if self._permissions is None else self._permissions.secret_texts
 
     def check_config(self, config: Mapping[str, str | None]) -> None:
-        """Raise where a config takes what no rule of the caller's names."""
+        """Raise if a config takes something from the machine that no rule allows the caller."""
         if self._permissions is None:
             return
         assert self._resolver is not None
@@ -119,7 +130,7 @@ class RestCaller:
 def caller_of(
     principal: CallerIdentity, rules: AccessRules, resolver: Resolver | None, vouched: Vouched | None
 ) -> RestCaller:
-    """A caller with what the rules give it; raises the refusal of one that no rule names."""
+    """Return a caller with its permissions; raise the refusal of one that no rule names."""
     permissions = rules.permissions(principal)
     if permissions is None:
         raise NOT_LET_IN.error(who=principal)
@@ -127,57 +138,160 @@ def caller_of(
 
 
 class GuardedHerder:
-    """A herder whose lists, configs and new connectors are held to a caller's rights."""
+    """A herder that holds each call to a caller's permissions.
+
+    It implements `Herder` in full and passes nothing on by itself: a method that is added to the protocol fails the
+    type check, and a test, until its guard is written here.
+    """
 
     def __init__(self, herder: Herder, caller: RestCaller) -> None:
         self._herder = herder
         self._caller = caller
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._herder, name)
+    # --- the worker: known to every caller that is let in -------------------------------------------------------------
+
+    @property
+    def leader_url(self) -> str | None:
+        """None if this worker is the leader, else the REST address of the leader."""
+        return self._herder.leader_url
+
+    def is_ready(self) -> bool:
+        """Return whether the worker serves requests."""
+        return self._herder.is_ready()
+
+    def cluster_id(self) -> str:
+        """Return the id of the worker's Kafka cluster."""
+        return self._herder.cluster_id()
+
+    def session_keys(self) -> tuple[bytes, ...]:
+        """Refuse: a caller never needs the keys with which workers sign."""
+        raise MAY_NOT.error(who=self._caller.principal, what="read the session keys")
+
+    def set_cluster_log_level(self, logger: str, level: str) -> None:
+        """Set a log level on every worker, if the caller may change workers."""
+        self._caller.check_change_worker()
+        self._herder.set_cluster_log_level(logger, level)
+
+    # --- connectors that the caller may see ---------------------------------------------------------------------------
 
     def connectors(self) -> list[str]:
-        """The names that the caller may see."""
+        """Return the names that the caller may see."""
         return [name for name in self._herder.connectors() if self._caller.may_see(name)]
 
     def info(self, name: str) -> ConnectorInfo:
-        """The config as it was written only for who could have written it."""
+        """Return the config, with secrets hidden unless the caller may change it."""
+        self._caller.check_see(name)
         found = self._herder.info(name)
         return found if self._caller.may_change(name) else found._replace(config=redact(found.config))
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
-        """The same of the tasks."""
+        """Return the config of each task, with secrets hidden unless the caller may change the connector."""
+        self._caller.check_see(name)
         found = self._herder.task_configs(name)
         return found if self._caller.may_change(name) else [redact(config) for config in found]
 
-    def create(self, name: str, config: Mapping[str, str], initial_state: TargetState | None) -> ConnectorInfo:
-        """A new connector, if the caller may have one of that name and with that config."""
+    def status(self, name: str) -> ConnectorStatus:
+        """Return the states of a connector and its tasks."""
+        self._caller.check_see(name)
+        return self._herder.status(name)
+
+    def topics(self, name: str) -> list[str]:
+        """Return the topics that a connector has used."""
+        self._caller.check_see(name)
+        return self._herder.topics(name)
+
+    def offsets(self, name: str) -> list[ConnectOffset]:
+        """Return the source offsets of a connector."""
+        self._caller.check_see(name)
+        return self._herder.offsets(name)
+
+    # --- connectors that the caller may change ------------------------------------------------------------------------
+
+    def create(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        initial_state: TargetState | None,
+        secrets: tuple[str, ...] | None = None,  # noqa: ARG002  (the caller's own patterns hold)
+    ) -> ConnectorInfo:
+        """Create a connector, if the caller may have one of that name and with that config."""
         self._caller.check_change(name)
         self._caller.check_config(config)
         return self._herder.create(name, config, initial_state, self._caller.secrets)
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
-        """The config replaced."""
+    def put_config(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        secrets: tuple[str, ...] | None = None,  # noqa: ARG002  (the caller's own patterns hold)
+    ) -> tuple[bool, ConnectorInfo]:
+        """Replace the config."""
+        self._caller.check_change(name)
         self._caller.check_config(config)
         return self._herder.put_config(name, config, self._caller.secrets)
 
-    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
-        """Some keys replaced. The caller answers for the whole: another host could be sent what was there before."""
+    def patch_config(
+        self,
+        name: str,
+        patch: Mapping[str, str | None],
+        secrets: tuple[str, ...] | None = None,  # noqa: ARG002  (the caller's own patterns hold)
+    ) -> ConnectorInfo:
+        """Replace some keys, if the caller may write the whole: a new host would be sent the old secrets."""
+        self._caller.check_change(name)
         self._caller.check_config({**self._herder.info(name).config, **patch})
         return self._herder.patch_config(name, patch, self._caller.secrets)
 
+    def delete(self, name: str) -> None:
+        """Delete a connector."""
+        self._caller.check_change(name)
+        self._herder.delete(name)
 
-class _GuardedPlugins:
-    """A catalogue that resolves only placeholders the caller may use: errors would tell what is behind others."""
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause, resume or stop a connector."""
+        self._caller.check_change(name)
+        self._herder.set_target_state(name, state)
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Restart a connector."""
+        self._caller.check_change(name)
+        return self._herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        self._caller.check_change(name)
+        self._herder.restart_task(name, task)
+
+    def reset_topics(self, name: str) -> None:
+        """Reset the topics that a connector has used."""
+        self._caller.check_change(name)
+        self._herder.reset_topics(name)
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
+        """Alter or reset the source offsets of a connector."""
+        self._caller.check_change(name)
+        self._herder.alter_offsets(name, offsets)
+
+
+class GuardedPlugins:
+    """A catalogue that resolves only the placeholders a caller may use: errors would disclose the values of others."""
 
     def __init__(self, plugins: PluginCatalogue, caller: RestCaller) -> None:
         self._plugins = plugins
         self._caller = caller
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._plugins, name)
+    def connector_classes(self) -> Sequence[str]:
+        """Return the full names of all connector classes."""
+        return self._plugins.connector_classes()
 
-    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, object]:
-        """What becomes of a config."""
+    def resolve(self, name: str) -> str | None:
+        """Return the full name of a class; None if there is none."""
+        return self._plugins.resolve(name)
+
+    def definitions(self, plugin: str) -> list[dict[str, Any]]:
+        """Return the keys of a plugin."""
+        return self._plugins.definitions(plugin)
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """Validate a config, if the caller may name what it names."""
         self._caller.check_config(config)
         return self._plugins.validate(plugin, config)

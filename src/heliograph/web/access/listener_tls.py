@@ -1,11 +1,11 @@
-"""TLS of `https` listeners, and of requests passed on to the leading worker; both from the same `ssl.*` keys.
+"""TLS of `https` listeners, and of requests forwarded to the leader; both from the same `ssl.*` keys.
 
-A renewed key or truststore is used by the next connection: for each handshake the listener's context is exchanged for
-one of the files as they are (OpenSSL lets a server do that when it learns the client's wish for a name).
+The next connection uses a renewed key or truststore: for each handshake the listener's context is replaced by one of
+the files as they are now (OpenSSL lets a server do that in the callback for the server name).
 
-Sessions are not resumed, because a resumed one would bring a certificate back that may not be trusted any more. Where
-certificates are asked for, that takes TLS 1.3; with `ssl.enabled.protocols` a file may still want TLS 1.2, and then a
-certificate counts until its sessions end.
+Sessions are not resumed, because a resumed one would accept a certificate that may not be trusted any more. If client
+certificates are on, this needs TLS 1.3. With `ssl.enabled.protocols` a file may still allow TLS 1.2; then a certificate
+is accepted until its sessions end.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _ALIAS = "REST"
 
 
 def listener_context(settings: Callable[[], Settings], client_auth: ClientAuth) -> ssl.SSLContext:
-    """The context of https listeners; raises a sentence with the key that is missing or whose file cannot be used."""
+    """Return the context of https listeners; raise ConfigError with the key that is missing or unusable."""
     security = make_security(settings(), _ALIAS)
     if not security.has_key:
-        raise ConfigError(f"{security.named(KEYSTORE_LOCATION)}: an https listener needs a key; name its file.")
+        raise ConfigError("an https listener needs a key; name its file.", security.named(KEYSTORE_LOCATION))
     if client_auth != "none" and not security.has_trusted:
         raise ConfigError(
-            f"{security.named(TRUSTSTORE_LOCATION)}: ssl.client.auth={client_auth} needs the certificates that are"
-            " trusted; name their file."
+            f"ssl.client.auth={client_auth} needs the certificates that are trusted; name their file.",
+            security.named(TRUSTSTORE_LOCATION),
         )
 
     def make() -> ssl.SSLContext:
@@ -56,12 +56,12 @@ def listener_context(settings: Callable[[], Settings], client_auth: ClientAuth) 
     def exchange(handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         handshake.context = renewed.get()
 
-    context.sni_callback = exchange  # which is also called where the client names no name
+    context.sni_callback = exchange  # which is also called if the client sends no name
     return context
 
 
 def forwarding_context(settings: Callable[[], Settings]) -> Renewed[ssl.SSLContext]:
-    """How a request reaches a leader whose listener is https: with our own certificate, trusting as we do."""
+    """Return the context for an https leader: with our own certificate and truststore."""
     paths = _paths(make_security(settings(), _ALIAS))
     make = lambda: make_ssl_context(make_security(settings(), _ALIAS))  # noqa: E731
     return Renewed(paths, make, lambda: _digest(settings()))
@@ -82,7 +82,7 @@ def _listener_context(security: Security, client_auth: ClientAuth) -> ssl.SSLCon
 
 
 def _digest(settings: Settings) -> str:
-    """Changes with what placeholders hold, without holding it."""
+    """Return a value that changes with the values of placeholders, without containing them."""
     return hashlib.sha256(repr(sorted(settings.values.items())).encode()).hexdigest()
 
 

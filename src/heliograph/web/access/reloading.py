@@ -1,7 +1,7 @@
-"""A value made from files, made anew when one of them has changed: users, rules, keys and certificates.
+"""A value made from files, made again when one of them has changed: users, rules, keys and certificates.
 
-Invariant: once a value could be made there always is one. Files that cannot be used, perhaps because somebody is
-writing them just now, leave the last value in place and are tried again each time; the log says so once.
+Invariant: after the first value there always is one. Unusable files, perhaps because they are being written, leave the
+last value in place and are tried again each time; the log reports it once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Renewed(Generic[T]):
-    """Calls `make` at once, where it may raise, and again whenever `paths`, or what `more` tells, have changed."""
+    """Calls `make` at once, which may raise, and again whenever `paths`, or the value of `more`, have changed."""
 
     def __init__(self, paths: Sequence[str], make: Callable[[], T], more: Callable[[], object] = lambda: None) -> None:
         self._paths = tuple(path for path in paths if path)
@@ -34,7 +34,7 @@ class Renewed(Generic[T]):
         self._value = make()
 
     def get(self) -> T:
-        """The value of the files as they are now."""
+        """Return the value of the files as they are now."""
         stamps = self._stamps()
         with self._lock:
             if stamps != self._seen:
@@ -42,7 +42,7 @@ class Renewed(Generic[T]):
                     self._value = self._make()
                 except (HeliographError, OSError) as error:
                     if self._reported != stamps:
-                        _log.warning("REST goes on with what it has read before: %s", error)
+                        _log.warning("REST continues with the files as last read: %s", error)
                     self._reported = stamps
                 else:
                     self._seen = stamps

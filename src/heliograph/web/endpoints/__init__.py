@@ -1,1 +1,4 @@
-"""TODO."""
+"""The endpoints of Connect's REST API: the table of `routes`, and handlers as plain functions over the herder.
+
+`request_bodies` parses bodies, `connector_endpoints` and `worker_endpoints` are the handlers. Knows no web framework.
+"""

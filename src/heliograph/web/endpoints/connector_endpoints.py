@@ -1,7 +1,4 @@
-"""`/connectors`: create, read, change, delete; states, tasks, restarts and topics.
-
-`/connectors/{c}/offsets`: progress read, overwritten and forgotten (KIP-875).
-"""
+"""Handlers of `/connectors`: configs, states, tasks, restarts, topics and source offsets (KIP-875)."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _LARGEST_TASK = 2**31 - 1
 
 
 def list_connectors(call: Call) -> RestResponse:
-    """Names, or with `expand` an object of each with its info and status."""
+    """Return the names, or with `expand` an object with info and status of each."""
     names = call.herder.connectors()
     expand = call.query.get("expand")
     if expand is None:
@@ -39,7 +36,7 @@ def list_connectors(call: Call) -> RestResponse:
 
 
 def _expanded(call: Call, name: str, expand: Sequence[str]) -> dict[str, object]:
-    """What is asked for and known; a connector that has just gone, or has no status yet, lacks it."""
+    """Return the requested parts; a connector that was just deleted, or has no status yet, lacks them."""
     parts: dict[str, object] = {}
     try:
         if "info" in expand:
@@ -53,7 +50,7 @@ def _expanded(call: Call, name: str, expand: Sequence[str]) -> dict[str, object]
 
 
 def create(call: Call) -> RestResponse:
-    """A new connector, in the state asked for."""
+    """Create a connector, in the requested state."""
     request = request_bodies.create_request(call.body)
     config = _checked_config(request.name, request.config)
     info = call.herder.create(request.name, config, request.initial_state)
@@ -61,55 +58,55 @@ def create(call: Call) -> RestResponse:
 
 
 def get(call: Call) -> RestResponse:
-    """Config and tasks."""
+    """Return config and tasks."""
     return json_answer(_info(call.herder.info(call.path["connector"])))
 
 
 def get_config(call: Call) -> RestResponse:
-    """The config alone."""
+    """Return the config alone."""
     return json_answer(dict(call.herder.info(call.path["connector"]).config))
 
 
 def put_config(call: Call) -> RestResponse:
-    """The config replaced, or the connector created."""
+    """Replace the config, or create the connector."""
     name = call.path["connector"]
     created, info = call.herder.put_config(name, _checked_config(name, request_bodies.config_map(call.body)))
     return json_answer(_info(info), 201, _location(name)) if created else json_answer(_info(info))
 
 
 def patch_config(call: Call) -> RestResponse:
-    """Some keys replaced, those with null removed."""
+    """Replace some keys; those with null are removed."""
     return json_answer(_info(call.herder.patch_config(call.path["connector"], request_bodies.config_map(call.body))))
 
 
 def delete(call: Call) -> RestResponse:
-    """Stopped and forgotten."""
+    """Stop and delete the connector."""
     call.herder.delete(call.path["connector"])
     return RestResponse(204)
 
 
 def get_status(call: Call) -> RestResponse:
-    """What the connector and its tasks are doing."""
+    """Return the states of the connector and its tasks."""
     return json_answer(_status(call, call.herder.status(call.path["connector"])))
 
 
 def pause(call: Call) -> RestResponse:
-    """Tasks stay, and do nothing."""
+    """Pause: tasks stay, and do nothing."""
     return _to_state(call, "PAUSED", 202)
 
 
 def resume(call: Call) -> RestResponse:
-    """Back to work, from paused or stopped."""
+    """Resume, from paused or stopped."""
     return _to_state(call, "STARTED", 202)
 
 
 def stop(call: Call) -> RestResponse:
-    """Tasks go; the config stays."""
+    """Stop: the tasks are removed, the config stays."""
     return _to_state(call, "STOPPED", 204)
 
 
 def restart(call: Call) -> RestResponse:
-    """Restart the connector; with a flag also tasks, and then the status is answered."""
+    """Restart the connector; with a flag also tasks, and then return the status."""
     name = call.path["connector"]
     include_tasks, only_failed = call.flag("includeTasks"), call.flag("onlyFailed")
     status = call.herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
@@ -117,14 +114,14 @@ def restart(call: Call) -> RestResponse:
 
 
 def list_tasks(call: Call) -> RestResponse:
-    """The config of each task."""
+    """Return the config of each task."""
     name = call.path["connector"]
     configs = call.herder.task_configs(name)
     return json_answer([{"id": _task_id(name, task), "config": config} for task, config in enumerate(configs)])
 
 
 def get_task_status(call: Call) -> RestResponse:
-    """What one task is doing."""
+    """Return the state of one task."""
     name, number = call.path["connector"], _task_number(call)
     try:
         tasks = call.herder.status(name).tasks
@@ -145,15 +142,33 @@ def restart_task(call: Call) -> RestResponse:
 
 
 def get_topics(call: Call) -> RestResponse:
-    """Topics the connector has written to."""
+    """Return the topics that the connector has written to."""
     name = call.path["connector"]
     return json_answer({name: {"topics": call.herder.topics(name)}})
 
 
 def reset_topics(call: Call) -> RestResponse:
-    """Forget the topics the connector has written to."""
+    """Reset the topics that the connector has written to."""
     call.herder.reset_topics(call.path["connector"])
     return RestResponse(202)
+
+
+def get_offsets(call: Call) -> RestResponse:
+    """Return the committed source offsets."""
+    found = call.herder.offsets(call.path["connector"])
+    return json_answer({"offsets": [{"partition": partition, "offset": offset} for partition, offset in found]})
+
+
+def alter_offsets(call: Call) -> RestResponse:
+    """Alter the source offsets of some partitions."""
+    call.herder.alter_offsets(call.path["connector"], request_bodies.offsets(call.body))
+    return json_answer({"message": "The offsets for this connector have been altered successfully"})
+
+
+def reset_offsets(call: Call) -> RestResponse:
+    """Reset all source offsets."""
+    call.herder.alter_offsets(call.path["connector"], None)
+    return json_answer({"message": "The offsets for this connector have been reset successfully"})
 
 
 def _to_state(call: Call, state: TargetState, status: int) -> RestResponse:
@@ -169,7 +184,7 @@ def _task_number(call: Call) -> int:
 
 
 def _checked_config(name: str, config: Mapping[str, str | None]) -> dict[str, str]:
-    """The config with the connector's name in it and every value there."""
+    """Return the config with the connector's name in it; refuse one with another name or with a null value."""
     config_name = config.get("name", name)
     if config_name != name:
         raise NAME_MISMATCH.error(config_name=config_name, name=name)
@@ -203,26 +218,8 @@ def _task_status(call: Call, name: str, task: TaskStatus) -> dict[str, Any]:
 
 
 def _state(call: Call, name: str, status: ConnectorStatus | TaskStatus) -> dict[str, Any]:
-    """A trace is only told where there is one."""
+    """Return a state, with its trace if there is one."""
     state = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
     if not status.trace:
         return state
     return {**state, "trace": hide_known(status.trace, lambda: public_text(call.herder.info(name).config))}
-
-
-def get_offsets(call: Call) -> RestResponse:
-    """The committed progress."""
-    found = call.herder.offsets(call.path["connector"])
-    return json_answer({"offsets": [{"partition": partition, "offset": offset} for partition, offset in found]})
-
-
-def alter_offsets(call: Call) -> RestResponse:
-    """Overwrite progress of some partitions."""
-    call.herder.alter_offsets(call.path["connector"], request_bodies.offsets(call.body))
-    return json_answer({"message": "The offsets for this connector have been altered successfully"})
-
-
-def reset_offsets(call: Call) -> RestResponse:
-    """Forget all progress."""
-    call.herder.alter_offsets(call.path["connector"], None)
-    return json_answer({"message": "The offsets for this connector have been reset successfully"})

@@ -1,7 +1,7 @@
-"""Bodies of requests: JSON text to the values a herder takes, as forgiving and as strict as Connect's Jackson.
+"""Parses the bodies of requests: JSON text to the values of a herder, as lenient and as strict as Connect's Jackson.
 
-Where Connect wants text, a number or a boolean is taken as it was written (`1.50` stays `1.50`); a list or an object is
-refused. Of a member that is given twice the last counts. Unknown members are refused.
+If Connect expects text, a number or a boolean is accepted as it was written (`1.50` stays `1.50`); a list or an object
+is refused. The last of repeated members counts. Unknown members are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN = 60
 _DEEPEST = 50
 _INITIAL_STATES: dict[str, TargetState] = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}
 MOST_VALUES = 400_000
-"""Values of a body, counted by what comes before each; those in texts, such as lists of topics, are counted too."""
+"""Values of a body, counted by the mark before each; marks inside texts, such as lists of topics, are counted too."""
 
 
 class CreateRequest(NamedTuple):
@@ -37,12 +37,12 @@ class CreateRequest(NamedTuple):
 
 
 def config_map(body: bytes) -> dict[str, str | None]:
-    """A map of keys to text or null."""
+    """Return a map of keys to text or null."""
     return _string_map(_load(body, "a JSON object of configuration keys", as_text=True), "the body")
 
 
 def create_request(body: bytes) -> CreateRequest:
-    """A connector's name, config and the state to begin in."""
+    """Return a connector's name, config and initial state."""
     expected = 'a JSON object with "name" and "config"'
     members = _members(_load(body, expected, as_text=True), "the body", {"name", "config", "initial_state"})
     if members.get("config") is None:
@@ -56,7 +56,7 @@ def create_request(body: bytes) -> CreateRequest:
 
 
 def offsets(body: bytes) -> list[ConnectOffset]:
-    """Partitions with their new offsets; an offset of null is to be removed."""
+    """Return partitions with their new offsets; an offset of null is to be removed."""
     members = _members(_load(body, 'a JSON object with "offsets"'), "the body", {"offsets"})
     entries = members.get("offsets")
     if entries is not None and not isinstance(entries, list):
@@ -67,7 +67,7 @@ def offsets(body: bytes) -> list[ConnectOffset]:
 
 
 def texts_of(path: Mapping[str, str], query: str, body: bytes) -> str:
-    """Every text in a request, as a handler sees it: its escapes resolved."""
+    """Return every text in a request, as a handler sees it: its escapes resolved."""
     texts = [*path.values(), unquote_plus(query)]
     try:
         values = [json.loads(body, parse_int=str, parse_float=str)] if body else []
@@ -98,7 +98,7 @@ def _offset(entry: object) -> ConnectOffset:
 
 
 def _is_flat(value: object) -> bool:
-    """Whether no value stands deeper than what a message about it goes into."""
+    """Return whether no value is nested deeper than a message about it can show."""
     level = [value]
     for _depth in range(_DEEPEST):
         level = [
@@ -157,7 +157,7 @@ def _members(value: object, what: str, known: set[str]) -> Mapping[str, Any]:
 
 
 def _load(body: bytes, expected: str, *, as_text: bool = False) -> object:
-    """The body's value; with `as_text` numbers stay as they were written."""
+    """Return the value of the body; with `as_text` numbers stay as they were written."""
     if not body.strip():
         raise NO_BODY.error(expected=expected)
     # An empty object takes two bytes of the body and fifty times as much once it is decoded.

@@ -1,11 +1,11 @@
-"""THE TABLE of routes: every endpoint of Connect's REST API once, with what it answers and where.
+"""The table of routes: every endpoint of Connect's REST API once.
 
-The app dispatches by it and `docs/reference/rest.md` is written from it. `is_local` endpoints are answered by the
-worker that is asked; all others by the one that leads. `is_change` endpoints are refused where a file defines the
-connectors. `access` is what rules must allow a caller; an endpoint without it cannot be written down.
+The app dispatches by it, and `docs/reference/rest.md` is generated from it. The worker that receives a request answers
+`is_local` endpoints itself; the leader answers all others. `is_change` endpoints are refused if a file defines the
+connectors. `access` is the permission that a caller needs; an endpoint cannot be defined without it.
 
-A config becomes one record of the config topic, of which brokers take 1 MiB unless they are told otherwise; twice as
-much leaves room for JSON's escapes. Offsets become a record for each partition, so more of them can be sent in turn.
+A config becomes one record of the config topic, and brokers accept 1 MiB by default; twice as much leaves room for the
+escapes of JSON. Offsets become a record for each partition, so more of them can be sent in turn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _timed_out() -> RestResponse:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One row."""
+    """One row; `answers` are the status codes."""
 
     method: str
     path: str
@@ -90,9 +90,7 @@ _C = "/connectors/{connector}"
 _TASK = _C + "/tasks/{task}"
 
 ROUTES = (
-    _local(
-        "/", worker_endpoints.describe_worker, "Version of the API, what built it, id of the worker's Kafka cluster"
-    ),
+    _local("/", worker_endpoints.describe_worker, "Version of the API, commit, id of the worker's Kafka cluster"),
     Endpoint(
         "GET",
         "/health",
@@ -124,7 +122,7 @@ ROUTES = (
         largest_body_bytes=LARGEST_CONFIG_BYTES,
     ),
     _read(_C, connector_endpoints.get, "Config and tasks"),
-    _change("DELETE", _C, connector_endpoints.delete, "204", "Stop and forget; progress stays"),
+    _change("DELETE", _C, connector_endpoints.delete, "204", "Stop and delete; source offsets stay"),
     _read(_C + "/config", connector_endpoints.get_config, "Config alone, as it was written"),
     _change(
         "PUT",
@@ -144,9 +142,13 @@ ROUTES = (
     ),
     _read(_C + "/status", connector_endpoints.get_status, "States of the connector and its tasks"),
     _change("PUT", _C + "/pause", connector_endpoints.pause, "202", "Tasks stay and do nothing"),
-    _change("PUT", _C + "/resume", connector_endpoints.resume, "202", "Back to work"),
+    _change("PUT", _C + "/resume", connector_endpoints.resume, "202", "Resume from paused or stopped"),
     _change(
-        "PUT", _C + "/stop", connector_endpoints.stop, "204", "Tasks go, the config stays; needed before offsets change"
+        "PUT",
+        _C + "/stop",
+        connector_endpoints.stop,
+        "204",
+        "Tasks are removed, the config stays; needed before offsets change",
     ),
     _change(
         "POST",
@@ -163,20 +165,18 @@ ROUTES = (
         connector_endpoints.get_topics,
         "Topics it has written to since it was created or they were reset",
     ),
-    _change(
-        "PUT", _C + "/topics/reset", connector_endpoints.reset_topics, "202", "Forget the topics it has written to"
-    ),
-    _read(_C + "/offsets", connector_endpoints.get_offsets, "Committed progress"),
+    _change("PUT", _C + "/topics/reset", connector_endpoints.reset_topics, "202", "Reset the topics it has written to"),
+    _read(_C + "/offsets", connector_endpoints.get_offsets, "Committed source offsets"),
     _change(
         "PATCH",
         _C + "/offsets",
         connector_endpoints.alter_offsets,
         "200",
-        "Overwrite progress; an offset of null is removed",
+        "Alter source offsets; an offset of null is removed",
         LARGEST_OFFSETS_BYTES,
     ),
-    _change("DELETE", _C + "/offsets", connector_endpoints.reset_offsets, "200", "Forget all progress"),
-    _local("/connector-plugins", worker_endpoints.list_plugins, "The connectors there are"),
+    _change("DELETE", _C + "/offsets", connector_endpoints.reset_offsets, "200", "Reset all source offsets"),
+    _local("/connector-plugins", worker_endpoints.list_plugins, "The available connectors"),
     _local(
         "/connector-plugins/{plugin}/config",
         worker_endpoints.get_definitions,
@@ -187,7 +187,7 @@ ROUTES = (
         "/connector-plugins/{plugin}/config/validate",
         worker_endpoints.validate,
         "200",
-        "What each key of a config means and what is wrong with it",
+        "Every key of a config with its value and errors",
         Access.WRITE_CONFIGS,
         is_local=True,
         largest_body_bytes=LARGEST_CONFIG_BYTES,

@@ -1,11 +1,7 @@
-"""`/` and `/health`: which worker this is, and whether it works.
+"""Handlers of the worker itself: `/`, `/health`, `/connector-plugins` and `/admin/loggers`.
 
-`/connector-plugins`: the connectors there are, their keys, and validation.
-
-Only connectors are listed, also with `connectorsOnly=false`: batches are copied as they are, so there is nothing for a
-converter, a transformation or a predicate to do, and none is there.
-
-`/admin/loggers`: levels of logging, of this worker or of all.
+Only connectors are listed as plugins, also with `connectorsOnly=false`: batches are copied as they are, so there are no
+converters, transformations or predicates.
 """
 
 from __future__ import annotations
@@ -35,8 +31,12 @@ if TYPE_CHECKING:
     from heliograph.web.exchange import Call
 
 
+_LATEST = "latest"
+_SUFFIX = "Connector"
+
+
 def describe_worker(call: Call) -> RestResponse:
-    """The version is the one of Connect whose API this is; what built it stands where Connect tells its commit."""
+    """Return the version of Connect whose API this is, and our own version in place of the commit."""
     commit = f"heliograph-{heliograph.__version__}"
     return json_answer(
         {"version": CONNECT_VERSION, "commit": commit, "kafka_cluster_id": call.herder.cluster_id()},
@@ -44,20 +44,20 @@ def describe_worker(call: Call) -> RestResponse:
 
 
 def health(call: Call) -> RestResponse:
-    """Ready, or still starting."""
+    """Return whether the worker is ready, or still starting."""
     if call.herder.is_ready():
         return _health(200, "healthy", "Worker has completed startup and is ready to handle requests.")
     return _health(503, "starting", "Worker is still starting up.")
 
 
 def unhealthy() -> RestResponse:
-    """What is said when the worker did not say in time whether it is ready."""
-    words = "Worker was unable to handle this request and may be unable to handle other requests."
-    return _health(500, "unhealthy", words)
+    """Return the response of a worker that did not answer in time."""
+    message = "Worker was unable to handle this request and may be unable to handle other requests."
+    return _health(500, "unhealthy", message)
 
 
 def refuse_internal(call: Call) -> RestResponse:  # noqa: ARG001
-    """Java's workers tell each other tasks and fences here, signed; ours need neither."""
+    """Refuse: Java's workers send each other tasks and fences here, signed; ours need neither."""
     raise INTERNAL_ONLY.error()
 
 
@@ -65,12 +65,8 @@ def _health(status: int, word: str, message: str) -> RestResponse:
     return json_answer({"status": word, "message": message}, status)
 
 
-_LATEST = "latest"
-_SUFFIX = "Connector"
-
-
 def list_plugins(call: Call) -> RestResponse:
-    """The three connectors of MirrorMaker 2."""
+    """Return the three connectors of MirrorMaker 2."""
     return json_answer(
         [
             {"class": name, "type": "source", "version": CONNECT_VERSION}
@@ -80,7 +76,7 @@ def list_plugins(call: Call) -> RestResponse:
 
 
 def get_definitions(call: Call) -> RestResponse:
-    """The keys a connector has."""
+    """Return the keys of a connector."""
     plugin = call.worker.plugins.resolve(call.path["plugin"])
     if plugin is None:
         raise UNKNOWN_PLUGIN.error(name=call.path["plugin"])
@@ -91,7 +87,7 @@ def get_definitions(call: Call) -> RestResponse:
 
 
 def validate(call: Call) -> RestResponse:
-    """What each key of a config means and what is wrong with it; 200 also where something is."""
+    """Return every key of a config with its value and errors; 200 also if there are errors."""
     config = request_bodies.config_map(call.body)
     name, included = call.path["plugin"], config.get("connector.class")
     if included is None:
@@ -105,22 +101,22 @@ def validate(call: Call) -> RestResponse:
 
 
 def _without_suffix(class_name: str) -> str:
-    """Connect compares the class of the path with the end of the class in the body, both without this suffix."""
+    """Remove the suffix: Connect compares the class of the path with the end of the class in the body without it."""
     return class_name.removesuffix(_SUFFIX) or class_name
 
 
 def _as_server_error(error: ConnectError) -> ConnectError:
-    """Here Connect tells with 500 what it otherwise tells with 400."""
+    """Return the refusal with 500: here Connect does not answer 400."""
     return ConnectError(500, error.message)
 
 
 def list_loggers(call: Call) -> RestResponse:
-    """Every logger in use."""
+    """Return every logger in use."""
     return json_answer({name: _shown(level) for name, level in call.worker.log_levels.all().items()})
 
 
 def get_logger(call: Call) -> RestResponse:
-    """One logger."""
+    """Return one logger."""
     name = call.path["logger"]
     level = call.worker.log_levels.get(name)
     if level is None:
@@ -129,7 +125,7 @@ def get_logger(call: Call) -> RestResponse:
 
 
 def set_level(call: Call) -> RestResponse:
-    """Give a logger and those below it a level; with `scope=cluster` on every worker."""
+    """Set the level of a logger and those below it; with `scope=cluster` on every worker."""
     name = call.path["logger"]
     wanted = request_bodies.config_map(call.body).get("level")
     if wanted is None:

@@ -1,9 +1,9 @@
-"""The connections of a REST server, counted from accept to close, so that silent ones keep nobody out.
+"""Limits the connections of a REST server, counted from accept to close, so that silent clients keep nobody out.
 
-uvicorn counts a TLS connection only after its handshake, so the listening socket counts here. When all places are
-taken, a connection that waits is closed for the new one: first of those whose caller has not been let in yet, then of
-idle ones, and there the oldest of the peer that has most. A connection whose request is being served is never closed.
-There are fewer places than the process may open files, since connections to Kafka need some too.
+uvicorn counts a TLS connection only after its handshake, so the listening socket counts here. At the limit, a waiting
+connection is closed for a new one: first one whose caller has not been admitted yet, then an idle one, and among these
+the oldest of the peer that has most. A connection whose request is being served is never closed. The limit is below the
+number of files that the process may open, since connections to Kafka need some too.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from heliograph.web.repeated_warning import RepeatedWarning
 _log = logging.getLogger(__name__)
 MOST_CONNECTIONS = 500
 ACCEPTED_AT_ONCE = 50
-"""Of a flood; then requests are read, so that a connection that has sent one is not taken for a silent one."""
-_BACKLOG = 1024  # a client whose connection does not fit in waits a second before it tries again
+"""Connections accepted in a row; then requests are read, so that a connection that sent one does not look silent."""
+_BACKLOG = 1024  # a client whose connection does not fit waits a second before it retries
 _SHARE_OF_FILES = 4
 _ACCEPT_PAUSE_S = 0.5  # shorter than asyncio waits before it accepts again
 _NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class ConnectionUse(IntEnum):
-    """What a connection is good for; the lowest is closed first."""
+    """The use of a connection; the lowest is closed first."""
 
-    UNKNOWN = 0  # no request whose caller was let in has come yet
+    UNKNOWN = 0  # no request with an admitted caller yet
     IDLE = 1
     SERVING = 2
 
 
 class RestConnection(socket.socket):
-    """A connection that leaves its place when it is closed."""
+    """A connection that is no longer counted when it is closed."""
 
     use = ConnectionUse.UNKNOWN
 
@@ -49,7 +49,7 @@ class RestConnection(socket.socket):
         self._all = all_of_them
 
     def serve(self) -> None:
-        """Note that the caller of a request was let in."""
+        """Note that the caller of a request was admitted."""
         self.use = ConnectionUse.SERVING
 
     def rest(self) -> None:
@@ -57,13 +57,13 @@ class RestConnection(socket.socket):
         self.use = min(self.use, ConnectionUse.IDLE)
 
     def close(self) -> None:
-        """Close, and leave the place to another."""
+        """Close, and count no longer."""
         self._all.remove(self)
         super().close()
 
 
 class Connections:
-    """The places of one server, for all its listeners; used on its event loop alone."""
+    """The connections of one server, of all its listeners; used on its event loop only."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most or _most_connections()
@@ -75,7 +75,7 @@ class Connections:
         return len(self._held)
 
     def add(self, accepted: socket.socket, peer: str) -> RestConnection | None:
-        """Give a place to a connection that was just accepted; None, and it is closed, where none can be had."""
+        """Add a connection that was just accepted; return None, and close it, if no other can be closed for it."""
         if len(self._held) >= self._most:
             self._full.log(self._most)
             if not self._close_one():
@@ -86,11 +86,11 @@ class Connections:
         return connection
 
     def get(self, file: int) -> RestConnection | None:
-        """The connection of a file descriptor; None where it was closed for another."""
+        """Return the connection of a file descriptor; None if it was closed for another."""
         return self._held.get(file)
 
     def remove(self, connection: RestConnection) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         if self._held.get(connection.fileno()) is connection:
             del self._held[connection.fileno()]
 
@@ -108,14 +108,14 @@ class Connections:
         peer = peers.most_common(1)[0][0]
         chosen = next(each for each in waiting if each.use is least and each.peer == peer)
         self.remove(chosen)
-        # The event loop owns the socket; it closes what it finds shut down.
+        # The event loop owns the socket; it closes a socket that is shut down.
         with suppress(OSError):
             chosen.shutdown(socket.SHUT_RDWR)
         return True
 
 
 class CountedListener(socket.socket):
-    """A listening socket that gives each connection its place as it is accepted."""
+    """A listening socket that counts each connection as it is accepted."""
 
     def __init__(self, bound: socket.socket, connections: Connections) -> None:
         super().__init__(fileno=bound.detach())
@@ -123,17 +123,17 @@ class CountedListener(socket.socket):
         self._paused_until = 0.0
 
     def listen(self, backlog: int = 0) -> None:
-        """Listen; to asyncio the backlog is how many it accepts at once, and here it is longer."""
+        """Listen with a longer backlog: asyncio also accepts that many at once."""
         super().listen(max(backlog, _BACKLOG))
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection; a refused one is reported as asyncio expects of one that went away by itself."""
+        """Return the next connection; a refused one looks to asyncio like one that the client has aborted."""
         if time.monotonic() < self._paused_until:
             raise BlockingIOError
         try:
             accepted, address = super().accept()
         except OSError as error:
-            # asyncio pauses too, but first asks again, and logs again, as often as the backlog is long.
+            # asyncio pauses too, but first retries, and logs, as many times as the backlog is long.
             if error.errno in _NO_RESOURCES:
                 self._paused_until = time.monotonic() + _ACCEPT_PAUSE_S
             raise

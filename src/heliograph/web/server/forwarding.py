@@ -1,10 +1,10 @@
-"""A request that only the leading worker can answer, passed on to it as it came, and its answer passed back.
+"""Forwards a request that only the leader can answer, as it was received, and returns the leader's response.
 
-A forwarded request says `forward=false`: a worker that is asked so and does not lead either refuses, so no request can
-go in circles while the lead changes hands.
+A forwarded request has `forward=false`: a worker that receives one and does not lead either refuses it, so that no
+request is forwarded in circles while the leader changes.
 
-Any member of the workers' group can be the leader, so its answer is taken as data: JSON of a bounded length that comes
-in the time of the endpoint, from an address that can be one.
+Any member of the workers' group can be the leader, so its response is untrusted data: JSON of a bounded length, within
+the time limit of the endpoint, from a valid address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _READ_BYTES = 64 << 10
 
 
 class Forwarded(NamedTuple):
-    """The request to send: `target` is its path with the query, `caller` the headers that say who asks."""
+    """The request to send: `target` is its path with the query, `caller` the headers that identify the caller."""
 
     method: str
     target: str
@@ -40,7 +40,7 @@ class Forwarded(NamedTuple):
 
 
 def forward(leader_url: str, request: Forwarded, timeout_s: float, tls: ssl.SSLContext | None) -> RestResponse:
-    """The leader's answer to the request."""
+    """Return the leader's response to the request."""
     headers = {name: request.headers[name] for name in _PASSED_HEADERS if name in request.headers}
     deadline = time.monotonic() + timeout_s
     try:
@@ -62,7 +62,7 @@ def _body_of(response: http.client.HTTPResponse, deadline: float) -> bytes:
             raise ValueError(f"its answer is longer than {_MOST_ANSWER_BYTES} bytes")
         if time.monotonic() > deadline:
             raise TimeoutError("timed out")
-    if response.length:  # of what it said to be its length
+    if response.length:  # bytes that its Content-Length promised
         raise http.client.IncompleteRead(bytes(body), response.length)
     return bytes(body)
 
@@ -76,5 +76,5 @@ def _connection(leader_url: str, timeout_s: float, tls: ssl.SSLContext | None) -
 
 
 def once(target: str) -> str:
-    """The target of a request that must not be passed on any further."""
+    """Return the target of a request that must not be forwarded any further."""
     return f"{target}{'&' if '?' in target else '?'}{FORWARD}=false"

@@ -1,16 +1,13 @@
 """The REST server of a process: uvicorn on a thread of its own, on one or more listeners.
 
-Sockets are bound before the thread starts, so a port that is taken is told at once, and port 0 has its number when
-`start` returns. `stop` lets requests under way finish for a few seconds. Plain and https listeners are two servers of
-one event loop, since a server of uvicorn's has one way to speak.
+Sockets are bound before the thread starts, so a port in use is reported at once, and port 0 has its number when `start`
+returns. `stop` gives requests under way a few seconds to finish. Plain and https listeners are two servers on one event
+loop, since a server of uvicorn has either TLS or none.
 
-
-One connection to REST: uvicorn's, with patience that ends, and with the certificate its client has shown.
-
-Left to itself uvicorn waits for ever for a request whose headers come byte by byte, and for a client that does not
-take its answer. Here headers have `HEADERS_TIMEOUT_S`. Each chunk of a body takes the event loop as long, however small
-it is, also of a caller that is refused; so small ones are counted. The time of a body is kept where it is read
-(`body_reader.py`), the time of the work by the table of routes, and the number of connections by `connections.py`.
+uvicorn by itself waits forever for a request whose headers come byte by byte, and for a client that does not read its
+response. Here headers have a time limit. A chunk of a body costs the event loop the same time however small it is, also
+from a caller that is refused, so small chunks are limited in number. `app` limits the time of bodies and handlers,
+`connections` the number of connections.
 """
 
 from __future__ import annotations
@@ -44,114 +41,16 @@ if TYPE_CHECKING:
     from heliograph.web.server.connections import RestConnection
 
 
-HEADERS_TIMEOUT_S = 30.0
-_LARGEST_HEADERS_BYTES = 32 << 10
-CERTIFICATE = "client_certificate"
-"""The name in a request's state under which its client's certificate is found, as DER."""
-CONNECTIONS = "connections"
-"""The name in the state of a server's requests under which its `Connections` are found."""
-PLACE = "place"
-"""The name under which a request's state has the `Place` of its listener."""
-LET_IN = "let_in"
-"""The name under which a request's state has what is to be called when its caller is let in."""
-
-
-_MOST_CHUNKS = 1_000
-_BYTES_PER_FURTHER_CHUNK = 256
-
-
-class _TooManyChunksError(Exception):
-    """A body in very small pieces."""
-
-
-class _CountedChunks(h11.Connection):
-    """A connection that raises where the body of a request comes in too many pieces for its length."""
-
-    _chunks = _bytes = 0
-
-    def next_event(self) -> Any:
-        """The next event."""
-        event = super().next_event()
-        if isinstance(event, h11.Request):
-            self._chunks = self._bytes = 0
-        elif isinstance(event, h11.Data):
-            self._chunks += event.chunk_end  # of a body without chunks, pieces are what the network makes of it
-            self._bytes += len(event.data)
-            if self._chunks > _MOST_CHUNKS + self._bytes // _BYTES_PER_FURTHER_CHUNK:
-                raise _TooManyChunksError
-        return event
-
-
-class RestProtocol(H11Protocol):
-    """A connection."""
-
-    headers_timeout_s = HEADERS_TIMEOUT_S
-    _headers_due: asyncio.TimerHandle | None = None
-    _connection: RestConnection | None = None
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.conn = _CountedChunks(h11.SERVER, _LARGEST_HEADERS_BYTES)
-
-    def handle_events(self) -> None:
-        """Go through what has come; a body in too many pieces ends the connection."""
-        try:
-            super().handle_events()
-        except _TooManyChunksError:
-            self.transport.abort()
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
-        super().connection_made(transport)
-        self._connection = self.app_state[CONNECTIONS].get(transport.get_extra_info("socket").fileno())
-        if self._connection is None:
-            transport.abort()
-            return
-        secured: Any = transport.get_extra_info("ssl_object")
-        certificate = secured.getpeercert(True) if secured is not None else None
-        self.app_state = {**self.app_state, CERTIFICATE: certificate, LET_IN: self._connection.serve}
-        self._await_headers()
-
-    def data_received(self, data: bytes) -> None:
-        """Go on with a request, or begin with the next one."""
-        super().data_received(data)
-        is_serving = self.cycle is not None and not self.cycle.response_complete
-        if is_serving:
-            self._stop_waiting()
-        elif self._headers_due is None and not self.transport.is_closing():
-            self._await_headers()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def on_response_complete(self) -> None:
-        """Wait for the next request."""
-        if self._connection is not None:
-            self._connection.rest()
-        super().on_response_complete()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that has been idle; one that does not take its answer is cut off."""
-        super().timeout_keep_alive_handler()
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-
-    def _await_headers(self) -> None:
-        self._headers_due = self.loop.call_later(self.headers_timeout_s, self.transport.abort)
-
-    def _stop_waiting(self) -> None:
-        if self._headers_due is not None:
-            self._headers_due.cancel()
-            self._headers_due = None
-
-
 _log = logging.getLogger(__name__)
+
+HEADERS_TIMEOUT_S = 30.0
 _GRACE_S = 5
-_IDLE_S = 30  # as Connect's; clients that keep connections count on it
+_IDLE_S = 30  # as in Connect; clients that keep connections rely on it
 _HANDSHAKE_S = 10.0
 _START_TIMEOUT_S = 30.0
+_LARGEST_HEADERS_BYTES = 32 << 10
+_MOST_CHUNKS = 1_000
+_BYTES_PER_FURTHER_CHUNK = 256
 # `/health` waits for each busy thread once or more often, and Python's own interval is 5 ms.
 _THREAD_SWITCH_INTERVAL_S = 0.001
 # glibc gives each new thread a heap of its own, and hardly ever returns what a large request left in one of them.
@@ -159,9 +58,15 @@ _M_ARENA_MAX = -8
 _MOST_HEAPS = 2
 _set_malloc_option = getattr(ctypes.CDLL(None), "mallopt", lambda _option, _value: 0)
 
+# Names in the state of a request (or of a server's requests).
+CERTIFICATE = "client_certificate"  # the client's certificate, as DER
+CONNECTIONS = "connections"  # the server's `Connections`
+LISTENER = "listener"  # the `ListenerAddress` of the request's listener
+ON_ADMITTED = "on_admitted"  # to be called when the caller of the request is admitted
+
 
 class RestServer:
-    """Serves an app until it is stopped; also a context manager. `tls` is needed where a listener is https."""
+    """Serves an app until it is stopped; also a context manager. An https listener needs `tls`."""
 
     def __init__(self, app: ASGIApp, listeners: Sequence[RestListener], tls: ssl.SSLContext | None = None) -> None:
         if tls is None and any(listener.is_https for listener in listeners):
@@ -178,7 +83,7 @@ class RestServer:
 
     @property
     def url(self) -> str:
-        """Address of the first listener."""
+        """The address of the first listener."""
         return self.listeners[0].url
 
     def start(self) -> None:
@@ -207,7 +112,7 @@ class RestServer:
             server.should_exit = True
         self._thread.join(2 * _GRACE_S)
         if self._thread.is_alive():
-            _log.warning("The REST server did not stop within %d s; it is left behind.", 2 * _GRACE_S)
+            _log.warning("The REST server did not stop within %d s; its thread is abandoned.", 2 * _GRACE_S)
         self._thread = None
         self._close_sockets()
 
@@ -247,18 +152,8 @@ class RestServer:
         self._sockets.clear()
 
 
-class _Listening(CountedListener):
-    """The socket of a listener; one that cannot be bound raises a sentence."""
-
-    def __init__(self, listener: RestListener, connections: Connections) -> None:
-        super().__init__(_bound(listener), connections)
-        self.listener = listener
-        address = ipaddress.ip_address(self.getsockname()[0])
-        self.place = ListenerAddress(listener.host, address.is_loopback)
-
-
 class _Server(uvicorn.Server):
-    """uvicorn's, with a limit to the handshake, and whose requests know their listener."""
+    """uvicorn's server, with a time limit for the TLS handshake, and whose requests know their listener."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
@@ -273,7 +168,7 @@ class _Server(uvicorn.Server):
                     RestProtocol,
                     config=self.config,
                     server_state=self.server_state,
-                    app_state={CONNECTIONS: self._counted, PLACE: bound.place},
+                    app_state={CONNECTIONS: self._counted, LISTENER: bound.address},
                 ),
                 sock=bound,
                 ssl=self.config.ssl,
@@ -293,7 +188,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="error",  # its warnings are one line for each request that is no HTTP, as many as anybody sends
+        log_level="error",  # it would warn of every request that is not HTTP, as often as anybody sends one
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -305,6 +200,16 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
     return config
 
 
+class _Listening(CountedListener):
+    """The socket of a listener; raises HeliographError if it cannot be bound."""
+
+    def __init__(self, listener: RestListener, connections: Connections) -> None:
+        super().__init__(_bound(listener), connections)
+        self.listener = listener
+        address = ipaddress.ip_address(self.getsockname()[0])
+        self.address = ListenerAddress(listener.host, address.is_loopback)
+
+
 def _bound(listener: RestListener) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
@@ -314,3 +219,90 @@ def _bound(listener: RestListener) -> socket.socket:
             f"The REST server cannot listen on {listener.url} ({error.strerror or error});"
             " name another address in `listeners`."
         ) from error
+
+
+class _TooManyChunksError(Exception):
+    """A body in very small chunks."""
+
+
+class _CountedChunks(h11.Connection):
+    """A connection that raises if the body of a request has too many chunks for its length."""
+
+    _chunks = _bytes = 0
+
+    def next_event(self) -> Any:
+        """Return the next event."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = self._bytes = 0
+        elif isinstance(event, h11.Data):
+            self._chunks += event.chunk_end  # a body without chunks comes in pieces of the network's making
+            self._bytes += len(event.data)
+            if self._chunks > _MOST_CHUNKS + self._bytes // _BYTES_PER_FURTHER_CHUNK:
+                raise _TooManyChunksError
+        return event
+
+
+class RestProtocol(H11Protocol):
+    """One connection to REST: uvicorn's, with time limits, and with the certificate of its client."""
+
+    headers_timeout_s = HEADERS_TIMEOUT_S
+    _headers_due: asyncio.TimerHandle | None = None
+    _connection: RestConnection | None = None
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.conn = _CountedChunks(h11.SERVER, _LARGEST_HEADERS_BYTES)
+
+    def handle_events(self) -> None:
+        """Handle what was received; a body in too many chunks ends the connection."""
+        try:
+            super().handle_events()
+        except _TooManyChunksError:
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the first request."""
+        super().connection_made(transport)
+        self._connection = self.app_state[CONNECTIONS].get(transport.get_extra_info("socket").fileno())
+        if self._connection is None:
+            transport.abort()
+            return
+        secured: Any = transport.get_extra_info("ssl_object")
+        certificate = secured.getpeercert(True) if secured is not None else None
+        self.app_state = {**self.app_state, CERTIFICATE: certificate, ON_ADMITTED: self._connection.serve}
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Continue with a request, or start to wait for the next one."""
+        super().data_received(data)
+        is_serving = self.cycle is not None and not self.cycle.response_complete
+        if is_serving:
+            self._stop_waiting()
+        elif self._headers_due is None and not self.transport.is_closing():
+            self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        if self._connection is not None:
+            self._connection.rest()
+        super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that has been idle; abort one whose client does not read its response."""
+        super().timeout_keep_alive_handler()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _await_headers(self) -> None:
+        self._headers_due = self.loop.call_later(self.headers_timeout_s, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._headers_due is not None:
+            self._headers_due.cancel()
+            self._headers_due = None

@@ -1,0 +1,233 @@
+"""A connector's slot: one run at a time, back-off after a failure, and no transition that its table lacks."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heliograph.connect.runtime import connector_slot
+from heliograph.connect.runtime.connector_run import RunState
+from heliograph.connect.runtime.connector_slot import SLOT_STATES, ConnectorSlot, ConnectorSlots, SlotState
+from heliograph.connect.storage.config_store import StoredConnector
+from heliograph.errors import ConfigError
+from tests.unit.connect.test_herder import FakeWorker
+
+ARCHITECTURE = Path(__file__).parents[3] / "ARCHITECTURE.md"
+ARROW = re.compile(r"^    (\w+|\[\*\]) --> (\w+)")
+
+
+class FakeRun:
+    """A run whose life is in the test's hands."""
+
+    made: list[FakeRun] = []  # noqa: RUF012  (cleared for each slot)
+    cannot_start = False
+
+    def __init__(self, config: Any, _engine: object) -> None:
+        if FakeRun.cannot_start:
+            raise ConfigError("topics: it cannot be used.")
+        self.config = config
+        self.error: str | None = None
+        self.is_fenced = self.has_begun = self.is_stopped = self.has_ended = False
+        self.task_configs = ({"task.index": "0"},)
+        self.state = RunState("RUNNING", None, (("RUNNING", None),))
+        FakeRun.made.append(self)
+
+    def start(self) -> None:
+        """Its clusters answer when the test says so."""
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+    def is_over(self) -> bool:
+        return self.is_stopped and self.has_ended
+
+    def adopt(self, config: Any) -> bool:
+        return "live" in config
+
+    def restart_tasks(self, numbers: list[int]) -> bool:
+        return bool(numbers)
+
+    def look_again(self) -> bool:
+        return True
+
+    def log_progress(self) -> None:
+        """Nothing is copied."""
+
+    def take_topics(self) -> list[str]:
+        return []
+
+
+class Bench:
+    """A slot, its clock, and the config and target state that are stored for it."""
+
+    def __init__(self) -> None:
+        FakeRun.made.clear()
+        FakeRun.cannot_start = False
+        self.slot = make_slot("c")
+        self.clock = SimpleNamespace(now=100.0)
+        self.stored = StoredConnector({"connector.class": "MirrorSourceConnector"})
+
+    @property
+    def runs(self) -> list[FakeRun]:
+        return FakeRun.made
+
+    def step(self) -> str | None:
+        """Advance; return the state to publish."""
+        snapshot = self.slot.advance(self.stored)
+        return None if snapshot is None else snapshot.state.state
+
+    def change(self, **config: str) -> None:
+        self.stored = self.stored._replace(config={**self.stored.config, **config})
+
+    def run(self) -> FakeRun:
+        """Bring the slot to RUNNING; return its run."""
+        self.step()
+        self.runs[-1].has_begun = True
+        assert self.step() == "RUNNING"
+        return self.runs[-1]
+
+    def fail(self, *, is_fenced: bool = False) -> None:
+        self.runs[-1].error, self.runs[-1].is_fenced = "its source does not answer.", is_fenced
+        self.step()
+
+
+def make_slot(name: str) -> ConnectorSlot:
+    return ConnectorSlot(name, cast("Any", FakeWorker()), cast("Any", None))
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench()
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
+    monkeypatch.setattr(connector_slot, "time", SimpleNamespace(monotonic=lambda: bench.clock.now))
+    yield bench
+    FakeRun.cannot_start = False
+
+
+def test_a_run_that_has_not_begun_is_unassigned_and_then_runs(bench: Bench) -> None:
+    assert (bench.step(), bench.slot.state) == ("UNASSIGNED", SlotState.STARTING)
+    bench.run()
+    assert bench.slot.state is SlotState.RUNNING
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_connector_that_is_not_to_run_stops_and_rests_when_its_run_has_ended(bench: Bench, state: Any) -> None:
+    run = bench.run()
+    bench.stored = bench.stored._replace(target_state=state)
+    assert (bench.step(), bench.slot.state, run.is_stopped) == (None, SlotState.IDLE, True)
+    run.has_ended = True
+    assert bench.step() == state
+
+
+def test_a_failed_run_backs_off_and_its_successor_waits_for_its_end(bench: Bench) -> None:
+    run = bench.run()
+    bench.fail()
+    assert (bench.slot.state, bench.step(), run.is_stopped) == (SlotState.BACKING_OFF, "FAILED", True)
+    bench.clock.now += 3600
+    assert (bench.step(), len(bench.runs)) == ("FAILED", 1), "the failed run has not ended"
+    run.has_ended = True
+    assert (bench.step(), bench.slot.state, len(bench.runs)) == ("FAILED", SlotState.STARTING, 2)
+    bench.runs[1].has_begun = True
+    assert (bench.step(), bench.slot.failure) == ("RUNNING", None)
+
+
+def test_a_run_that_cannot_be_made_backs_off_too(bench: Bench) -> None:
+    FakeRun.cannot_start = True
+    assert (bench.step(), bench.slot.state) == ("FAILED", SlotState.BACKING_OFF)
+    bench.clock.now += 3600
+    assert (bench.step(), bench.slot.state) == ("FAILED", SlotState.BACKING_OFF)
+    FakeRun.cannot_start = False
+    bench.clock.now += 3600
+    assert (bench.step(), bench.slot.state) == ("FAILED", SlotState.STARTING)
+
+
+def test_a_fenced_run_stays_failed_until_it_is_reset(bench: Bench) -> None:
+    bench.run().has_ended = True
+    bench.fail(is_fenced=True)
+    bench.clock.now += 86_400
+    assert (bench.step(), bench.slot.state, len(bench.runs)) == ("FAILED", SlotState.FAILED, 1)
+    bench.slot.reset()
+    assert (bench.step(), bench.slot.state, len(bench.runs)) == ("UNASSIGNED", SlotState.STARTING, 2)
+
+
+def test_a_config_that_no_task_must_notice_keeps_the_run(bench: Bench) -> None:
+    run = bench.run()
+    bench.change(live="yes")
+    assert (bench.step(), bench.slot.state, run.is_stopped) == ("RUNNING", SlotState.RUNNING, False)
+
+
+def test_any_other_config_ends_the_run_and_clears_a_failure(bench: Bench) -> None:
+    bench.run().has_ended = True
+    bench.fail(is_fenced=True)
+    bench.change(topics="others")
+    assert (bench.step(), bench.slot.state) == ("UNASSIGNED", SlotState.STARTING)
+    assert bench.runs[1].config["topics"] == "others"
+
+
+def test_a_lost_lead_stops_every_run_and_advances_nothing(bench: Bench) -> None:
+    slots = ConnectorSlots(make_slot)
+    slots.lead(1)
+    assert set(slots.advance({"a": bench.stored, "b": bench.stored}) or ()) == {"a", "b"}
+    slots.lead(None)
+    assert [run.is_stopped for run in bench.runs] == [True, True]
+    assert (slots.advance({"a": bench.stored}), slots.is_running("b")) == (None, True)
+
+
+def test_a_deleted_connector_is_known_until_its_run_has_ended(bench: Bench) -> None:
+    slots = ConnectorSlots(make_slot)
+    slots.lead(1)
+    slots.advance({"a": bench.stored})
+    slots.advance({})
+    assert (bench.runs[0].is_stopped, slots.is_known("a"), slots.has_runs()) == (True, True, True)
+    bench.runs[0].has_ended = True
+    slots.advance({})
+    assert (slots.is_known("a"), slots.has_runs()) == (False, False)
+
+
+# --- the machine ----------------------------------------------------------------------------------
+EVENTS: dict[str, Callable[[Bench], object]] = {
+    "step": Bench.step,
+    "begin": lambda bench: [setattr(run, "has_begun", True) for run in bench.runs],
+    "fail": lambda bench: [setattr(run, "error", "no reason") for run in bench.runs[-1:]],
+    "fence": lambda bench: [setattr(run, "is_fenced", True) for run in bench.runs[-1:]],
+    "end": lambda bench: [setattr(run, "has_ended", True) for run in bench.runs],
+    "wait": lambda bench: setattr(bench.clock, "now", bench.clock.now + 3600),
+    "break": lambda _bench: setattr(FakeRun, "cannot_start", True),
+    "repair": lambda _bench: setattr(FakeRun, "cannot_start", False),
+    "pause": lambda bench: setattr(bench, "stored", bench.stored._replace(target_state="PAUSED")),
+    "resume": lambda bench: setattr(bench, "stored", bench.stored._replace(target_state="STARTED")),
+    "live": lambda bench: bench.change(live=str(bench.clock.now)),
+    "change": lambda bench: bench.change(topics=str(len(bench.runs))),
+    "restart": lambda bench: bench.slot.reset(),
+    "restart tasks": lambda bench: bench.slot.restart_tasks([]),
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=30))
+def test_no_sequence_of_events_leaves_the_table_or_runs_two_at_once(events: list[str]) -> None:
+    bench = Bench()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(connector_slot, "ConnectorRun", FakeRun)
+        patched.setattr(connector_slot, "time", SimpleNamespace(monotonic=lambda: bench.clock.now))
+        for event in itertools.chain.from_iterable((event, "step") for event in events):
+            made = len(bench.runs)
+            EVENTS[event](bench)
+            assert len(bench.runs) == made or all(run.is_over() for run in bench.runs[:made])
+            has_run = any(not run.is_stopped for run in bench.runs)
+            assert has_run == (bench.slot.state in (SlotState.STARTING, SlotState.RUNNING))
+
+
+def test_the_diagram_in_the_architecture_page_is_the_table() -> None:
+    section = ARCHITECTURE.read_text().partition("### States of a connector's slot\n")[2].partition("```\n")[0]
+    arrows = {match.groups() for line in section.splitlines() if (match := ARROW.match(line))}
+    table = {(state.name, after.name) for state, successors in SLOT_STATES.transitions.items() for after in successors}
+    assert arrows == {("[*]", SLOT_STATES.initial.name), *table}
