@@ -13,7 +13,7 @@ from heliograph.config.validate.dedicated_file import load
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.flow.flow_status import SourceStep
-from heliograph.driver.flow.flow_task import FlowTask
+from heliograph.driver.flow.flow_task import FlowTask, FlowTasks
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.loops.file_loops import Control
@@ -43,7 +43,7 @@ class Running:
         task = FlowTask.new(0, RestartLimits(1.0, -1))
         task.begin()
         task.tps, task.running = frozenset({tp}), _running("A->B-0")
-        flow._tasks.tasks, flow._steps.replicated = [task], Replicated((tp,), {topic: f"A.{topic}"})
+        flow._supervisor.tasks, flow._steps.replicated = FlowTasks([task]), Replicated((tp,), {topic: f"A.{topic}"})
         flow.status.state = "RUNNING"
         flow.status.take("A->B-0", TaskReport([PartitionReport(topic, 0, records=records)], [], [], 0))
 
@@ -93,7 +93,7 @@ def test_states_are_those_of_the_flow_and_its_tasks() -> None:
     running.copy("t", 5)
     assert running.herder.is_ready()
     assert [(task.id, task.state) for task in running.herder.status(SOURCE).tasks] == [(0, "UNASSIGNED")]
-    running.flows[0]._tasks.tasks[0].reported()
+    running.flows[0]._supervisor.tasks[0].reported()
     assert [task.state for task in running.herder.status(SOURCE).tasks] == ["RUNNING"]
     running.flows[0].life.error, running.flows[0].status.state = FencedError("another one runs."), "FAILED"
     assert (running.herder.status(SOURCE).state, running.herder.status(SOURCE).trace) == ("FAILED", "another one runs.")

@@ -104,7 +104,7 @@ def test_whatever_happens_no_partition_is_in_two_runs_and_no_transition_is_illeg
                 flow.copy(*(tp for at, tp in enumerate(TPS) if number >> at & 1))
             elif what == "wait":
                 clock.now += number
-                flow._tasks.look_after()
+                flow._supervisor.look_after()
                 flow.handle(RunStepsNow())
             running = [task for task in flow.tasks if task.running is not None]
             assert sum(len(task.tps) for task in running) == len(frozenset().union(*(task.tps for task in running)))

@@ -81,7 +81,7 @@ class Flow(SourceFlow):
 
     @property
     def tasks(self) -> list[FlowTask]:
-        return self._tasks.tasks
+        return self._supervisor.tasks
 
     def handle(self, *events: Event) -> None:
         """One round of the flow's thread, after these events."""
@@ -170,11 +170,11 @@ def test_a_failed_step_runs_again_as_soon_as_the_tasks_recover(clock: Any, caplo
 def test_a_task_without_a_slot_is_reported_after_a_minute(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
     clock.now += 59
-    flow._tasks.look_after()
+    flow._supervisor.look_after()
     assert flow.task_states[0][1:3] == ("UNASSIGNED", None)
     clock.now += 1
-    flow._tasks.look_after()
-    flow._tasks.look_after()
+    flow._supervisor.look_after()
+    flow._supervisor.look_after()
     assert flow.task_states[0][1:3] == ("UNASSIGNED", NO_SLOT)
     assert caplog.messages == [f"A->B: task 0: {NO_SLOT}"]
 

@@ -80,7 +80,7 @@ class FlowLifeCycle:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the flow was stopped before it began."""
+        """Return whether the flow was stopped before it began."""
         return self.phase is FlowPhase.ABANDONED
 
     def stop(self) -> None:

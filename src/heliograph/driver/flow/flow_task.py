@@ -196,12 +196,12 @@ class FlowTask:
 
     @property
     def is_due(self) -> bool:
-        """Whether to start it now."""
+        """Return whether to start it now."""
         return self.restart_at is not None and self.restart_at <= time.monotonic()
 
     @property
     def is_over(self) -> bool:
-        """Whether it will not run again by itself."""
+        """Return whether it will not run again by itself."""
         return self.phase in (TaskPhase.DONE, TaskPhase.GIVEN_UP)
 
     def newly_waiting_for_slot(self) -> bool:
@@ -231,3 +231,41 @@ class FlowTask:
 
     def _enter(self, phase: TaskPhase) -> None:
         self.phase = TASK_PHASES.step(self.phase, phase)
+
+
+class FlowTasks(list[FlowTask]):
+    """The tasks of a flow, by number."""
+
+    def of_run(self, spec: TaskSpec) -> FlowTask | None:
+        """Return the task whose current run is that of the spec."""
+        return next((task for task in self if task.runs(spec)), None)
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """The partitions of all tasks."""
+        return frozenset().union(*(task.tps for task in self))
+
+    @property
+    def due(self) -> list[FlowTask]:
+        """The tasks to start now."""
+        return [task for task in self if task.is_due]
+
+    @property
+    def next_start_at(self) -> float | None:
+        """The time when the next task is due."""
+        return min((task.restart_at for task in self if task.restart_at is not None), default=None)
+
+    @property
+    def are_running(self) -> bool:
+        """Return whether any task runs."""
+        return any(task.running is not None for task in self)
+
+    @property
+    def are_over(self) -> bool:
+        """Return whether no task will run again by itself."""
+        return all(task.is_over for task in self)
+
+    @property
+    def any_given_up(self) -> bool:
+        """Return whether a task has failed as often as the limit allows."""
+        return any(task.phase is TaskPhase.GIVEN_UP for task in self)

@@ -109,7 +109,7 @@ class SourceFlow:
         self._steps = FlowSteps(config, self._source, self._written, self.status, once=once)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._reports = PendingReports()
-        self._tasks = TaskSupervisor(
+        self._supervisor = TaskSupervisor(
             config,
             self._steps,
             self.status,
@@ -156,13 +156,13 @@ class SourceFlow:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the flow knows its topics and tasks, or has failed to learn them."""
+        """Return whether the flow knows its topics and tasks, or has failed to learn them."""
         return self.status.state != "STARTING"
 
     @property
     def task_states(self) -> tuple[TaskState, ...]:
         """The states of the flow's tasks."""
-        return self._tasks.states
+        return self._supervisor.states
 
     @property
     def connector_state(self) -> tuple[State, str | None]:
@@ -210,7 +210,7 @@ class SourceFlow:
         if not self.life.begin():
             return
         self._steps.begin()
-        self._tasks.assign()
+        self._supervisor.assign()
         self._steps.plan(self._refresh)
         self._plan_task_checks()
         self.life.error = None
@@ -219,49 +219,51 @@ class SourceFlow:
 
     def _cannot_begin(self, error: ClusterError) -> None:
         if self.life.cannot_begin(error):
-            self._tasks.tasks = []  # none was started: that is the last thing a beginning does
+            self._supervisor.tasks.clear()  # none was started: that is the last thing a beginning does
             self._note_failure(error, "cannot begin")
 
     def _plan_task_checks(self) -> None:
         if not self._once:
-            self._steps.runner.repeat_later(_TASKS, self._tasks.look_after, _TASKS_INTERVAL_S)
+            self._steps.runner.repeat_later(_TASKS, self._supervisor.look_after, _TASKS_INTERVAL_S)
 
     def _refresh(self) -> tuple[str, ...]:
         issues = self._steps.refresh_topics()
-        self._tasks.assign_if_changed()
+        self._supervisor.assign_if_changed()
         return issues
 
     @property
     def _is_over(self) -> bool:
-        return self.life.stopping.is_set() or (self._once and self._tasks.are_over)
+        return self.life.stopping.is_set() or (self._once and self._supervisor.tasks.are_over)
 
     def _handle_next(self) -> None:
         """Wait for an event or a due step, handle all events that have arrived, then run what is due."""
-        due = [at for at in (self._steps.runner.schedule.next_at, self._tasks.next_start_at) if at is not None]
+        due = [
+            at for at in (self._steps.runner.schedule.next_at, self._supervisor.tasks.next_start_at) if at is not None
+        ]
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         with suppress(queue.Empty):
             self._handle(self._events.get(timeout=timeout_s))
             while True:
                 self._handle(self._events.get_nowait())
         if not self.life.stopping.is_set():
-            if self._tasks.any_due:
-                self._steps.runner.attempt(SourceStep.RESTARTS, self._tasks.start_due)
+            if self._supervisor.tasks.due:
+                self._steps.runner.attempt(SourceStep.RESTARTS, self._supervisor.start_due)
             self._steps.runner.run_due()
-            self._tasks.divide_limit()
+            self._supervisor.divide_limit()
 
     def _handle(self, event: Event) -> None:
         is_stopping = self.life.stopping.is_set()
         match event:
             case TaskReported(spec):
-                self._tasks.task_reported(spec, self._reports.take(spec))
+                self._supervisor.task_reported(spec, self._reports.take(spec))
             case TaskEnd():
-                self._tasks.task_ended(event, is_stopping=is_stopping)
+                self._supervisor.task_ended(event, is_stopping=is_stopping)
             case RestartTask(number) if not is_stopping:
-                self._tasks.restart(number)
+                self._supervisor.restart(number)
             case RunStepsNow() if not is_stopping:
                 self._steps.runner.schedule.hasten_all()
             case AdoptConfig(config) if not is_stopping:
-                self._tasks.adopt(config)
+                self._supervisor.adopt(config)
                 self._steps.adopt(config, self._refresh)
                 self._plan_task_checks()
 
@@ -276,7 +278,7 @@ class SourceFlow:
         is_stopped = self.life.stopping.is_set()
         self.life.enter(FlowPhase.STOPPING)
         self._end_tasks()
-        if self.status.failures or self._tasks.any_given_up:
+        if self.status.failures or self._supervisor.tasks.any_given_up:
             self.life.enter(FlowPhase.FAILED)
         else:
             self.life.enter(FlowPhase.STOPPED if is_stopped or not self._once else FlowPhase.DONE)
@@ -293,9 +295,9 @@ class SourceFlow:
 
     def _end_tasks(self) -> None:
         self.life.stopping.set()
-        self._tasks.stop_all()
+        self._supervisor.stop_all()
         deadline = time.monotonic() + _STOP_TIMEOUT_S
-        while self._tasks.are_running:
+        while self._supervisor.tasks.are_running:
             try:
                 event = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:

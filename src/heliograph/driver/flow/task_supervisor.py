@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.driver.flow.flow_status import resume_summary, task_step
-from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
+from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, FlowTasks, TaskPhase
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import AuthenticationError, ClusterError, ConfigError, FencedError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.mirror.topics.task_assignment import assign, rate_share, task_count
-from heliograph.model import TopicPartition, counted
+from heliograph.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class TaskSupervisor:
         flow_count: int,
         once: bool,
     ) -> None:
-        self.tasks: list[FlowTask] = []
+        self.tasks = FlowTasks()
         self._flow = status.flow
         self._steps = steps
         self._status = status
@@ -92,37 +92,11 @@ class TaskSupervisor:
         failures, issue = self._status.failures_of, self._status.issue_of
         return tuple(task.state(failures(task.tps), issue(task.task_id)) for task in list(self.tasks))
 
-    @property
-    def next_start_at(self) -> float | None:
-        """The time when the next task is due to be started."""
-        return min((task.restart_at for task in self.tasks if task.restart_at is not None), default=None)
-
-    @property
-    def are_running(self) -> bool:
-        """Whether any task runs."""
-        return any(task.running is not None for task in self.tasks)
-
-    @property
-    def are_over(self) -> bool:
-        """Whether no task will run again by itself."""
-        return all(task.is_over for task in self.tasks)
-
-    @property
-    def any_given_up(self) -> bool:
-        """Whether a task has failed as often as the limit allows."""
-        return any(task.phase is TaskPhase.GIVEN_UP for task in self.tasks)
-
-    @property
-    def any_due(self) -> bool:
-        """Whether a task is due to be started."""
-        return any(task.is_due for task in self.tasks)
-
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def assign_if_changed(self) -> None:
         """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way."""
-        assigned = frozenset[TopicPartition]().union(*(task.tps for task in self.tasks))
-        if assigned != frozenset(self._steps.replicated.partitions):
+        if self.tasks.assigned != frozenset(self._steps.replicated.partitions):
             self.assign()
 
     def assign(self) -> None:
@@ -167,7 +141,7 @@ class TaskSupervisor:
 
     def start_due(self) -> tuple[str, ...]:
         """Start the tasks whose pause is over; a step of the flow."""
-        due = [task for task in self.tasks if task.is_due]
+        due = self.tasks.due
         try:
             source_offsets = self._steps.read_source_offsets()
         except AuthenticationError as error:  # unlike a broker that is unavailable, it rarely clears by itself
@@ -230,10 +204,10 @@ class TaskSupervisor:
     def task_reported(self, spec: TaskSpec, report: TaskReport) -> None:
         """Take a report; one of a run that has ended changes nothing but the log."""
         _log_events(report)
-        for task in self.tasks:
-            if task.runs(spec):
-                self._take(task, spec, report)
-                task.reported()
+        task = self.tasks.of_run(spec)
+        if task is not None:
+            self._take(task, spec, report)
+            task.reported()
 
     def _take(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:
         if self._status.take(spec.task_id, report):
@@ -249,7 +223,8 @@ class TaskSupervisor:
         Raises FencedError if another instance has taken the task's transactional id: starting again would only take it
         back.
         """
-        task = next(task for task in self.tasks if task.runs(end.spec))
+        task = self.tasks.of_run(end.spec)
+        assert task is not None
         if end.report is not None:
             _log_events(end.report)
             self._take(task, end.spec, end.report)

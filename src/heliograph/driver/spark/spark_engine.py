@@ -36,7 +36,7 @@ _LOST_LEASES = 3  # after one lease a silent task has ended itself; Spark gets t
 
 
 class LaunchOptions(NamedTuple):
-    """How the tasks of a flow are run, by the settings of that flow."""
+    """Settings of a flow for the runs of its tasks."""
 
     lease_timeout_ms: int = 10_000
     allows_unencrypted_secrets: bool = False  # the user states that the network is safe

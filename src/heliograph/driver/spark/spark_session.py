@@ -71,7 +71,7 @@ def _own_folder() -> Path:
 
 @dataclass(slots=True)
 class SparkSettings:
-    """How Spark is started: its master, and the user's `--conf` pairs, which override ours.
+    """Settings to start Spark with: its master, and the user's `--conf` pairs, which override ours.
 
     `folder` is made when Spark starts.
     """
@@ -103,12 +103,12 @@ class SparkSettings:
 
     @property
     def is_local(self) -> bool:
-        """Whether executors are on this machine, inside the driver's JVM."""
+        """Return whether executors are on this machine, inside the driver's JVM."""
         return is_local(self.master)
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether executors are on this machine, in any process."""
+        """Return whether executors are on this machine, in any process."""
         return self.is_local or self.master.startswith("local-cluster[")
 
 
@@ -146,7 +146,7 @@ class SparkDriver:
 
     @property
     def encrypts_secrets(self) -> bool:
-        """Whether a task's payload, with the credentials of its clients, is safe from others on its way."""
+        """Return whether a task's payload, with the credentials of its clients, is safe from others on its way."""
         return self.settings.is_local or encrypts(self.context().getConf().get)
 
     def stop(self) -> None:
