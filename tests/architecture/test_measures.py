@@ -11,5 +11,15 @@ def test_a_package_has_at_most_twelve_modules() -> None:
     assert {name: count for name, count in PACKAGE.packages.items() if count > MOST_MODULES} == {}
 
 
-def test_modules_have_no_cycles() -> None:
+def test_modules_and_packages_have_no_cycles() -> None:
     assert PACKAGE.module_cycles() == []
+    assert PACKAGE.package_cycles() == []
+
+
+def test_a_class_name_is_defined_once() -> None:
+    assert PACKAGE.repeated_classes() == {}
+
+
+def test_a_file_name_is_used_once_except_by_the_command_for_it() -> None:
+    repeated = PACKAGE.repeated_files()
+    assert {name: places for name, places in repeated.items() if f"cli.commands.{name}" not in places} == {}

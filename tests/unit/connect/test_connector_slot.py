@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,13 +13,10 @@ from hypothesis import strategies as st
 
 from heliograph.connect.runtime import connector_slot
 from heliograph.connect.runtime.connector_run import RunState
-from heliograph.connect.runtime.connector_slot import SLOT_STATES, ConnectorSlot, ConnectorSlots, SlotState
+from heliograph.connect.runtime.connector_slot import ConnectorSlot, ConnectorSlots, SlotState
 from heliograph.connect.storage.config_store import StoredConnector
 from heliograph.errors import ConfigError
 from tests.unit.connect.test_herder import FakeWorker
-
-ARCHITECTURE = Path(__file__).parents[3] / "ARCHITECTURE.md"
-ARROW = re.compile(r"^    (\w+|\[\*\]) --> (\w+)")
 
 
 class FakeRun:
@@ -224,10 +219,3 @@ def test_no_sequence_of_events_leaves_the_table_or_runs_two_at_once(events: list
             assert len(bench.runs) == made or all(run.is_over() for run in bench.runs[:made])
             has_run = any(not run.is_stopped for run in bench.runs)
             assert has_run == (bench.slot.state in (SlotState.STARTING, SlotState.RUNNING))
-
-
-def test_the_diagram_in_the_architecture_page_is_the_table() -> None:
-    section = ARCHITECTURE.read_text().partition("### States of a connector's slot\n")[2].partition("```\n")[0]
-    arrows = {match.groups() for line in section.splitlines() if (match := ARROW.match(line))}
-    table = {(state.name, after.name) for state, successors in SLOT_STATES.transitions.items() for after in successors}
-    assert arrows == {("[*]", SLOT_STATES.initial.name), *table}
