@@ -354,7 +354,7 @@ def test_a_workers_keys_are_kept_for_each_of_its_targets(tmp_path: Path) -> None
             assert f"{alias}.{line}" in lines
     assert [alias for alias in "BCD" if f"{alias}.producer.security.protocol = SSL" in lines] == ["B", "C"]
     for words in (
-        "warning: worker.properties: the worker's cluster (b:1) is not that of D: in a file the records, source offsets",
+        "warning: worker.properties: the worker's cluster (b:1) is not that of D: in a file the records, source",
         "warning: worker.properties: B and C are one cluster, where a file keeps the source offsets of A only once",
         "worker.properties: producer.security.protocol: it is about the worker's cluster; for D it is left out.",
         "worker.properties: security.protocol: it is about the worker's own connection",
