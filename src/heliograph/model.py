@@ -1,35 +1,7 @@
-"""Names and values shared by every layer; plain, frozen, without behaviour that needs the outside world.
+"""Values that every layer shares: plain, frozen, without I/O.
 
-Vocabulary: *source* and *target* are clusters; *upstream* and *downstream* are offsets on them; a *flow* is one
-ordered pair of clusters, written `A->B`; a *remote topic* is the copy on the target.
-
-
-Which topics a flow replicates, and what must be created on the target for that. Plans are data for `worker`.
-
-Rule (MM2): `(filter accepts OR heartbeats) AND NOT internal AND NOT cycle`. Beyond MM2, no copy has the name of a topic
-in which the worker itself keeps its connectors, their progress and states: who writes the source would write connectors
-of the worker. Invariants: a plan never deletes a topic
-and never shrinks one; planning again after applying a plan gives an empty plan.
-
-What must change so that a remote topic's configs follow its source's. Pure; `worker` gathers and applies.
-
-MM2's rule: a config that is the default on the source is removed from the remote topic (with `use.defaults.from =
-source`: set to the source's default); any other is set. MM2 writes all of them every time; a plan holds only those
-whose value on the target differs. Excluded properties are in no plan.
-
-Invariants: planning again after applying a plan gives an empty plan; a plan names no config the target does not have.
-
-One connector of a Connect worker, understood: its map of strings over the worker's settings.
-
-Which place wins (later over earlier), as in Connect and MM2's connectors:
-
-- settings: the worker's keys, then the connector's own;
-- a client of the source or the target: `source.cluster.`, `consumer.`, `source.consumer.` of the connector;
-- the producer of records: the worker's `bootstrap.servers` and `producer.`, then the connector's `producer.override.`;
-- progress: the worker's own connection. With exactly-once it goes with the records, since one transaction holds both.
-
-So where the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
-keep their placeholders until they are needed.
+Vocabulary: *source* and *target* are clusters; *upstream* and *downstream* are offsets on them; a *flow* is one ordered
+pair of clusters, written `A->B`; a *remote topic* is the copy on the target.
 """
 
 from __future__ import annotations
@@ -40,6 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+
+ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
 
 
 class TopicPartition(NamedTuple):
@@ -63,7 +38,7 @@ class Flow(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Where a broker or a driver listens."""
+    """The address of a broker or a driver."""
 
     host: str
     port: int
@@ -86,7 +61,7 @@ class ConfigEntry:
 
 
 class AclBinding(NamedTuple):
-    """One ACL of a topic, in Kafka's words: `ALLOW`, `READ`, `LITERAL`."""
+    """One ACL of a topic, in Kafka's terms: `ALLOW`, `READ`, `LITERAL`."""
 
     topic: str
     principal: str
@@ -101,7 +76,7 @@ class AclBinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as seen on a cluster."""
+    """A topic as a cluster describes it."""
 
     name: str
     partition_count: int
@@ -110,13 +85,12 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """Progress of one source partition: the offset of the last record that is safe on the target.
+    """The source offset of one partition: the offset of the last record that is safe on the target.
 
-    Beside what MM2 notes, ours also says how long the target's log was behind that record (`target_end`), which topic
-    it was (`topic_id`), how many records up to it follow each other without a gap on both sides (`run_count`), and of
-    which leaders' epochs the last ones are, each with the first offset copied of it (`epochs`): the first lets a
-    restart see what was written since, the second that it is another topic, the third continue a run, the fourth that
-    the log was cut.
+    Beside MM2's offset it has what a restart needs: the end of the target's log after that record (`target_end`), to
+    find what was written since; the `topic_id`, to notice another topic; the number of records up to it without a gap
+    on both sides (`run_count`), to continue the run; and the last leader epochs, each with the first offset copied of
+    it (`epochs`), to notice that the log was truncated.
     """
 
     tp: TopicPartition
@@ -143,7 +117,7 @@ class OffsetRun(NamedTuple):
 
 
 class OffsetSync(NamedTuple):
-    """One record's offset on both sides; `runs` say the same of all records up to it, None where Java wrote it."""
+    """One record's offset on both clusters; `runs` cover all records up to it, None if Java MM2 wrote the sync."""
 
     tp: TopicPartition
     upstream: int
@@ -152,7 +126,7 @@ class OffsetSync(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A group's committed offset on the source, and where that is on the target; `tp` is of the remote topic."""
+    """A group's committed offset on the source, and its translation; `tp` is of the remote topic."""
 
     group: str
     tp: TopicPartition
@@ -162,7 +136,7 @@ class Checkpoint(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """What a consumer group has committed for a partition: the next offset it reads, and a note of its own."""
+    """The offset that a consumer group has committed for a partition, with its metadata."""
 
     offset: int
     metadata: str = ""
@@ -180,21 +154,16 @@ class GroupType(StrEnum):
 
 
 class Heartbeat(NamedTuple):
-    """A sign of life of a flow, written to its target."""
+    """A heartbeat of a flow, written to its target."""
 
     source: str
     target: str
     timestamp_ms: int
 
 
-def counted(number: int, noun: str) -> str:
-    """A number and what it counts: `1 record`, `2,000 records`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """A remote topic that is missing on the target."""
+    """A topic to create on the target."""
 
     name: str
     partition_count: int
@@ -204,14 +173,14 @@ class CreateTopic:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """A remote topic with fewer partitions than its source."""
+    """A remote topic that gets as many partitions as its source."""
 
     name: str
     partition_count: int
 
 
 class ConfigChange(NamedTuple):
-    """One config of a remote topic; `new` None removes it, so that the target's default holds again."""
+    """One config of a remote topic; `new` None removes it, so that the target's default applies again."""
 
     name: str
     old: str | None
@@ -226,4 +195,6 @@ class AlterConfigs:
     changes: tuple[ConfigChange, ...]
 
 
-ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 record`, `2,000 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -100,7 +100,7 @@ def test_acls_follow_their_topics_and_nothing_is_deleted(
     assert sync.sync() == ()
     eventually(lambda: {found for found in topic_acls(there.admin()) if topic in found.topic} == wanted)
     assert not any(found.topic == f"{alias}.*" for found in topic_acls(there.admin()))
-    assert [m for m in caplog.messages if "is left out: it is for every topic" in m]
+    assert [m for m in caplog.messages if "is skipped: it is for every topic" in m]
     caplog.clear()
     assert sync.plan().plan.adds == ()
     assert sync.sync() == ()
@@ -242,7 +242,7 @@ def test_a_plan_shows_acls_and_what_is_not_permitted(
     code, reported = plan_of(file, "--topic", topic)
     assert code == 0, reported
     assert f"  add ACL  ALLOW READ on {alias}.{topic} to User:alice from *\n" in reported
-    left_out = f"The ACL ALLOW WRITE on {topic} to User:alice from * is left out: only the replication writes"
+    left_out = f"The ACL ALLOW WRITE on {topic} to User:alice from * is skipped: only the replication writes"
     assert left_out in reported
     file.write_text(file.read_text() + "\n".join(here.client_lines(alias, "mirror")) + "\n")
     code, reported = plan_of(file, "--topic", topic)

@@ -1,14 +1,12 @@
-"""`MirrorClient`: what the topics of one cluster tell about the flows into it. Java's class of this name, in Python.
+"""`MirrorClient` reads the flows into one cluster from its topics, as Java's class of this name does.
 
 Properties are Java's: `bootstrap.servers`, `replication.policy.*`, `source.cluster.alias` (for the Identity policy),
-`security.protocol`, `ssl.*` and `sasl.*`, each also behind `admin.` and `consumer.` for one kind of client. Names of
-topics tell of clusters, and checkpoints of groups: nothing here needs the other clusters to be there.
+`security.protocol`, `ssl.*` and `sasl.*`, each also with the prefix `admin.` or `consumer.` for one kind of client.
+Clusters follow from the names of topics, groups from checkpoints: the other clusters need not be available. The
+functions are those of Java's `RemoteClusterUtils`; each opens a `MirrorClient` and closes it.
 
-Invariant: an answer is whole. Where a topic cannot be read to its end in time an error is raised; Java's class gives
-back what it has by then.
-
-
-One question, one call: the functions of Java's `RemoteClusterUtils`. Each opens a `MirrorClient` and closes it.
+Invariant: a result is complete. If a topic cannot be read to its end in time an error is raised; Java's class returns
+what it has read by then.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from heliograph.kafka.security.connection_spec import parse_bootstrap
 from heliograph.kafka.security.security_settings import make_security
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.groups.checkpoints import latest_checkpoints
-from heliograph.mirror.policy.replication_policy import lineage, make_policy
+from heliograph.mirror.policy.replication_policy import make_policy, upstream_hops
 from heliograph.model import CommittedOffset, TopicPartition
 from heliograph.wire.records.mirror_records import decode_checkpoint
 
@@ -41,7 +39,7 @@ _TIMEOUT_S = 30.0
 
 
 class MirrorClient:
-    """Questions to one cluster; a context manager. Not thread-safe."""
+    """A client of one cluster; a context manager. Not thread-safe."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = dict(properties)
@@ -59,24 +57,26 @@ class MirrorClient:
         self._admin.close()
 
     def replication_hops(self, upstream_alias: str) -> int:
-        """How many flows lie between another cluster and this one; -1 where none leads here."""
+        """Return how many flows lie between another cluster and this one; -1 if there is no path."""
         hops = [count_hops(self.replication_policy, topic, upstream_alias) for topic in self.heartbeat_topics()]
         return min((count for count in hops if count > 0), default=-1)
 
     def heartbeat_topics(self) -> set[str]:
-        """The cluster's own `heartbeats` topic and the copies of others'."""
+        """Return the cluster's own `heartbeats` topic and the copies of others'."""
         return {topic for topic in self._topics() if self.replication_policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:
-        """The topics of checkpoints that flows into this cluster write."""
+        """Return the checkpoints topics of the flows into this cluster."""
         return {topic for topic in self._topics() if self.replication_policy.is_checkpoints_topic(topic)}
 
     def upstream_clusters(self) -> set[str]:
-        """Aliases of all clusters whose heartbeats come here, over however many flows."""
-        return {source for topic in self.heartbeat_topics() for source, _ in lineage(self.replication_policy, topic)}
+        """Return the aliases of all clusters whose heartbeats are copied here, over one flow or several."""
+        return {
+            source for topic in self.heartbeat_topics() for source, _ in upstream_hops(self.replication_policy, topic)
+        }
 
     def remote_topics(self, source: str | None = None) -> set[str]:
-        """The topics that are copies; with `source`, only those that came straight from this cluster."""
+        """Return the topics that are copies; with `source`, only those that were copied directly from this cluster."""
         found = {topic: self.replication_policy.topic_source(topic) for topic in self._topics()}
         return {
             topic
@@ -91,9 +91,9 @@ class MirrorClient:
     def remote_consumer_offsets(
         self, group: str | re.Pattern[str], alias: str, timeout_s: float
     ) -> Offsets | dict[str, Offsets]:
-        """Where a group of the cluster `alias` goes on here, by its newest checkpoints; for a pattern, all that match.
+        """Return where a group of the cluster `alias` resumes here, by its newest checkpoints; for a pattern, several.
 
-        Empty where there is no checkpoint of the group.
+        Empty if the group has no checkpoint.
         """
         if group is None or alias is None:
             raise ValueError("`group` and `alias` must not be None")
@@ -122,36 +122,36 @@ class MirrorClient:
         settings = Settings(self._properties | own)
         bootstrap = parse_bootstrap(settings[client_keys.BOOTSTRAP_SERVERS], client_keys.BOOTSTRAP_SERVERS.name)
         if not bootstrap:
-            raise ConfigError("the cluster to ask is missing; give its host:port.", "bootstrap.servers")
+            raise ConfigError("it is missing; give the host:port of the cluster.", "bootstrap.servers")
         return Admin("this cluster", bootstrap, make_security(settings, role), _CLIENT_ID, timeout_s=timeout_s)
 
 
 def count_hops(policy: ReplicationPolicy, topic: str, source: str) -> int:
-    """How many copies ago a topic was on the cluster `source`; -1 where it never was."""
-    hops = (count for count, (origin, _) in enumerate(lineage(policy, topic), start=1) if origin == source)
+    """Return how many copies ago a topic was on the cluster `source`; -1 if it never was."""
+    hops = (count for count, (origin, _) in enumerate(upstream_hops(policy, topic), start=1) if origin == source)
     return next(hops, -1)
 
 
 def replication_hops(properties: Mapping[str, str], upstream_alias: str) -> int:
-    """How many flows lie between another cluster and this one; -1 where none leads here."""
+    """Return how many flows lie between another cluster and this one; -1 if there is no path."""
     with MirrorClient(properties) as client:
         return client.replication_hops(upstream_alias)
 
 
 def heartbeat_topics(properties: Mapping[str, str]) -> set[str]:
-    """The cluster's own `heartbeats` topic and the copies of others'."""
+    """Return the cluster's own `heartbeats` topic and the copies of others'."""
     with MirrorClient(properties) as client:
         return client.heartbeat_topics()
 
 
 def checkpoint_topics(properties: Mapping[str, str]) -> set[str]:
-    """The topics of checkpoints that flows into this cluster write."""
+    """Return the checkpoints topics of the flows into this cluster."""
     with MirrorClient(properties) as client:
         return client.checkpoint_topics()
 
 
 def upstream_clusters(properties: Mapping[str, str]) -> set[str]:
-    """Aliases of all clusters whose heartbeats come here."""
+    """Return the aliases of all clusters whose heartbeats are copied here, over one flow or several."""
     with MirrorClient(properties) as client:
         return client.upstream_clusters()
 
@@ -167,6 +167,6 @@ def translate_offsets(
 def translate_offsets(
     properties: Mapping[str, str], remote_cluster_alias: str, group: str | re.Pattern[str], timeout_s: float
 ) -> Offsets | dict[str, Offsets]:
-    """Where a group of another cluster goes on here, by its newest checkpoints; for a pattern, all that match."""
+    """Return where a group of another cluster resumes here, by its newest checkpoints; for a pattern, several."""
     with MirrorClient(properties) as client:
         return client.remote_consumer_offsets(group, remote_cluster_alias, timeout_s)

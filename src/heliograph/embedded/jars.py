@@ -1,9 +1,9 @@
-"""Apache Kafka's jars from Maven artifacts, fetched once into the user's cache by the Ivy that ships inside PySpark.
+"""Downloads Apache Kafka's jars from Maven into the user's cache, with the Ivy that ships inside PySpark.
 
-Ivy knows where the artifacts are; no host is named here. `HELIOGRAPH_KAFKA_LIBS` points at an existing Kafka `libs`
-folder instead. A folder counts as complete only when its marker file is there, so an interrupted download is simply
-repeated. Before its first use every jar must have the SHA-256 that is pinned for it (`jar_hashes.txt`); a set of jars
-without pins, of a version that we do not test with, is used as it comes, and a warning says so.
+Ivy knows the repositories; no host is named here. `HELIOGRAPH_KAFKA_LIBS` names an existing Kafka `libs` folder
+instead. A folder is complete only if it has its marker file, so an interrupted download is repeated. Before its first
+use every jar must have the SHA-256 that is pinned for it (`jar_hashes.txt`); jars of a version without pins, with which
+we do not test, are used unchecked, with a warning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Artifacts that together run a program."""
+    """The artifacts that a program needs."""
 
     name: str
     artifacts: tuple[tuple[str, str, str], ...]
@@ -47,14 +47,14 @@ class JarSet:
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> JarSet:
-    """What a broker needs, and its ZooKeeper where it has one."""
+    """Return the jars of a broker, and of its ZooKeeper if it has one."""
     layout = layout_of(version)
     kafka = ("org.apache.kafka", f"kafka_{layout.scala}", version)
     return JarSet(f"kafka-{version}", (kafka, layout.log_binding), layout.overrides)
 
 
 def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
-    """What Java MirrorMaker 2 and Kafka's own tools need: for comparison and for tests of compatibility."""
+    """Return the jars of Java MirrorMaker 2 and Kafka's own tools, for comparisons and compatibility tests."""
     layout = layout_of(version)
     if not layout.has_mirror_maker_2:
         raise EmbeddedError(f"Kafka {version} has no MirrorMaker 2; it came with 2.4.")
@@ -64,13 +64,13 @@ def connect_jars(version: str = DEFAULT_VERSION) -> JarSet:
 
 
 def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _done, _all: None) -> Path:
-    """The folder with the jars; fetches them if they are not there. `on_progress` gets (fetched, found)."""
+    """Return the folder with the jars; downloads them if they are missing. `on_progress` gets (fetched, found)."""
     own = os.environ.get(LIBS_VARIABLE)
     if own:
         return _existing(Path(own))
     folder = cache_folder() / "jars" / jars.name
     if not (folder / _CHECKED).exists():
-        with _alone(folder.parent):
+        with _locked(folder.parent):
             if not (folder / _MARKER).exists():  # another process may have fetched them meanwhile
                 _fetch(jars, folder, on_progress)
             _check(jars, folder)
@@ -79,8 +79,8 @@ def ensure_jars(jars: JarSet, on_progress: Callable[[int, int], None] = lambda _
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process of the user fetch at a time: Ivy's cache is made for one, and brokers use what is there."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process of the user download at a time: Ivy's cache is made for one, and brokers use the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -128,7 +128,7 @@ def _run_ivy(jars: JarSet, work: Path, on_progress: Callable[[int, int], None]) 
 
 
 def pinned_hashes(jars: JarSet) -> dict[str, str]:
-    """SHA-256 by the jar's file name; empty for a set that has no pins."""
+    """Return the SHA-256 by the jar's file name; empty for a set that has no pins."""
     rows = (line.split() for line in _HASHES.read_text().splitlines())
     return {path.partition("/")[2]: pin for pin, path in rows if path.startswith(f"{jars.name}/")}
 

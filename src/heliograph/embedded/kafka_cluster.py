@@ -1,8 +1,8 @@
-"""A Kafka cluster of real brokers on this machine: start, stop, list, by name.
+"""Starts, stops and lists Kafka clusters of real brokers on this machine, by name.
 
-From 4.0 on KRaft, every node broker and controller at once; before, brokers and one ZooKeeper, which starts first and
-stops last. All is bound to 127.0.0.1. What is running is written down in the registry, so a later command finds it
-again.
+From 4.0 on they use KRaft, and every node is broker and controller; before, they have one ZooKeeper, which starts first
+and stops last. All processes listen on 127.0.0.1 only. A registry of files lists the clusters, so that a later command
+finds them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heliograph.embedded.process import (
     ZooKeeper,
     free_ports,
     is_ours,
-    last_words,
+    last_error,
     launch,
     launch_zookeeper,
     mark_of,
@@ -54,7 +54,7 @@ class Broker:
 
     node_id: int
     port: int
-    controller_port: int  # without use where there is a ZooKeeper
+    controller_port: int  # not used with a ZooKeeper
     pid: int = 0
 
 
@@ -72,12 +72,12 @@ class EmbeddedCluster:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of all brokers."""
+        """The `host:port` of all brokers."""
         return ",".join(f"{HOST}:{broker.port}" for broker in self.brokers)
 
     @property
     def running(self) -> tuple[Broker, ...]:
-        """Brokers whose process lives."""
+        """The brokers whose process is alive."""
         return tuple(broker for broker in self.brokers if _is_running(self.name, broker))
 
     def stop(self, *, remove_data: bool = False) -> None:
@@ -89,12 +89,12 @@ class EmbeddedCluster:
             self._remove_data()
 
     def _remove_data(self) -> None:
-        """Delete what the cluster has written; what else is in a folder that the user named stays."""
+        """Delete the cluster's own files; other files in a folder that the user named stay."""
         folder = Path(self.folder)
         own = [*folder.glob("node-*"), folder / ZOOKEEPER_FOLDER]
         for part in own:
             if part.is_symlink():
-                part.unlink()  # what it leads to is not ours to delete
+                part.unlink()  # its target is not ours to delete
             elif part.is_dir():
                 shutil.rmtree(part)
         for file in folder.glob(TOOLS_LOG_CONFIG):
@@ -103,11 +103,11 @@ class EmbeddedCluster:
             folder.rmdir()
 
     def broker_process(self, node_id: int) -> psutil.Process:
-        """The process of one broker, for tests that disturb it."""
+        """Return the process of one broker, for tests that disturb it."""
         return psutil.Process(next(b.pid for b in self.brokers if b.node_id == node_id))
 
     def start_broker(self, node_id: int) -> EmbeddedCluster:
-        """Start one broker again, on its own data; returns the cluster with the new process."""
+        """Start one broker again, on its own data, and return the cluster with the new process."""
         broker = next(b for b in self.brokers if b.node_id == node_id)
         return _start(self, (broker,), ensure_jars(broker_jars(self.version)))
 
@@ -122,7 +122,7 @@ def start_cluster(
     config: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> EmbeddedCluster:
-    """Start a cluster and wait until every broker answers. `port` 0 takes free ones; earlier data is used again."""
+    """Start a cluster and wait until every broker answers. `port` 0 chooses free ones; existing data is used."""
     if not name or "/" in name or name.startswith("."):
         raise EmbeddedError(f"'{name}' cannot be the name of a cluster.")
     known = find_cluster(name)
@@ -132,7 +132,7 @@ def start_cluster(
     folder = (data or _clusters_folder() / name).resolve()
     _check_data(folder, version)
     if known is not None:
-        known.stop()  # brokers that were killed may have left their ZooKeeper behind
+        known.stop()  # killed brokers may have left a ZooKeeper running
     cluster_id = known.cluster_id if known is not None and Path(known.folder) == folder else _new_id()
     cluster = EmbeddedCluster(
         name, version, str(folder), cluster_id, _place_brokers(port, brokers), tuple((config or {}).items())
@@ -148,12 +148,12 @@ def start_cluster(
 
 
 def find_cluster(name: str) -> EmbeddedCluster | None:
-    """The cluster of that name, running or not."""
+    """Return the cluster of that name, running or not."""
     return next((cluster for cluster in list_clusters() if cluster.name == name), None)
 
 
 def list_clusters() -> list[EmbeddedCluster]:
-    """All clusters that were started here."""
+    """Return all clusters that were started here."""
     found = []
     for file in sorted(_registry_folder().glob("*.json")):
         data = json.loads(file.read_text())
@@ -166,7 +166,7 @@ def list_clusters() -> list[EmbeddedCluster]:
 
 
 def forget_cluster(name: str) -> None:
-    """Take a cluster off the list."""
+    """Remove a cluster from the registry."""
     (_registry_folder() / f"{name}.json").unlink(missing_ok=True)
 
 
@@ -180,12 +180,12 @@ def _registry_folder() -> Path:
     return folder
 
 
-def _remember(cluster: EmbeddedCluster) -> None:
+def _register(cluster: EmbeddedCluster) -> None:
     file = _registry_folder() / f"{cluster.name}.json"
     partial = file.with_suffix(f".{os.getpid()}")
     record = asdict(cluster)
     if cluster.zookeeper is None:
-        del record["zookeeper"]  # a Heliograph that knows of none reads the same registry
+        del record["zookeeper"]  # an older Heliograph, which knows no such member, reads the same registry
     partial.write_text(json.dumps(record))
     partial.replace(file)
 
@@ -220,7 +220,7 @@ def _is_running(name: str, broker: Broker) -> bool:
 
 
 def _check_data(folder: Path, version: str) -> None:
-    """A cluster's data cannot move between ZooKeeper and KRaft; brokers say so only in riddles."""
+    """Refuse data of the other kind, ZooKeeper or KRaft: the errors of brokers do not explain it."""
     had_zookeeper = (folder / ZOOKEEPER_FOLDER).exists()
     if (folder / "node-1").exists() and had_zookeeper != layout_of(version).uses_zookeeper:
         raise EmbeddedError(
@@ -230,22 +230,22 @@ def _check_data(folder: Path, version: str) -> None:
 
 
 def _start(cluster: EmbeddedCluster, brokers: tuple[Broker, ...], libs: Path) -> EmbeddedCluster:
-    """Start some of the cluster's brokers; each process is written down before it is waited for."""
+    """Start some of the cluster's brokers; each process is registered before we wait for it."""
     folder = Path(cluster.folder)
     if cluster.zookeeper is not None:
         zookeeper = cluster.zookeeper
         if not zookeeper.is_running(cluster.name):
             zookeeper = launch_zookeeper(cluster.name, folder, zookeeper.port, layout_of(cluster.version), libs)
             cluster = replace(cluster, zookeeper=zookeeper)
-            _remember(cluster)
+            _register(cluster)
         wait_until_gone(zookeeper, cluster.name, folder, (broker.node_id for broker in brokers))
     launched = {broker.node_id: _launch(cluster, broker, libs) for broker in brokers}
     cluster = replace(cluster, brokers=tuple(launched.get(broker.node_id, broker) for broker in cluster.brokers))
-    _remember(cluster)
+    _register(cluster)
     try:
         _wait_until_ready(cluster, tuple(launched.values()))
     except EmbeddedError:
-        # One that starts late would hold the port and the data of the next try.
+        # A broker that starts late would keep the port and the data from the next attempt.
         stop_all(broker.pid for broker in launched.values() if _is_running(cluster.name, broker))
         raise
     return cluster
@@ -312,7 +312,7 @@ def _zookeeper_properties(cluster: EmbeddedCluster, broker: Broker) -> dict[str,
         "zookeeper.connect": f"{HOST}:{cluster.zookeeper.port}",
         "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
         "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
-        # Brokers stop together: the last finds nobody to hand its partitions to, and would try for 15 s.
+        # Brokers stop together: the last finds no new leader for its partitions, and would retry for 15 s.
         "controlled.shutdown.retry.backoff.ms": "200",
     }
 
@@ -322,12 +322,12 @@ def _wait_until_ready(cluster: EmbeddedCluster, brokers: tuple[Broker, ...]) -> 
     for broker in brokers:
         while not _is_serving(cluster, broker):
             if not _is_running(cluster.name, broker):
-                why = last_words(_node_folder(cluster, broker))
+                why = last_error(_node_folder(cluster, broker))
                 raise EmbeddedError(f"Broker {broker.node_id} of '{cluster.name}' ended at its start: {why}")
             if time.monotonic() > deadline:
                 raise EmbeddedError(
                     f"Broker {broker.node_id} of '{cluster.name}' did not start within {_START_TIMEOUT_S:.0f} s:"
-                    f" {last_words(_node_folder(cluster, broker))}"
+                    f" {last_error(_node_folder(cluster, broker))}"
                 )
             time.sleep(0.05)
 
@@ -338,6 +338,6 @@ def _is_serving(cluster: EmbeddedCluster, broker: Broker) -> bool:
         with socket.create_connection((HOST, broker.port), timeout=1):
             pass
         # The port opens before the broker is registered; the last line of the start says it serves.
-        return layout_of(cluster.version).started_words in log.read_text(errors="replace")
+        return layout_of(cluster.version).started_line in log.read_text(errors="replace")
     except OSError:
         return False

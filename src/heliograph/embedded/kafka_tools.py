@@ -1,7 +1,7 @@
-"""Kafka's own command-line tools by the names of their scripts, run against an embedded cluster.
+"""Builds the commands that run Kafka's own command-line tools, by the names of their scripts, on an embedded cluster.
 
-The table says under which class each version has a tool, newest first, and by which option it takes its servers. The
-jars decide which class there is, so that no version numbers are needed for that.
+The table has the classes of each tool, newest first, and the option for its servers. The jars decide which class
+exists, so that no version numbers are needed for that.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _NEW, _OLD = "org.apache.kafka.tools", "kafka.admin"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One script: its classes, its option for servers, and before which version that option had another name.
+    """One script: its classes, its option for servers, and the version `since` which the option has this name.
 
-    `server` is None where a tool reads files only. `is_after` says that the option belongs behind a subcommand.
+    `server` is None if a tool reads files only. `is_after` says that the option belongs after a subcommand.
     """
 
     classes: tuple[str, ...]
@@ -46,7 +46,7 @@ class Tool:
     is_after: bool = False
 
     def server_option(self, version: str) -> str | None:
-        """The option by which that version takes its servers; None where it takes none that we could give."""
+        """Return the option for servers of that version; None if it has none that we could set."""
         return self.server if branch_of(version) >= self.since else self.before
 
 
@@ -101,14 +101,14 @@ def tool_command(
     arguments: Sequence[str],
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[str]:
-    """The command that runs a tool on a cluster; raises EmbeddedError for a tool that this version does not have."""
+    """Return the command that runs a tool on a cluster; raises EmbeddedError for a tool that this version lacks."""
     name = name.removesuffix(".sh")
     tool = TOOLS.get(name)
     if tool is None:
         near = difflib.get_close_matches(name, TOOLS, n=1) or difflib.get_close_matches(f"kafka-{name}", TOOLS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"these are known: {', '.join(TOOLS)}."
         raise EmbeddedError(f"There is no tool '{name}' of Kafka; {hint}")
-    words = _with_servers(cluster, tool, arguments)
+    command_arguments = _with_servers(cluster, tool, arguments)
     layout = layout_of(cluster.version)
     jars = connect_jars(cluster.version) if layout.has_mirror_maker_2 else broker_jars(cluster.version)
     libs = ensure_jars(jars, on_progress)
@@ -117,21 +117,21 @@ def tool_command(
         raise EmbeddedError(f"Kafka {cluster.version} has no tool '{name}'.")
     log_config = Path(cluster.folder) / TOOLS_LOG_CONFIG
     log_config.write_text(layout.tool_log_config)
-    return [java_command(), *_JVM, f"{layout.log_option}{log_config}", "-cp", f"{libs}/*", program, *words]
+    return [java_command(), *_JVM, f"{layout.log_option}{log_config}", "-cp", f"{libs}/*", program, *command_arguments]
 
 
 def _with_servers(cluster: EmbeddedCluster, tool: Tool, arguments: Sequence[str]) -> list[str]:
-    words = list(arguments)
+    given = list(arguments)
     option = tool.server_option(cluster.version)
-    if option is None or any(word.partition("=")[0] in (*_GIVEN, *_NO_SERVER) for word in words):
-        return words
+    if option is None or any(each.partition("=")[0] in (*_GIVEN, *_NO_SERVER) for each in given):
+        return given
     if not cluster.running:
         raise EmbeddedError(
             f"The cluster '{cluster.name}' is not running; start it with: heliograph kafka start {cluster.name}"
         )
     zookeeper = cluster.zookeeper if option == _ZOOKEEPER else None
     servers = [option, cluster.bootstrap if zookeeper is None else zookeeper.address]
-    return [*words, *servers] if tool.is_after else [*servers, *words]
+    return [*given, *servers] if tool.is_after else [*servers, *given]
 
 
 def _has_class(libs: Path, name: str) -> bool:

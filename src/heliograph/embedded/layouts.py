@@ -1,7 +1,7 @@
-"""What differs between the versions of Kafka that the embedded cluster starts, in one table.
+"""The table of differences between the versions of Kafka that the embedded cluster starts.
 
 A version belongs to the last row that is not newer than it; rows are sorted. Everything else about a cluster (ports,
-folders, processes) is the same for all versions. Only the table of Kafka's tools (`tools`) knows versions besides.
+folders, processes) is the same for all versions. The only other table with versions is that of `kafka_tools`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from heliograph.errors import EmbeddedError
 
 SUPPORTED = "1.1.x, 2.x and 3.x (with ZooKeeper), 4.x"
 _FIRST_UNKNOWN = (5, 0)
-# reload4j is log4j 1 under the same names, without its known holes; brokers before 4.0 call log4j 1 directly.
+# reload4j is log4j 1 under the same names, without its known vulnerabilities; brokers before 4.0 call log4j 1 directly.
 _RELOAD4J = ("org.slf4j", "slf4j-reload4j", "1.7.36")
 _LOG4J2 = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 _LOG4J1_CONFIG = """\
@@ -52,21 +52,21 @@ appender.stderr.layout.pattern = [%d] %p %m (%c)%n
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the versions from `since` on are fetched, logged and recognised as started."""
+    """The artifacts, log configuration and start line of the versions from `since` on."""
 
     since: tuple[int, int]
     scala: str
     uses_zookeeper: bool
     has_mirror_maker_2: bool
-    started_words: str  # what the broker logs last at its start, in the pattern of our log configs
+    started_line: str  # the broker's last log line at its start, in the pattern of our log configs
     log_binding: tuple[str, str, str]
     log_config: str
     tool_log_config: str
     log_option: str
-    overrides: tuple[tuple[str, str, str], ...] = ()  # artifacts in another version than Kafka asks for
+    overrides: tuple[tuple[str, str, str], ...] = ()  # artifacts in another version than Kafka depends on
 
 
-# 3.4.13 and 3.4.14, which Kafka 2.0 to 2.3 ask for, do not find their own host on Java 14 and newer.
+# 3.4.13 and 3.4.14, which Kafka 2.0 to 2.3 depend on, do not find their own host on Java 14 and newer.
 _ZOOKEEPER = ("org.apache.zookeeper", "zookeeper", "3.4.10")
 _LOG4J1_OPTION = "-Dlog4j.configuration=file:"
 _OLD_START = "started (kafka.server.KafkaServer)"
@@ -81,7 +81,7 @@ _LAYOUTS = (
 
 
 def branch_of(version: str) -> tuple[int, int]:
-    """The first two numbers of a version such as 2.8.2; raises for what is no version."""
+    """Return the first two numbers of a version such as 2.8.2; raises for text that is no version."""
     numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
     if numbers is None:
         raise EmbeddedError(f"'{version}' is no version of Apache Kafka; give one like 2.8.2 or 4.3.1.")
@@ -89,7 +89,7 @@ def branch_of(version: str) -> tuple[int, int]:
 
 
 def layout_of(version: str) -> Layout:
-    """The layout of a version such as 2.8.2; raises for what is no version, or one that is not supported."""
+    """Return the layout of a version such as 2.8.2; raises if it is no version, or not supported."""
     branch = branch_of(version)
     fitting = [layout for layout in _LAYOUTS if layout.since <= branch < _FIRST_UNKNOWN]
     if not fitting:

@@ -1,20 +1,12 @@
-"""One Java process of an embedded cluster: a broker or its ZooKeeper, started in a folder of its own.
+"""The Java processes of an embedded cluster, brokers and ZooKeeper, and free ports for them.
 
-The process outlives us (a session of its own). It counts as ours only if its command line carries the cluster's mark,
-so a process id that was given to another program is never stopped. The folder keeps its log (`server.log`, of this
-start only, because readiness is read from it) and what it printed (`console.log`).
+A process outlives the command that started it (it has a session of its own). It counts as ours only if its command line
+carries the cluster's mark, so that a process id that was given to another program is never stopped. Its folder has its
+log (`server.log`, of this start only, because readiness is read from it) and its output (`console.log`).
 
-
-Ports for servers that are about to start.
-
-Not those the system itself would choose: between our look and the server's start it could give such a one to any
-connection that leaves this machine, and on a busy machine it does.
-
-The ZooKeeper of an embedded cluster of a Kafka before 4.0: one process, bound to 127.0.0.1, part of its cluster.
-
-It starts before the brokers and stops after them, because a broker that ends writes to it. A broker that was killed
-stays registered until its session ends, and until then the same broker cannot start again: `wait_until_gone` waits
-for that. Both are read from ZooKeeper's own `dump` command, so no client is needed.
+A Kafka before 4.0 needs a ZooKeeper. It starts before the brokers and stops after them, because a broker writes to it
+when it stops. A broker that was killed stays registered until its session ends, and cannot start again before:
+`wait_until_gone` waits for that. Registrations are read from ZooKeeper's `dump` command, so no client is needed.
 """
 
 from __future__ import annotations
@@ -42,25 +34,37 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _STOP_TIMEOUT_S = 20.0
 
+_LOWEST_PORT = 10_240
+_SYSTEM_PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_USUAL_LOWEST_SYSTEM_PORT = 32_768
+_MOST_TRIES = 1_000
+_given: set[int] = set()  # ports that were returned before
+
+ZOOKEEPER_FOLDER = "zookeeper"
+SESSION_TIMEOUT_MS = 6_000
+_ZOOKEEPER_TIMEOUT_S = 180.0
+# reload4j has no JMX classes, which the ZooKeeper of the oldest versions would look for.
+_ZOOKEEPER_JVM_OPTIONS = ["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-Dzookeeper.jmx.log4j.disable=true"]
+
 
 def mark_of(cluster: str, part: str | int) -> str:
-    """The argument by which a process is recognised; `part` is a node id or a word."""
+    """Return the argument by which a process is recognised; `part` is a node id or a name."""
     return f"-Dheliograph.cluster={cluster}/{part}"
 
 
 def is_ours(pid: int, mark: str) -> bool:
-    """Whether that process lives and carries the mark."""
+    """Return whether that process is alive and carries the mark."""
     try:
         process = psutil.Process(pid)
         command = process.cmdline()
-        # A process that is just being executed has no command line for a moment; the pid is the one we noted.
+        # A process that is just being executed has no command line for a moment; the pid is the one we stored.
         return process.status() != psutil.STATUS_ZOMBIE and (not command or mark in command)
     except psutil.Error:
         return False
 
 
 def launch(folder: Path, layout: Layout, libs: Path, options: list[str], program: list[str]) -> int:
-    """Start `program` (a class and its arguments) with the JVM's `options`; returns the process id."""
+    """Start `program` (a class and its arguments) with the JVM's `options`, and return the process id."""
     log = folder / "server.log"
     log.unlink(missing_ok=True)
     log_config = folder / "log4j.properties"
@@ -79,7 +83,7 @@ def launch(folder: Path, layout: Layout, libs: Path, options: list[str], program
 
 
 def stop_all(pids: Iterable[int]) -> None:
-    """End processes and wait for it; one that does not end in time is killed."""
+    """Stop processes and wait for them; one that does not end in time is killed."""
     processes = [psutil.Process(pid) for pid in pids]
     for process in processes:
         process.terminate()
@@ -89,8 +93,8 @@ def stop_all(pids: Iterable[int]) -> None:
     psutil.wait_procs(alive, timeout=_STOP_TIMEOUT_S)  # its folder may be deleted next
 
 
-def last_words(folder: Path) -> str:
-    """Why a process ended, as far as its log tells."""
+def last_error(folder: Path) -> str:
+    """Return the error with which a process ended, from its log."""
     for name in ("server.log", "console.log"):
         lines = (
             [line.strip() for line in (folder / name).read_text(errors="replace").splitlines() if line.strip()]
@@ -104,38 +108,38 @@ def last_words(folder: Path) -> str:
     return f"see {folder}"
 
 
-_LOWEST = 10_240
-_SYSTEMS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_USUAL_LOWEST_OF_THE_SYSTEM = 32_768
-_MOST_TRIES = 1_000
-_given: set[int] = set()
+# --- free ports -------------------------------------------------------------------------------------------------------
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ports that nobody listens on just now, and that were not given out here before."""
+    """Return different ports that nobody listens on now, and that were not returned before.
+
+    They are not from the system's own range: before the server starts, the system could use such a port for any
+    outgoing connection, and on a busy machine it does.
+    """
     among = candidates()
     found: set[int] = set()
     for _try in range(_MOST_TRIES):
         if len(found) == count:
             _given.update(found)
             return sorted(found)
-        port = random.choice(among)  # noqa: S311  (nobody need be surprised)
+        port = random.choice(among)  # noqa: S311  (not a secret)
         if port not in found | _given and _is_free(port):
             found.add(port)
     return [_any_port() for _ in range(count)]
 
 
 def candidates() -> Sequence[int]:
-    """The ports to choose from; processes that start servers at the same time may agree on a share each."""
-    return range(_LOWEST, _lowest_of_the_system())
+    """Return the ports to choose from; processes that start servers at the same time may have a share each."""
+    return range(_LOWEST_PORT, _lowest_system_port())
 
 
-def _lowest_of_the_system() -> int:
+def _lowest_system_port() -> int:
     try:
-        lowest = int(_SYSTEMS_OWN.read_text().split()[0])
+        lowest = int(_SYSTEM_PORT_RANGE.read_text().split()[0])
     except (OSError, ValueError, IndexError):
-        return _USUAL_LOWEST_OF_THE_SYSTEM
-    return lowest if lowest > 2 * _LOWEST else _USUAL_LOWEST_OF_THE_SYSTEM
+        return _USUAL_LOWEST_SYSTEM_PORT
+    return lowest if lowest > 2 * _LOWEST_PORT else _USUAL_LOWEST_SYSTEM_PORT
 
 
 def _is_free(port: int) -> bool:
@@ -151,11 +155,7 @@ def _any_port() -> int:
         return int(probe.getsockname()[1])
 
 
-ZOOKEEPER_FOLDER = "zookeeper"
-SESSION_TIMEOUT_MS = 6_000
-_TIMEOUT_S = 180.0
-# reload4j has no JMX classes, which the ZooKeeper of the oldest versions would look for.
-_JVM_OPTIONS = ["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-Dzookeeper.jmx.log4j.disable=true"]
+# --- ZooKeeper --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +167,16 @@ class ZooKeeper:
 
     @property
     def address(self) -> str:
-        """`host:port` of its clients."""
+        """The `host:port` that clients connect to."""
         return f"{HOST}:{self.port}"
 
     def is_running(self, cluster: str) -> bool:
-        """Whether its process lives."""
+        """Return whether its process is alive."""
         return is_ours(self.pid, mark_of(cluster, ZOOKEEPER_FOLDER))
 
 
 def launch_zookeeper(cluster: str, folder: Path, port: int, layout: Layout, libs: Path) -> ZooKeeper:
-    """Start it on the data in the cluster's folder; it serves after `wait_until_gone`."""
+    """Start a ZooKeeper on the data in the cluster's folder; it serves after `wait_until_gone`."""
     own = private_folder(folder / ZOOKEEPER_FOLDER)
     data = own / "data"
     data.mkdir(parents=True, exist_ok=True)
@@ -192,29 +192,31 @@ def launch_zookeeper(cluster: str, folder: Path, port: int, layout: Layout, libs
     }
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     program = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(properties)]
-    return ZooKeeper(port, launch(own, layout, libs, [*_JVM_OPTIONS, mark_of(cluster, ZOOKEEPER_FOLDER)], program))
+    return ZooKeeper(
+        port, launch(own, layout, libs, [*_ZOOKEEPER_JVM_OPTIONS, mark_of(cluster, ZOOKEEPER_FOLDER)], program)
+    )
 
 
 def wait_until_gone(zookeeper: ZooKeeper, cluster: str, folder: Path, node_ids: Iterable[int]) -> None:
     """Wait until ZooKeeper serves and none of the brokers is registered."""
     wanted = set(node_ids)
-    deadline = time.monotonic() + _TIMEOUT_S
+    deadline = time.monotonic() + _ZOOKEEPER_TIMEOUT_S
     while True:
         registered = _registered_brokers(zookeeper.port)
         if registered is not None and not registered & wanted:
             return
         if not zookeeper.is_running(cluster):
             raise EmbeddedError(
-                f"The ZooKeeper of '{cluster}' ended at its start: {last_words(folder / ZOOKEEPER_FOLDER)}"
+                f"The ZooKeeper of '{cluster}' ended at its start: {last_error(folder / ZOOKEEPER_FOLDER)}"
             )
         if time.monotonic() > deadline:
             issue = "did not start" if registered is None else f"still knows broker {min(registered & wanted)}"
-            raise EmbeddedError(f"The ZooKeeper of '{cluster}' {issue} after {_TIMEOUT_S:.0f} s.")
+            raise EmbeddedError(f"The ZooKeeper of '{cluster}' {issue} after {_ZOOKEEPER_TIMEOUT_S:.0f} s.")
         time.sleep(0.05)
 
 
 def _registered_brokers(port: int) -> set[int] | None:
-    """The brokers that have a session; None while ZooKeeper does not serve."""
+    """Return the brokers that have a session; None while ZooKeeper does not serve."""
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:
             connection.sendall(b"dump")

@@ -1,8 +1,8 @@
-"""Formats the storage of a KRaft node as Kafka's own `kafka-storage format` does.
+"""Formats the storage of a KRaft node, as `kafka-storage format` does.
 
-The format sets the levels of the cluster's features (group, share and transaction version, ...), which each version of
-Kafka chooses itself and which stay 0 in a storage without them. They are the same for every node and cluster of a
-version, so `StorageTool` runs once for a set of jars and its file is kept: a JVM start per broker is saved.
+The format sets the levels of the cluster's features (group, share and transaction version, ...), which depend on the
+version of Kafka and would stay 0 in a storage without them. They are the same for every node and cluster of a version,
+so `StorageTool` runs once for a set of jars and its file is kept, which saves a JVM start per broker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log.dirs={data}
 
 
 def format_storage(data: Path, cluster_id: str, node_id: int, libs: Path) -> None:
-    """Make an empty folder the storage of one node; a folder that is formatted already stays as it is."""
+    """Format an empty folder as the storage of one node; a formatted folder stays as it is."""
     meta = data / "meta.properties"
     if meta.exists():
         return
@@ -56,8 +56,8 @@ def _run_storage_tool(work: Path, cluster_id: str, libs: Path) -> Path:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     written = data / _FEATURES_FILE
     if done.returncode != 0 or not written.exists():
-        said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        output = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         raise EmbeddedError(
-            f"Kafka's StorageTool in {libs} did not format a storage: {said[-1] if said else 'it printed nothing'}"
+            f"Kafka's StorageTool in {libs} did not format a storage: {output[-1] if output else 'it printed nothing'}"
         )
     return written

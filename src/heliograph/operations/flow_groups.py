@@ -1,37 +1,26 @@
-"""Reads what is known of a flow's groups from both clusters, for people who want to see or move them.
+"""Reads everything that is known of a flow's groups from both clusters, for `groups`, `failover` and `failback`.
 
-Nothing is kept between calls and nothing is changed but by `GroupAdmin.set_offsets`. A source that cannot be reached
-is no error: that is when a group has to move. Nor is a group we may not look at: the view has the reason, and the
-others.
+Nothing is kept between calls, and only the callers change offsets. A source that is unavailable is no error: that is
+when a group has to move. Nor is a group that we may not describe: the view has the reason, and the other groups.
 
 Order matters: offsets are read before the offset syncs that translate them, and the ends of logs last, so that what was
 read first is never ahead of what is read later.
-
-
-`heliograph failover` and `failback`: move consumer and share groups to the other cluster of a flow, or home again.
-
-Both say what they do partition by partition, set only offsets of groups without members, only forward, and end with 1
-where a group could not be moved. A group is said to continue only where all its offsets are there: consumers that start
-without them begin by `auto.offset.reset` (a share group: by `share.auto.offset.reset`), and may pass over records.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from heliograph.config import keys
 from heliograph.config.input_limits import is_group_name
-from heliograph.config.resolve.suggestions import nearest
 from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
+from heliograph.driver.clusters.log_bounds import log_bounds
 from heliograph.errors import ClusterError
 from heliograph.executor.contract.source_offsets import read_offsets
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
-from heliograph.kafka.request_options import EARLIEST, LATEST
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.groups.checkpoints import latest_checkpoints, remote_partition, source_partition
-from heliograph.mirror.groups.group_moves import GroupPlan, LogBounds, is_movable
-from heliograph.mirror.groups.group_view import STREAMS_STAY, ClusterGroups, GroupView, is_unknown, left_behind
+from heliograph.mirror.groups.group_view import STREAMS_NOT_FOLLOWED, ClusterGroups, GroupView
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.mirror.policy.filters import group_filter
 from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic, offsets_topic
@@ -46,6 +35,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.admin.admin import Admin
     from heliograph.kafka.admin.consumer_groups import ListedGroups
     from heliograph.kafka.admin.coordinators import GroupAnswers
+    from heliograph.mirror.groups.group_moves import LogBounds
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
 
@@ -54,7 +44,7 @@ _Checkpoints = dict[str, dict["TopicPartition", "Checkpoint"]]
 
 
 class FlowGroups:
-    """The groups of one flow; a context manager. `source_trouble` says why the source cannot be asked, if so.
+    """The groups of one flow; a context manager. `source_issue` is why the source is unavailable, or None.
 
     Groups that are to move to one of the two clusters (`moves_to`, its alias) need another permission there.
     """
@@ -66,8 +56,8 @@ class FlowGroups:
         self.rules = topic_rules(config, flow)
         self.names = group_filter(self.settings)
         self._source = make_admin(config, flow.source, flow)
-        self._written = TargetClients(config, flow)
-        self._target = self._written.target
+        self._target_clients = TargetClients(config, flow)
+        self._target = self._target_clients.target
         self.source_groups = GroupAdmin(self._source, "READ" if moves_to == flow.source else "DESCRIBE")
         self.target_groups = GroupAdmin(self._target, "READ" if moves_to == flow.target else "DESCRIBE")
         self.source_issue: str | None = None
@@ -86,33 +76,33 @@ class FlowGroups:
 
     def __exit__(self, *_exc: object) -> None:
         self._source.close()
-        self._written.close()
+        self._target_clients.close()
 
     # --- which groups -------------------------------------------------------------------------------------------------
 
     def followed(self) -> tuple[str, ...]:
-        """The groups the flow follows: the filter takes them, and they have read topics it copies, or may have.
+        """Return the groups that the filter accepts and that have read topics the flow copies, or may have.
 
-        Where the source cannot be asked, those that have checkpoints.
+        If the source is unavailable, those that have checkpoints.
         """
         if self.source_issue is not None:
             return tuple(sorted(group for group in self._checkpoints() if self.names.accepts(group)))
         return self._readers(self.source_groups, self.rules.replicates)
 
     def at_target(self) -> tuple[str, ...]:
-        """The groups the filter takes that have read this flow's copies on the target, or may have."""
+        """Return the groups that the filter accepts and that have read the flow's copies on the target, or may have."""
         policy = self.rules.policy
         return self._readers(self.target_groups, lambda topic: policy.topic_source(topic) == self.flow.source)
 
     def why_not(self, group: str) -> str | None:
-        """Why the flow does not follow a group of this name, or None where it does."""
+        """Return why the flow does not follow a group of this name, or None if it does."""
         return self.names.why_not(group)
 
     def of_other_types(self) -> dict[str, str]:
-        """Groups on the source that the filter takes and the flow does not follow for their type, and why."""
-        listed = self._asked_of_source(self.source_groups.groups_answered)
+        """Return groups on the source that the filter accepts but whose type the flow does not follow, and why."""
+        listed = self._ask_source(self.source_groups.groups_answered)
         off = None if self.settings[keys.SHARE_GROUPS_ENABLED] else f"{keys.SHARE_GROUPS_ENABLED.name} is false"
-        reasons = {GroupType.STREAMS: STREAMS_STAY, GroupType.SHARE: off and f"it is a share group, and {off}"}
+        reasons = {GroupType.STREAMS: STREAMS_NOT_FOLLOWED, GroupType.SHARE: off and f"it is a share group, and {off}"}
         return {
             group: why
             for group, other in sorted(listed.others.items() if listed is not None else ())
@@ -120,7 +110,7 @@ class FlowGroups:
         }
 
     def _readers(self, admin: GroupAdmin, counts: Callable[[str], bool]) -> tuple[str, ...]:
-        """Groups we may not look at are among them: their view says so."""
+        """Return the groups that have read topics that count; those we may not describe are included, as hidden."""
         listed = admin.groups_answered()
         if listed.issue is not None:
             raise listed.issue
@@ -134,14 +124,14 @@ class FlowGroups:
     # --- what is known of them ----------------------------------------------------------------------------------------
 
     def view(self, groups: Iterable[str]) -> GroupView:
-        """Everything that is known of these groups now."""
+        """Return everything that is known of these groups now."""
         names = tuple(dict.fromkeys(groups))
-        source_list = self._asked_of_source(self.source_groups.groups_answered)
+        source_list = self._ask_source(self.source_groups.groups_answered)
         target_list = self.target_groups.groups_answered()
         source_types = {} if source_list is None else source_list.types
-        # A share group is looked for as such also where there is none of its name: that says if there could be one.
+        # A share group is looked up as such even if it does not exist: the answer says whether the cluster supports it.
         types = {**target_list.types, **source_types}
-        on_source = self._asked_of_source(lambda: self.source_groups.offsets_of(names, types | source_types))
+        on_source = self._ask_source(lambda: self.source_groups.offsets_of(names, types))
         on_target = self.target_groups.offsets_of(names, types | target_list.types)
         all_checkpoints = self._checkpoints()
         consumers = [group for group in names if source_types.get(group, GroupType.CONSUMER) is GroupType.CONSUMER]
@@ -149,18 +139,18 @@ class FlowGroups:
         source_offsets = self._source_offsets()
         known = self._known(source_offsets)
         tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
-        states = self._asked_of_source(lambda: self.source_groups.states_answered(names, source_list))
-        bounds = self._asked_of_source(lambda: _bounds(self._source, tps))
+        states = self._ask_source(lambda: self.source_groups.states_answered(names, source_list))
+        bounds = self._ask_source(lambda: log_bounds(self._source, tps))
         source = None
         if source_list is not None and on_source is not None and states is not None and bounds is not None:
             source = _cluster_groups(source_list, states, on_source, bounds)
         remote = {remote_partition(self.rules, tp) for tp in tps}
         states = self.target_groups.states_answered(names, target_list)
-        target = _cluster_groups(target_list, states, on_target, _bounds(self._target, remote))
+        target = _cluster_groups(target_list, states, on_target, log_bounds(self._target, remote))
         return GroupView(self.flow, self.rules, names, known, checkpoints, source_offsets, source, target)
 
-    def _asked_of_source(self, ask: Callable[[], T]) -> T | None:
-        """An answer of the source; None once it has failed to give one: it may be half dead, and then it is gone."""
+    def _ask_source(self, ask: Callable[[], T]) -> T | None:
+        """Return an answer of the source; None once a request has failed: it counts as unavailable from then on."""
         if self.source_issue is None:
             try:
                 return ask()
@@ -187,25 +177,25 @@ class FlowGroups:
 
     def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         topic = offsets_topic(self.settings).name
-        return read_offsets(self._written.source_offsets, topic, self._connector, self.flow.source)
+        return read_offsets(self._target_clients.source_offsets, topic, self._connector, self.flow.source)
 
     def _known(self, source_offsets: Mapping[TopicPartition, SourceOffset]) -> OffsetMap:
-        """What offset syncs tell; of partitions they do not speak of, the last run the progress tells of."""
+        """Return the map of the offset syncs; for partitions without one, of the last run in the source offsets."""
         if self.settings[keys.OFFSET_SYNCS_LOCATION] == "source":
-            # A source that fails half-way: what the rest would have said may void what was read, so all of it is left.
-            known = self._asked_of_source(lambda: self._told_by_syncs(self._source)) or OffsetMap()
+            # If the source fails half-way, nothing is used: a later sync may invalidate what was read.
+            known = self._ask_source(lambda: self._read_syncs(self._source)) or OffsetMap()
         else:
-            known = self._told_by_syncs(self._target)
+            known = self._read_syncs(self._target)
         for tp, reported in source_offsets.items():
             run = reported.run
             if run is not None and known.translate(tp, 0) is None:
                 known.take(OffsetSync(tp, reported.offset, run.downstream + run.count - 1, (run,)))
         return known
 
-    def _told_by_syncs(self, holder: Admin) -> OffsetMap:
-        """Record by record: there can be millions."""
+    def _read_syncs(self, cluster: Admin) -> OffsetMap:
+        """Read the offset syncs record by record: there can be millions."""
         known = OffsetMap()
-        records = read_topic(holder, offset_syncs_topic(self.settings).name)
+        records = read_topic(cluster, offset_syncs_topic(self.settings).name)
         known.take_all(decode_offset_sync(record.key, record.value, record.headers) for record in records)
         return known
 
@@ -219,84 +209,3 @@ def _cluster_groups(
     unsupported = {group: offsets.refused[group] for group in offsets.unsupported}
     hidden = {group: why for group, why in {**states.refused, **offsets.refused}.items() if group not in unsupported}
     return ClusterGroups(states.of, offsets.of, bounds, hidden, listed.types, unsupported)
-
-
-def _bounds(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
-    """The logs of those partitions that are there."""
-    wanted = list(tps)
-    starts = admin.known_offsets(wanted, EARLIEST)
-    ends = admin.known_offsets(wanted, LATEST)
-    return {tp: LogBounds(starts[tp], ends[tp]) for tp in wanted if tp in starts and tp in ends}
-
-
-class Result(NamedTuple):
-    """What became of a group: its plan without what the cluster refused, and what does not come with it.
-
-    `trouble` is why none of its offsets could be committed.
-    `not_replicated` counts what the flow has not copied yet (None: not known); `left_behind` is what it never copies.
-    `reads_still_on` is the cluster it comes from, where it still has members there; `hidden` is why the source does not
-    tell of it, so that its checkpoints do.
-    """
-
-    plan: GroupPlan
-    issue: str | None = None
-    not_replicated: int | None = None
-    left_behind: tuple[TopicPartition, ...] = ()
-    reads_still_on: str | None = None
-    hidden: str | None = None
-
-    @property
-    def is_moved(self) -> bool:
-        """Whether the group is where it should be."""
-        return self.plan.is_whole
-
-
-def _check_home(flow_groups: FlowGroups) -> None:
-    if flow_groups.source_issue is not None:
-        raise ClusterError(f"Groups cannot go home to '{flow_groups.flow.source}': {flow_groups.source_issue}")
-
-
-def _with_near_names(
-    plans: list[GroupPlan], view: GroupView, known_groups: Callable[[], Iterable[str]]
-) -> list[GroupPlan]:
-    """A group that nothing tells of may be a typo: its refusal then has the name that may be meant."""
-    lost = [plan.group for plan in plans if plan.refused and is_movable(plan.state)]
-    unknown = [group for group in lost if is_unknown(view, group)]
-    if not unknown:
-        return plans
-    try:
-        known = list(known_groups())
-    except ClusterError:
-        return plans  # a hint is not worth a failure
-    near = {group: found for group in unknown if (found := nearest(group, known)) is not None}
-    return [
-        replace(plan, refused=f"{plan.refused}; did you mean '{near[plan.group]}'?") if plan.group in near else plan
-        for plan in plans
-    ]
-
-
-def _carry_out(plan: GroupPlan, admin: GroupAdmin, *, dry_run: bool) -> Result:
-    if dry_run or not plan.offsets:
-        return Result(plan)
-    try:
-        refused: Mapping[TopicPartition, str] = admin.set_offsets(plan.group, plan.type, plan.offsets)
-    except ClusterError as error:
-        return Result(plan.without(dict.fromkeys(plan.offsets, "its offsets could not be committed")), str(error))
-    return Result(plan.without(refused))
-
-
-def _not_replicated(view: GroupView, plan: GroupPlan) -> int | None:
-    """How many offsets of the partitions a group reads are not copied yet."""
-    counts = [view.not_replicated(tp) for tp in view.partitions(plan.group)]
-    return None if None in counts else sum(count for count in counts if count is not None)
-
-
-def _is_active(cluster: ClusterGroups | None, group: str) -> bool:
-    return cluster is not None and not is_movable(cluster.state(group))
-
-
-def _left_behind(view: GroupView, back: GroupView | None, group: str) -> tuple[TopicPartition, ...]:
-    """What neither the way back nor the flow the other way brings home."""
-    tps = left_behind(view, group, is_going_home=True)
-    stays = tps if back is None else left_behind(back, group, is_going_home=False)
-    return tuple(tp for tp in tps if tp in stays)

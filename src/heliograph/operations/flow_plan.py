@@ -1,6 +1,6 @@
-"""What a flow would do if it were started now: gathered and planned by the same code, applied by nobody.
+"""Plans what a flow would do if it were started now, by the code that the flow itself plans with.
 
-Invariant: only questions are asked; both clusters are left as they were.
+Invariant: only read requests are sent; both clusters stay as they are.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GrownTopic(NamedTuple):
 
 @dataclass(slots=True)
 class FlowPlan:
-    """Everything a flow would do at its start; where `is_planned` is false, `troubles` say why that is not known."""
+    """Everything a flow would do at its start; if `is_planned` is false, `issues` say why that is not known."""
 
     flow: Flow
     is_planned: bool = True
@@ -78,7 +78,7 @@ class FlowPlan:
 
 
 def plan_flow(config: MirrorConfig, flow: Flow, only_topic: str | None = None) -> FlowPlan:
-    """Ask both clusters and plan; `only_topic` limits the plan to one topic of the source, be it there or not."""
+    """Read both clusters and plan; `only_topic` limits the plan to one topic of the source, which need not exist."""
     settings = config.settings(flow)
     source, target = make_admin(config, flow.source, flow), make_admin(config, flow.target, flow)
     try:
@@ -92,7 +92,7 @@ def plan_flow(config: MirrorConfig, flow: Flow, only_topic: str | None = None) -
 
 
 class _Planner:
-    """Fills one plan, part by part."""
+    """Builds one plan, part by part."""
 
     def __init__(self, config: MirrorConfig, flow: Flow, source: Admin, target: Admin, only: str | None) -> None:
         self._config = config
@@ -101,14 +101,16 @@ class _Planner:
         self._rules = topic_rules(config, flow)
         self._only_topic = only
         self._plan = FlowPlan(flow)
-        self._bent: dict[tuple[str, int, int], list[str]] = {}  # by cluster, default factor and number of brokers
+        self._lowered_factors: dict[
+            tuple[str, int, int], list[str]
+        ] = {}  # by cluster, default factor and number of brokers
 
     def plan(self) -> FlowPlan:
         seen = self._see()
         self._plan_topics(seen)
         if self._only_topic is None:
             self._plan_internal_topics()
-            self._look_for_missing_acls(seen)
+            self._find_missing_acls(seen)
         if self._settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             self._plan_configs(seen)
         else:
@@ -166,11 +168,11 @@ class _Planner:
         self._plan_heartbeats_on_source()
         if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
             self._plan_translation()
-        for (alias, wanted, brokers), names in self._bent.items():
+        for (alias, wanted, brokers), names in self._lowered_factors.items():
             self._plan.notes.append(bent_sentence(alias, ", ".join(names), wanted, brokers))
 
     def _plan_translation(self) -> None:
-        """The topics by which offsets are translated."""
+        """Plan the topics by which offsets are translated."""
         settings = self._settings
         syncs = offset_syncs_topic(settings)
         if settings[keys.OFFSET_SYNCS_LOCATION] == "target":
@@ -181,14 +183,14 @@ class _Planner:
             self._plan_on_target(checkpoints_topic(settings), keys.CHECKPOINTS_REPLICATION_FACTOR)
 
     def _plan_heartbeats_on_source(self) -> None:
-        """Those of the way back; once there, they are replicated as any topic is."""
-        back = Flow(self._plan.flow.target, self._plan.flow.source)
-        if back not in self._config.heartbeat_flows:
+        """Plan the heartbeats of the reverse flow; its topic is replicated as any other."""
+        reverse = Flow(self._plan.flow.target, self._plan.flow.source)
+        if reverse not in self._config.heartbeat_flows:
             return
-        settings, rules = self._config.settings(back), self._rules
+        settings, rules = self._config.settings(reverse), self._rules
         topic = heartbeats_topic(settings)
         copied = f", and copied to {rules.remote_topic(topic.name)}" if rules.why_not(topic.name) is None else ""
-        purpose = f"the heartbeats of {back}{copied}"
+        purpose = f"the heartbeats of {reverse}{copied}"
         self._plan_on_source(topic, keys.HEARTBEATS_REPLICATION_FACTOR, settings, purpose)
 
     def _plan_on_target(self, topic: CreateTopic, key: Key[int]) -> None:
@@ -202,14 +204,14 @@ class _Planner:
             self._plan.notes.append(f"{topic.name} will be created on '{self._source.alias}' for {purpose}")
 
     def _as_created(self, admin: Admin, topic: CreateTopic, key: Key[int], settings: Settings) -> CreateTopic | None:
-        """A topic of MM2's own with the replicas it would get; None where it is there."""
+        """Return an internal topic with the replication factor it would get; None if it exists."""
         view = admin.view([topic.name])
         if topic.name in view.partition_counts:
             return None
         wanted, brokers = topic.replication_factor, len(view.brokers)
         factor = possible_factor(wanted, brokers, is_explicit=key in settings)
         if factor != wanted:
-            self._bent.setdefault((admin.alias, wanted, brokers), []).append(topic.name)
+            self._lowered_factors.setdefault((admin.alias, wanted, brokers), []).append(topic.name)
         if factor > brokers:
             self._plan.issues.append(too_large_sentence(admin.alias, key.name, factor, brokers))
         return replace(topic, replication_factor=factor)
@@ -219,7 +221,7 @@ class _Planner:
         if factor > broker_count:
             self._plan.issues.append(too_large_sentence(self._target.alias, key, factor, broker_count))
 
-    def _look_for_missing_acls(self, seen: SeenTopics) -> None:
+    def _find_missing_acls(self, seen: SeenTopics) -> None:
         flow, remote = self._plan.flow, self._rules.remote_topic
         topics = {flow.source: seen.chosen, flow.target: tuple(remote(topic) for topic in seen.chosen)}
         try:
@@ -252,7 +254,7 @@ class _Planner:
             remote = self._rules.remote_topic(self._only_topic)
             self._plan.adds_acls += [acl for acl in acls.adds if acl.topic == remote]
             self._plan.notes += [
-                f"The ACL {each.acl} is left out: {each.reason}"
-                for each in acls.left_out
+                f"The ACL {each.acl} is skipped: {each.reason}"
+                for each in acls.skipped
                 if each.acl.topic == self._only_topic
             ]

@@ -1,7 +1,8 @@
-"""Which of the ACLs that a flow needs it does not have: each cluster's own authorizer is asked, as the flow's clients.
+"""Finds the ACLs that a flow needs and does not have, by asking each cluster's authorizer as the flow's clients.
 
-What a prefix stands for is asked by names that exist and by one that does not: whoever was given only the topics of
-today can run, and is told that tomorrow's will not be seen. What the cluster does not tell is not reported.
+A prefix is checked with names that exist and with one that does not: a principal that was granted only the topics of
+today can run the flow, and `plan` reports that it will not see new ones. If the cluster does not return the allowed
+operations, nothing is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from heliograph.kafka.admin.acl_admin import (
     topic_operations,
 )
 from heliograph.kafka.admin.admin import Admin
-from heliograph.mirror.acls.acl import CLUSTER, GROUP, TOPIC, Acl, Resource, least
+from heliograph.mirror.acls.acl import CLUSTER, GROUP, TOPIC, Acl, Resource, fewest_acls
 from heliograph.model import Flow
 from heliograph.operations.needed_acls import client_of, cluster_of, config_needs
 
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
     from heliograph.kafka.security.connection_spec import ClusterSpec
 
 
-# Where a topic may not even be seen, nothing is known of the operations that do not show it.
-_SHOWING = frozenset({"DESCRIBE", "READ", "WRITE", "ALTER"})
+# If a topic may not even be described, nothing is known of operations that do not include DESCRIBE.
+_INCLUDES_DESCRIBE = frozenset({"DESCRIBE", "READ", "WRITE", "ALTER"})
 
 
 class MissingAcl(NamedTuple):
-    """An ACL that a flow needs and does not have; `is_for_later` where everything it is needed for today works."""
+    """An ACL that a flow needs and does not have; `is_for_later` if it is not needed for what exists today."""
 
     cluster: str
     acl: Acl
@@ -47,27 +48,28 @@ class MissingAcl(NamedTuple):
 
 
 def missing_acls(config: MirrorConfig, flow: Flow, topics: Mapping[str, Collection[str]]) -> list[MissingAcl]:
-    """What the flow, its checkpoints and the heartbeats between its clusters lack; `topics` are those of each cluster
-    that the flow is about now.
+    """Return what the flow, its checkpoints and the heartbeats between its clusters lack.
+
+    `topics` are those of each cluster that the flow replicates now.
     """
     timeout_s = config.settings(flow)[keys.ADMIN_TIMEOUT_MS] / 1000
     found: list[MissingAcl] = []
     for spec, acls in _by_client(config, flow).items():
         admin = Admin(spec.alias, spec.bootstrap, spec.security, f"heliograph-{flow}-acls", timeout_s=timeout_s)
         try:
-            found += _missing(admin, least(acls), topics.get(spec.alias, ()))
+            found += _missing(admin, fewest_acls(acls), topics.get(spec.alias, ()))
         finally:
             admin.close()
     return list(dict.fromkeys(found))
 
 
 def _by_client(config: MirrorConfig, flow: Flow) -> dict[ClusterSpec, list[Acl]]:
-    there_and_back = (flow, Flow(flow.target, flow.source))  # heartbeats go both ways
-    replicates_back = there_and_back[1] in config.flows
+    reverse = Flow(flow.target, flow.source)  # heartbeats are written in both directions
+    replicates_back = reverse in config.flows
     by_client: dict[ClusterSpec, list[Acl]] = {}
     for owner, need in config_needs(config):
-        if owner == flow or (owner == there_and_back[1] and not replicates_back):
-            spec = spec_of(client_of(config, owner, need.place), cluster_of(owner, need.place))
+        if owner == flow or (owner == reverse and not replicates_back):
+            spec = spec_of(client_of(config, owner, need.role), cluster_of(owner, need.role))
             by_client.setdefault(spec, []).append(need.acl)
     return by_client
 
@@ -81,7 +83,7 @@ def _missing(admin: Admin, acls: Collection[Acl], topics: Collection[str]) -> It
             now = [name for name in present[acl.resource] if _lacks(allowed.get(name), acl.operation)]
             if now or _lacks(allowed.get(acl.resource.names.example), acl.operation):
                 yield MissingAcl(admin.alias, acl, is_for_later=not now and bool(present[acl.resource]))
-        elif _lacks(_asked(admin, acl.resource), acl.operation):
+        elif _lacks(_allowed_operations(admin, acl.resource), acl.operation):
             is_for_later = acl.resource.kind == GROUP and not acl.resource.names.is_whole
             yield MissingAcl(admin.alias, acl, is_for_later=is_for_later)
 
@@ -92,7 +94,7 @@ def _present(resource: Resource, topics: Iterable[str]) -> list[str]:
     return [topic for topic in topics if topic.startswith(resource.names.start)]
 
 
-def _asked(admin: Admin, resource: Resource) -> Operations:
+def _allowed_operations(admin: Admin, resource: Resource) -> Operations:
     if resource.kind == CLUSTER:
         return cluster_operations(admin)
     if resource.kind == GROUP:
@@ -103,4 +105,4 @@ def _asked(admin: Admin, resource: Resource) -> Operations:
 def _lacks(allowed: Operations, operation: str) -> bool:
     if allowed is None:
         return False
-    return operation in _SHOWING if not allowed else operation not in allowed
+    return operation in _INCLUDES_DESCRIBE if not allowed else operation not in allowed

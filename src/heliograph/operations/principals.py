@@ -1,10 +1,10 @@
-"""Whom a cluster takes a client for: the principal that its ACLs name.
+"""Derives the principal under which a cluster knows a client, as its ACLs name it.
 
-A user name is the principal of PLAIN and SCRAM, the subject of a certificate that of TLS, unless the brokers have rules
-of their own for it; nobody at all is `User:ANONYMOUS`. A token or a ticket is mapped by rules that only the brokers
-know. Secrets are not asked for: what a placeholder hides is only missed where it is the name itself.
+With PLAIN and SCRAM it is the user name, with TLS the subject of the certificate, unless the brokers have mapping
+rules; without authentication it is `User:ANONYMOUS`. A token or a ticket is mapped by rules that only the brokers know.
+Secrets are not needed: an unresolved placeholder matters only if it stands for the name itself.
 
-Invariant: a principal that is not known has a name that no user has, and a sentence about why.
+Invariant: a principal that is not known has a name that no user has, and a sentence that says why.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _CERTIFICATE_KEYS = {
 
 @dataclass(frozen=True)
 class KafkaPrincipal:
-    """A principal; `doubt` is a sentence about why it is not known, or not certain.
+    """A principal; `doubt` is a sentence that says why it is not known, or not certain.
 
-    One that is not known is told apart from others by the text that would tell it (`hidden_in`).
+    Principals that are not known are distinguished by the text that hides the name (`hidden_in`).
     """
 
     name: str
@@ -49,12 +49,12 @@ class KafkaPrincipal:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """What two clients of a cluster have in common where they are the same to it."""
+        """The value that two clients of a cluster have in common if they are the same principal."""
         return ("", self.hidden_in) if self.hidden_in else (self.name, "")
 
 
 def parse_principals(options: Sequence[str]) -> dict[str, str]:
-    """`ALIAS=User:x` or `ALIAS.ROLE=User:x`, as a map; a name without a type is a `User:`."""
+    """Parse `ALIAS=User:x` and `ALIAS.ROLE=User:x` into a map; a name without a type is a `User:`."""
     given = {}
     for option in options:
         alias, equals, principal = (part.strip() for part in option.partition("="))
@@ -65,10 +65,10 @@ def parse_principals(options: Sequence[str]) -> dict[str, str]:
 
 
 def principal_of(client: Settings, alias: str, role: str, given: Mapping[str, str]) -> KafkaPrincipal:
-    """The principal of a cluster's client in a role; raises ConfigError where its login is written wrongly."""
-    said = given.get(f"{alias}.{role}") or given.get(alias)
-    if said is not None:
-        return KafkaPrincipal(said)
+    """Return the principal of a cluster's client in a role; raises ConfigError if its login is written wrongly."""
+    override = given.get(f"{alias}.{role}") or given.get(alias)
+    if override is not None:
+        return KafkaPrincipal(override)
     key = client_keys.SECURITY_PROTOCOL
     if why := _unresolved(client, key):
         return _unknown(client, key, alias, why)
@@ -86,7 +86,7 @@ def _of_login(client: Settings, alias: str) -> KafkaPrincipal:
     if mechanism.startswith(_USER_NAMES):
         return _of_user_name(client, alias)
     key = client_keys.SASL_JAAS_CONFIG if client_keys.SASL_JAAS_CONFIG in client else key
-    why = f"{client.written_as(key)}: whom the brokers of '{alias}' take us for with {mechanism} is their own rule."
+    why = f"{client.written_as(key)}: the brokers of '{alias}' map a login with {mechanism} by their own rules."
     return _unknown(client, key, alias, why, _OTHER_LOGIN_KEYS)
 
 
@@ -103,9 +103,11 @@ def _of_user_name(client: Settings, alias: str) -> KafkaPrincipal:
     if why and ("${" in user or not user):
         return _unknown(client, key, alias, why)
     if not user:
-        raise ConfigError(f"there is no username, by which the brokers of '{alias}' know us; add it.", name)
+        raise ConfigError(f"there is no username, which is the principal on '{alias}'; add it.", name)
     if options.get("tokenauth", "").lower() == "true":
-        return _unknown(client, key, alias, f"{name}: a delegation token stands for its owner, who is not named.")
+        return _unknown(
+            client, key, alias, f"{name}: a delegation token has the principal of its owner, who is not named."
+        )
     return KafkaPrincipal(f"User:{user}")
 
 
@@ -127,16 +129,16 @@ def _of_certificate(client: Settings, alias: str) -> KafkaPrincipal:
         store = f"{name}={shown}" if error.store == f"{name}={path}" else error.store
         return _unknown(client, key, alias, str(KeyStoreError(error.reason, store)))
     doubt = (
-        f"{client.written_as(key)}: User:{subject} is the subject of the certificate; where the brokers of '{alias}'"
+        f"{client.written_as(key)}: User:{subject} is the subject of the certificate; if the brokers of '{alias}'"
         f" have ssl.principal.mapping.rules, say what they make of it with --principal {alias}=User:name."
     )
     return KafkaPrincipal(f"User:{subject}", doubt)
 
 
 def _unknown(client: Settings, key: Key[str], alias: str, why: str, others: Sequence[Key[str]] = ()) -> KafkaPrincipal:
-    words = f"{why.rstrip('.')}; so the principal is not known. Say it with --principal {alias}=User:name."
+    doubt = f"{why.rstrip('.')}; so the principal is not known. Say it with --principal {alias}=User:name."
     hidden_in = "\n".join(client.raw.get(each.name) or client.values.get(each.name, "") for each in (key, *others))
-    return KafkaPrincipal(f"User:<the user of {client.written_as(key)}>", words, is_known=False, hidden_in=hidden_in)
+    return KafkaPrincipal(f"User:<the user of {client.written_as(key)}>", doubt, is_known=False, hidden_in=hidden_in)
 
 
 def _unresolved(client: Settings, key: Key[str]) -> str:

@@ -59,8 +59,7 @@ def test_commands_for_a_shell_with_their_reasons(tmp_path: Path) -> None:
     assert bills[-4:] == ["--topic", "bills-", "--resource-pattern-type", "prefixed"]
     at = lines.index(next(line for line in lines if "--topic bills- " in line))
     assert (
-        lines[at - 1]
-        == "#   READ: its records are copied; its partitions are seen; what groups have committed on it is seen"
+        lines[at - 1] == "#   READ: its records are copied; its partitions are listed; committed offsets on it are read"
     )
     cluster = next(words for words in commands if "--cluster" in words and "User:mm2" in words)
     assert cluster[-3:] == ["--operation", "Alter", "--cluster"]
@@ -180,7 +179,7 @@ def test_json_in_kafkas_words(tmp_path: Path) -> None:
         "resource_type": "TOPIC",
         "resource_name": "orders",
         "pattern_type": "LITERAL",
-        "reasons": ["its records are copied", "its partitions are seen", "what groups have committed on it is seen"],
+        "reasons": ["its records are copied", "its partitions are listed", "committed offsets on it are read"],
     } in source["acls"]
     assert target["bootstrap_servers"] == "b:9092"
 
@@ -264,7 +263,7 @@ def test_each_acl_once_per_cluster_and_principal(tmp_path: Path) -> None:
         rules = [(acl["operation"], acl["resource_type"], acl["resource_name"]) for acl in each["acls"]]
         assert len(rules) == len(set(rules))
     (offsets,) = [acl for acl in found[1]["acls"] if (acl["operation"], acl["resource_name"]) == ("WRITE", "o")]
-    assert offsets["reasons"] == ["what has been copied is noted", "it is the worker's offset.storage.topic"]
+    assert offsets["reasons"] == ["source offsets are stored", "it is the worker's offset.storage.topic"]
     commands = connectors(tmp_path).stdout.splitlines()
     assert "# User:mm2 on the cluster 'B' (also called 'C' and 'worker')" in commands
     assert len([line for line in commands if "--topic o" in line.split(" --resource")[0][-10:]]) == 1

@@ -57,10 +57,10 @@ def test_groups_of_the_flow_that_is_needed_now_are_shown(file: Path) -> None:
     assert result.exit_code == 3
     assert result.stdout.splitlines() == [
         "A->B",
-        f"  the source cannot be asked, so checkpoints tell: {GONE}",
+        f"  the source is unavailable, so checkpoints are used: {GONE}",
         "  no group is followed",
         "B->A",
-        f"  nothing can be told of its groups: {GONE}",
+        f"  its groups are not known: {GONE}",
     ]
     result = invoke("groups", file, "--json")
     assert result.exit_code == 3
@@ -117,7 +117,7 @@ def test_a_flow_whose_target_is_gone_leaves_no_connection(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(flow_groups._target, "view", refuse)
     monkeypatch.setattr(flow_groups._source, "close", lambda: closed.append("source"))
-    monkeypatch.setattr(flow_groups._written, "close", lambda: closed.append("written"))
+    monkeypatch.setattr(flow_groups._target_clients, "close", lambda: closed.append("target"))
     with pytest.raises(UnreachableError), flow_groups:
         pass
-    assert closed == ["source", "written"]
+    assert closed == ["source", "target"]

@@ -109,9 +109,9 @@ def test_a_group_that_the_source_hides_moves_by_its_checkpoints(site: Site) -> N
     result = site.run("failover", "--all")
     assert result.exit_code == 1
     assert site.target.committed == {"g-0": 10, "g-1": 8, "g-2": 4, "g-3": 10}
-    assert f"  its checkpoints tell: {needs('A', 'g-1', 'DESCRIBE')}\n" in result.output
+    assert f"  its checkpoints are used: {needs('A', 'g-1', 'DESCRIBE')}\n" in result.output
     assert result.output.count("what it has read since its last checkpoint is read again, too") == 1
-    assert f"g-2: REFUSED on 'B': no checkpoint tells of it, and {needs('A', 'g-2', 'DESCRIBE')}" in result.output
+    assert f"g-2: REFUSED on 'B': it has no checkpoint, and {needs('A', 'g-2', 'DESCRIBE')}" in result.output
     (moved,) = site.json("failover", "--group", "g-1", code=0)["groups"]
     assert moved["troubles"] == [needs("A", "g-1", "DESCRIBE")]
 

@@ -10,12 +10,12 @@ from typing import Any, Self
 import pytest
 from click.testing import CliRunner
 
-from heliograph.cli.commands import failover
 from heliograph.cli.main import cli
 from heliograph.errors import ClusterError, GroupActiveError
 from heliograph.mirror.groups.group_view import GroupView
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.model import CommittedOffset, Flow, GroupType, OffsetRun, OffsetSync, TopicPartition
+from heliograph.operations import failover
 from tests.unit.config.test_dedicated_file import minimal
 from tests.unit.mirror.test_group_view import cluster, view_of
 
@@ -136,7 +136,7 @@ def test_a_partition_without_a_log_keeps_a_group_from_being_moved(commands: Comm
     commands.use(view({COPY_0: 10}))
     text = commands.text("failover", code=1)
     assert text.startswith("g: NOT MOVED to 'B' (1 of 2 offsets set); records read again: not known")
-    assert "NOT SET: the topic is not there, or has no leader" in text
+    assert "NOT SET: the topic does not exist, or has no leader" in text
     dry = commands.text("failover", "--dry-run", code=1)
     assert dry.startswith("g: WOULD NOT MOVE to 'B' (1 of 2 offsets to set)")
     assert "do not start" not in dry
@@ -153,7 +153,7 @@ def test_a_flow_of_which_nothing_is_known_is_no_success(commands: Commands) -> N
     groups = commands.use(GroupView(**{**vars(nothing), "groups": ()}))
     assert "there is no group to move\n" in commands.text("failover", code=0)
     groups.source_issue = DEAD_SOURCE
-    assert "there is no group to move; no checkpoint tells of one\n" in commands.text("failover", code=1)
+    assert "there is no group to move; no group has a checkpoint\n" in commands.text("failover", code=1)
     assert commands.data("failover", code=1)["source_trouble"] == DEAD_SOURCE
 
 
@@ -182,7 +182,7 @@ def test_a_group_that_reads_other_topics_is_no_typo(commands: Commands) -> None:
 
 def test_where_the_source_is_gone_a_group_without_checkpoints_is_told_so(commands: Commands) -> None:
     commands.use(view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)).source_issue = DEAD_SOURCE
-    words = "g: REFUSED on 'B': no checkpoint tells of it, and 'A' cannot be asked\n"
+    words = "g: REFUSED on 'B': it has no checkpoint, and 'A' is unavailable\n"
     assert words in commands.text("failover", code=1)
 
 
@@ -190,4 +190,4 @@ def test_a_home_that_goes_away_while_it_is_asked_is_no_home(commands: Commands) 
     gone = view_of(None, cluster("Dead", {}, {}), OffsetMap(), flow=FLOW)
     commands.use(gone).trouble_when_viewed = DEAD_SOURCE
     result = CliRunner().invoke(cli, ["failback", str(commands.file), "--all"])
-    assert str(result.exception) == f"Groups cannot go home to 'A': {DEAD_SOURCE}"
+    assert str(result.exception) == f"Groups cannot move back to 'A': {DEAD_SOURCE}"

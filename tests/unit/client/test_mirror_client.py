@@ -1,4 +1,4 @@
-"""The questions of Java's MirrorClientTest, asked of ours; a cluster is a list of topics here."""
+"""The cases of Java's MirrorClientTest; a cluster is a list of topics here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from heliograph import client
 from heliograph.client.mirror_client import MirrorClient, count_hops
 from heliograph.errors import ConfigError
 from heliograph.mirror.policy.replication_policy import DefaultReplicationPolicy
@@ -120,7 +121,7 @@ def test_identity_replication_remote_topics() -> None:
     assert client.remote_topics("backup") == {"backup.heartbeats"}
 
 
-def test_identity_replication_without_an_alias_tells_no_topic_as_remote() -> None:
+def test_identity_replication_without_an_alias_has_no_remote_topics() -> None:
     client = ClientOf("topic1", "backup.heartbeats", **{**IDENTITY, "source.cluster.alias": ""})
     assert client.remote_topics() == {"backup.heartbeats"}
 
@@ -131,5 +132,10 @@ def test_a_group_must_be_given() -> None:
 
 
 def test_the_cluster_must_be_given() -> None:
-    with pytest.raises(ConfigError, match=r"bootstrap.servers: the cluster to ask is missing"):
+    with pytest.raises(ConfigError, match=r"bootstrap.servers: it is missing"):
         MirrorClient({})
+
+
+def test_the_package_exports_the_functions_of_java_s_remote_cluster_utils() -> None:
+    """As the guides import them."""
+    assert [name for name in client.__all__ if not callable(getattr(client, name, None))] == []

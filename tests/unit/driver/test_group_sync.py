@@ -38,6 +38,7 @@ class Target:
     def __init__(self, alias: str = "B", tp: TopicPartition = REMOTE, names: Sequence[str] = NAMES) -> None:
         self.alias, self.tp, self.timeout_s = alias, tp, 1.0
         self.committed = dict.fromkeys(names, 10)
+        self.log_start = 0
         self.lists_forbidden = False  # as a cluster does for those who may describe it
         self.forbidden: set[str] = set()
         self.lost: set[str] = set()  # no broker coordinates them now, so that none lists them
@@ -51,8 +52,8 @@ class Target:
         return SimpleNamespace(brokers=dict(enumerate(BROKERS)))
 
     def known_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        self.asked["ends"] += 1
-        return dict.fromkeys(tps, 0 if timestamp == EARLIEST else LOG_END)
+        self.asked["starts" if timestamp == EARLIEST else "ends"] += 1
+        return dict.fromkeys(tps, self.log_start if timestamp == EARLIEST else LOG_END)
 
     def ask_any(self, _request: Any, _response: Any, build: Any, *, newest: int) -> Any:
         found = [
@@ -149,6 +150,7 @@ def test_groups_are_listed_once_however_many_are_moved(target: Target, sync: Che
     assert target.asked == {
         ListGroupsRequest: len(BROKERS),
         OffsetFetchRequest: chunks * len(BROKERS),
+        "starts": chunks,
         "ends": chunks,
         OffsetCommitRequest: len(NAMES),
     }
@@ -197,6 +199,21 @@ def test_a_group_that_went_on_while_others_were_moved_is_not_set_back(target: Ta
     target.before[OffsetCommitRequest] = lambda: target.committed.update({"group-249": 70})
     assert list(sync.sync_groups()) == []
     assert target.committed == dict.fromkeys(NAMES, 50) | {"group-249": 70}
+
+
+def test_an_offset_past_the_end_of_the_log_is_replaced(target: Target, sync: CheckpointSync) -> None:
+    target.committed |= {"group-7": LOG_END + 1, "group-8": LOG_END}
+    assert list(sync.sync_groups()) == []
+    assert target.committed == dict.fromkeys(NAMES, 50) | {"group-8": LOG_END}
+
+
+def test_a_checkpoint_before_the_start_of_the_log_moves_groups_to_its_start(
+    target: Target, sync: CheckpointSync
+) -> None:
+    """An offset before it would send consumers to `auto.offset.reset`: by default past every record."""
+    target.log_start = 60
+    assert list(sync.sync_groups()) == []
+    assert target.committed == dict.fromkeys(NAMES, 60)
 
 
 class StoppedError(Exception):

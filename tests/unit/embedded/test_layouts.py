@@ -27,13 +27,13 @@ def test_a_version_has_its_scala_and_its_zookeeper(version: str, scala: str, use
 
 
 @pytest.mark.parametrize("version", ["0.11.0", "1.0.2", "5.0.0", "10.1.1"])
-def test_a_version_that_cannot_be_started_is_told_with_those_that_can(version: str) -> None:
+def test_the_error_for_a_version_that_cannot_be_started_names_those_that_can(version: str) -> None:
     with pytest.raises(EmbeddedError, match=rf"^Kafka {version} cannot be started here; these can: 1\.1\.x.*4\.x\.$"):
         broker_jars(version)
 
 
 @pytest.mark.parametrize("version", ["", "2.8", "latest", "4.3.1-rc0", "../4.3.1"])
-def test_what_is_no_version_is_told(version: str) -> None:
+def test_text_that_is_no_version_is_refused(version: str) -> None:
     with pytest.raises(EmbeddedError, match="is no version of Apache Kafka; give one like"):
         broker_jars(version)
 

@@ -23,7 +23,7 @@ from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.admin.share_groups import AlterShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequest
 from heliograph.kafka.error_codes import UNSUPPORTED_VERSION
 from heliograph.mirror.groups.checkpoints import WrittenCheckpoints
-from heliograph.mirror.groups.group_view import STREAMS_STAY
+from heliograph.mirror.groups.group_view import STREAMS_NOT_FOLLOWED
 from heliograph.model import (
     Address,
     Checkpoint,
@@ -441,18 +441,18 @@ def test_a_name_clash_is_shown_and_the_dry_run_refuses_what_the_run_refuses(
     assert target.asked[AlterShareGroupOffsetsRequest] + target.asked[OffsetCommitRequest] == 0
     refused = site.moved("failback", "--group", "g-0", code=1)["g-0"]["refused"]
     back = CLASH.format(there=here, here=there).replace("'B'", "'A'")
-    assert refused == (STREAMS_STAY if there == "streams" else back)
+    assert refused == (STREAMS_NOT_FOLLOWED if there == "streams" else back)
 
 
 def test_groups_says_why_groups_of_other_types_are_left_out(site: Site, source: Cluster) -> None:
     source.starts, source.streams = {"s-0": (40, 3)}, {"app-0"}
-    assert site.left_out() == {"app-0": STREAMS_STAY}
+    assert site.left_out() == {"app-0": STREAMS_NOT_FOLLOWED}
     site.file.write_text(site.file.read_text() + "\nheliograph.share.groups.enabled=false\n")
     share = "it is a share group, and heliograph.share.groups.enabled is false"
-    assert site.left_out() == {"app-0": STREAMS_STAY, "s-0": share}
+    assert site.left_out() == {"app-0": STREAMS_NOT_FOLLOWED, "s-0": share}
     assert f"  left out: s-0: {share}\n" in site.run("groups").output
     assert site.left_out("--group", "s-0") == {"s-0": share}
-    assert site.moved("failover", "--group", "app-0", code=1)["app-0"]["refused"] == STREAMS_STAY
+    assert site.moved("failover", "--group", "app-0", code=1)["app-0"]["refused"] == STREAMS_NOT_FOLLOWED
 
 
 def test_a_target_without_share_groups_refuses_them_in_the_dry_run_too(
@@ -475,4 +475,4 @@ def test_a_share_group_cannot_move_by_checkpoints_where_the_source_is_gone(
     monkeypatch.setattr(source, "view", refuse)
     target.starts = {"s-0": (40, 3)}
     refused = site.moved("failover", "--group", "s-0", code=1)["s-0"]["refused"]
-    assert refused == "share groups have no checkpoints, and 'A' cannot be asked"
+    assert refused == "share groups have no checkpoints, and 'A' is unavailable"

@@ -55,8 +55,8 @@ def test_only_what_is_missing_is_added() -> None:
 def test_what_is_left_out_has_a_reason(left_out: AclBinding, reason: str) -> None:
     plan = plan_acls(rules(), [left_out], [])
     assert plan.adds == ()
-    assert plan.left_out[0].acl == left_out
-    assert plan.left_out[0].reason.startswith(reason)
+    assert plan.skipped[0].acl == left_out
+    assert plan.skipped[0].reason.startswith(reason)
 
 
 def test_names_that_stay_let_every_topic_stay_every_topic() -> None:

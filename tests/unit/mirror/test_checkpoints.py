@@ -18,7 +18,13 @@ from heliograph.mirror.groups.checkpoints import (
     remote_partition,
     source_partition,
 )
-from heliograph.mirror.groups.group_moves import plan_group_sync
+from heliograph.mirror.groups.group_moves import (
+    GroupPosition,
+    LogBounds,
+    plan_group,
+    plan_group_sync,
+    unsettled_partitions,
+)
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.mirror.groups.offset_syncs import PartitionSyncs
 from heliograph.mirror.topics.topic_rules import TopicRules
@@ -146,7 +152,7 @@ def test_checkpoints_never_go_back_while_the_group_goes_forward(steps: list[tupl
 
 
 class Story:
-    """A partition and its copies, the syncs that are told, the topic of checkpoints and its writer, for one group."""
+    """A partition and its copies, its syncs, the checkpoints topic and its writer, for one group."""
 
     def __init__(self) -> None:
         self.stands: dict[int, int] = {}  # of each record in the target's log its last place, but if it comes again
@@ -171,7 +177,7 @@ class Story:
             self.syncs.confirm()
 
     def copy_anew(self, source_starts_at: int) -> None:
-        """The remote topic is deleted and so is its progress; the source has lost what is before an offset."""
+        """The remote topic and its source offsets are deleted; the source has lost what is before an offset."""
         self.stands, self.log_end, self.copied_to = {}, 0, source_starts_at
         self.syncs = PartitionSyncs(10)
 
@@ -189,8 +195,8 @@ class Story:
     def emit(self) -> None:
         self.known.take_all(self.reported[self.read_to :])
         self.read_to = len(self.reported)
-        if self.known.take_begun_anew():
-            self.written.log_begun_anew(REMOTE)
+        if self.known.take_replaced_logs():
+            self.written.log_replaced(REMOTE)
         due = self.written.due(self.known, GROUP, TP, REMOTE, CommittedOffset(self.position))
         if due is not None:
             self.topic.append(due)
@@ -208,13 +214,13 @@ def test_the_last_checkpoint_never_passes_an_unread_record(data: st.DataObject) 
     story = Story()
     story.copy(data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=4)))
     for _ in range(data.draw(st.integers(1, 8))):
-        event = data.draw(st.sampled_from(["copy", "read", "read", "anew", "again", "restart"]))
+        event = data.draw(st.sampled_from(["copy", "read", "read", "re-create", "again", "restart"]))
         if event == "read":
             story.position = data.draw(st.integers(0, story.copied_to + 5))
         elif event == "restart":  # what is compacted was read before: else a checkpoint could not be known to be void
             story.restart(data.draw(st.integers(0, len(story.reported))) if story.read_to == len(story.reported) else 0)
         else:
-            if event == "anew":
+            if event == "re-create":
                 story.copy_anew(data.draw(st.integers(0, story.copied_to)))
             if event == "again":
                 story.copy_again(data.draw(st.integers(0, 20)))
@@ -287,41 +293,88 @@ def checkpoints(**by_topic: int) -> list[Checkpoint]:
     return [checkpoint(offset + 7, offset, TopicPartition(topic, 0)) for topic, offset in by_topic.items()]
 
 
+WHOLE_LOG = LogBounds(0, 1000)
+
+
+def synced(
+    wanted: list[Checkpoint],
+    committed: dict[TopicPartition, CommittedOffset],
+    state: str | None = "Empty",
+    log: LogBounds = WHOLE_LOG,
+) -> dict[TopicPartition, CommittedOffset]:
+    return plan_group_sync(wanted, committed, state, {each.tp: log for each in wanted})
+
+
 def test_sync_offset() -> None:
     """Only forward, only what is missing or behind."""
-    assert plan_group_sync(checkpoints(a=50, b=30, c=9), offsets(a=20, b=30, d=1), "Empty") == offsets(a=50, c=9)
-    assert plan_group_sync(checkpoints(a=50), offsets(a=51), "Empty") == {}
+    assert synced(checkpoints(a=50, b=30, c=9), offsets(a=20, b=30, d=1)) == offsets(a=50, c=9)
+    assert synced(checkpoints(a=50), offsets(a=51)) == {}
 
 
 @pytest.mark.parametrize("state", [None, "Dead"])
 def test_a_group_that_is_not_there_gets_all_of_its_offsets(state: str | None) -> None:
-    assert plan_group_sync(checkpoints(a=50, b=0), None, state) == offsets(a=50, b=0)
+    assert synced(checkpoints(a=50, b=0), {}, state) == offsets(a=50, b=0)
 
 
 def test_sync_offset_for_target_group_with_null_offset_and_metadata() -> None:
     """A partition for which the target's group has no offset, as GroupAdmin leaves out."""
-    assert plan_group_sync(checkpoints(a=50, b=2), offsets(a=60), "Empty") == offsets(b=2)
+    assert synced(checkpoints(a=50, b=2), offsets(a=60)) == offsets(b=2)
 
 
 @pytest.mark.parametrize("state", ["Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"])
 def test_a_group_with_members_is_left_alone(state: str) -> None:
-    assert plan_group_sync(checkpoints(a=50), {}, state) == {}
+    assert synced(checkpoints(a=50), {}, state) == {}
+
+
+def test_group_sync_sets_no_offset_past_the_end_of_the_log_or_without_one() -> None:
+    assert synced(checkpoints(a=50), {}, log=LogBounds(0, 49)) == {}
+    assert synced(checkpoints(a=50), {}, log=LogBounds(0, 50)) == offsets(a=50)
+    assert plan_group_sync(checkpoints(a=50), {}, "Empty", {}) == {}
+
+
+def test_group_sync_sets_the_start_of_a_log_that_starts_after_the_checkpoint() -> None:
+    assert synced(checkpoints(a=50), offsets(a=20), log=LogBounds(70, 100)) == offsets(a=70)
+    assert synced(checkpoints(a=50), offsets(a=80), log=LogBounds(70, 100)) == {}
+
+
+def test_group_sync_replaces_an_offset_past_the_end_of_the_log() -> None:
+    """It is one of an earlier log: a consumer that starts there would skip to the end, by default."""
+    assert synced(checkpoints(a=50), offsets(a=101), log=LogBounds(0, 100)) == offsets(a=50)
+    assert synced(checkpoints(a=50), offsets(a=100), log=LogBounds(0, 100)) == {}
+
+
+def test_group_sync_looks_up_only_logs_in_which_an_offset_may_change() -> None:
+    unsettled = unsettled_partitions(checkpoints(a=50, b=30, c=9, d=5), offsets(a=20, b=30, d=6))
+    assert sorted(tp.topic for tp in unsettled) == ["a", "c", "d"]
 
 
 TOPICS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 100))
+STATES = st.sampled_from([None, "Dead", "Empty", "Stable", "Unknown", ""])
+LOGS = st.tuples(st.integers(0, 60), st.integers(60, 110)).map(lambda bounds: LogBounds(*bounds))
 
 
-@given(TOPICS, TOPICS, st.sampled_from([None, "Dead", "Empty", "Stable", "Unknown", ""]))
+@given(TOPICS, TOPICS, STATES, LOGS)
 def test_group_sync_never_rewinds_and_has_nothing_left_to_do(
-    reported: dict[str, int], there: dict[str, int], state: str | None
+    reported: dict[str, int], there: dict[str, int], state: str | None, log: LogBounds
 ) -> None:
     committed = offsets(**there)
-    planned = plan_group_sync(checkpoints(**reported), committed, state)
-    assert all(tp not in committed or offset.offset > committed[tp].offset for tp, offset in planned.items())
-    assert plan_group_sync(checkpoints(**reported), committed | planned, state) == {}
+    valid = {tp: offset for tp, offset in committed.items() if offset.offset <= log.end}
+    planned = synced(checkpoints(**reported), committed, state, log)
+    assert all(tp not in valid or offset.offset > valid[tp].offset for tp, offset in planned.items())
+    assert synced(checkpoints(**reported), committed | planned, state, log) == {}
     assert not planned or state in (None, "Dead", "Empty")
 
 
+@given(TOPICS, TOPICS, STATES, LOGS)
+def test_group_sync_and_failover_set_the_same_offsets(
+    reported: dict[str, int], there: dict[str, int], state: str | None, log: LogBounds
+) -> None:
+    wanted, committed = checkpoints(**reported), offsets(**there)
+    positions = {each.tp: GroupPosition(each.downstream, 0) for each in wanted}
+    moved = plan_group("g", "Dead" if state is None else state, positions, committed, {each.tp: log for each in wanted})
+    assert synced(wanted, committed, state, log) == moved.offsets
+
+
 def test_metadata_is_copied() -> None:
-    planned = plan_group_sync([checkpoint(9, 5, metadata="note")], None, None)
+    planned = synced([checkpoint(9, 5, metadata="note")], {}, None)
     assert planned == {REMOTE: CommittedOffset(5, "note")}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.config.resolve.settings import Settings
-from heliograph.mirror.topics.topic_configs import ConfigPlan, plan_configs
+from heliograph.mirror.topics.topic_configs import ConfigPlan
+from heliograph.mirror.topics.topic_configs import plan_configs as plan_with
 from heliograph.mirror.topics.topic_rules import TopicRules, plan_topics
 from heliograph.model import AlterConfigs, ConfigChange, ConfigEntry, CreateTopic, TopicState
 
@@ -18,6 +20,13 @@ DEFAULT = "the target's default"
 def rules(**values: str) -> TopicRules:
     base = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
     return TopicRules.of(Settings(base | {key.replace("_", "."): value for key, value in values.items()}))
+
+
+Described = Mapping[str, tuple[ConfigEntry, ...]]
+
+
+def plan_configs(flow: TopicRules, source: Described, target: Described) -> ConfigPlan:
+    return plan_with(flow.configs, {topic: flow.remote_topic(topic) for topic in source}, source, target)
 
 
 def own(name: str, value: str) -> ConfigEntry:

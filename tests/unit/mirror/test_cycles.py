@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from heliograph.config.resolve.settings import Settings
-from heliograph.mirror.policy.replication_policy import DefaultReplicationPolicy, ReplicationPolicy, is_cycle, lineage
+from heliograph.mirror.policy.replication_policy import (
+    DefaultReplicationPolicy,
+    ReplicationPolicy,
+    is_cycle,
+    upstream_hops,
+)
 from heliograph.mirror.topics.topic_rules import TopicRules
 from heliograph.mirror.topics.topology import Topology, warn_about_cycles
 from heliograph.model import Flow
@@ -113,7 +118,7 @@ class Endless(ReplicationPolicy):
 
 def test_a_policy_without_end_ends() -> None:
     assert not is_cycle(Endless(), "t", "source", "target")
-    assert len(list(lineage(Endless(), "t"))) == 249
+    assert len(list(upstream_hops(Endless(), "t"))) == 249
     assert not Endless().is_heartbeats_topic("t")
 
 

@@ -12,9 +12,9 @@ from heliograph.mirror.groups.group_moves import (
     GroupPosition,
     LogBounds,
     Outcome,
-    place_at_home,
-    place_on_target,
     plan_group,
+    position_on_source,
+    position_on_target,
 )
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.model import Checkpoint, CommittedOffset, OffsetRun, OffsetSync, TopicPartition
@@ -33,7 +33,7 @@ def java_syncs(pairs: Pairs, chance: random.Random) -> OffsetMap:
 
 
 def last_run(pairs: Pairs) -> OffsetMap:
-    """What a reader knows where only the flow's progress can be read."""
+    """What a reader knows if only the flow's source offsets can be read."""
     count = 1
     while count < len(pairs) and pairs[-count - 1] == (pairs[-count][0] - 1, pairs[-count][1] - 1):
         count += 1
@@ -47,10 +47,10 @@ def knowledge(kind: str, pairs: Pairs, chance: random.Random) -> OffsetMap:
         return reported(pairs, chance)
     if kind == "java":
         return java_syncs(pairs, chance)
-    return last_run(pairs) if kind == "progress" else OffsetMap()
+    return last_run(pairs) if kind == "source offsets" else OffsetMap()
 
 
-KINDS = st.sampled_from(["ours", "java", "progress", "nothing"])
+KINDS = st.sampled_from(["ours", "java", "source offsets", "nothing"])
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data(), KINDS, st.booleans())
@@ -63,25 +63,25 @@ def test_a_move_to_the_target_never_passes_an_unread_record(
     checkpoint = Checkpoint("g", REMOTE, earlier, translated) if translated is not None and translated >= 0 else None
     known = knowledge(kind, pairs, chance)
     committed = CommittedOffset(position) if source_is_there else None
-    place = place_on_target(known, TP, committed, checkpoint)
+    place = position_on_target(known, TP, committed, checkpoint)
     if place is None:
         return
-    told_position = position if source_is_there else earlier
-    assert all(downstream >= place.offset for upstream, downstream in pairs if upstream >= told_position)
-    comes_again = sum(upstream < told_position and downstream >= place.offset for upstream, downstream in pairs)
+    read_to = position if source_is_there else earlier
+    assert all(downstream >= place.offset for upstream, downstream in pairs if upstream >= read_to)
+    comes_again = sum(upstream < read_to and downstream >= place.offset for upstream, downstream in pairs)
     assert place.again is None or comes_again <= place.again
     if kind == "ours" and position <= pairs[-1][0] and source_is_there and position >= pairs[0][0]:
         assert comes_again == 0
-        # In a gap on both sides a record that nobody told us of would be possible.
+        # In a gap on both sides a record that no sync covers would be possible.
         assert place.again == 0 or position not in dict(pairs)
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data(), KINDS)
-def test_a_move_home_never_passes_an_unread_record(
+def test_a_failback_never_passes_an_unread_record(
     pairs: Pairs, chance: random.Random, data: st.DataObject, kind: str
 ) -> None:
     position = data.draw(st.integers(0, pairs[-1][1] + 3))
-    place = place_at_home(knowledge(kind, pairs, chance), TP, CommittedOffset(position, "note"))
+    place = position_on_source(knowledge(kind, pairs, chance), TP, CommittedOffset(position, "note"))
     if place is None:
         return
     assert place.metadata == "note"
@@ -93,35 +93,35 @@ def test_a_move_home_never_passes_an_unread_record(
 
 
 def test_nothing_known_gives_no_place() -> None:
-    assert place_on_target(OffsetMap(), TP, CommittedOffset(5), None) is None
-    assert place_on_target(OffsetMap(), TP, None, None) is None
-    assert place_at_home(OffsetMap(), TP, CommittedOffset(5)) is None
+    assert position_on_target(OffsetMap(), TP, CommittedOffset(5), None) is None
+    assert position_on_target(OffsetMap(), TP, None, None) is None
+    assert position_on_source(OffsetMap(), TP, CommittedOffset(5)) is None
 
 
 def test_a_checkpoint_alone_gives_a_place_but_not_how_many_records_come_again() -> None:
-    place = place_on_target(OffsetMap(), TP, None, Checkpoint("g", REMOTE, 20, 15, "note"))
+    place = position_on_target(OffsetMap(), TP, None, Checkpoint("g", REMOTE, 20, 15, "note"))
     assert place == GroupPosition(15, None, "note")
 
 
 def test_a_checkpoint_in_the_last_run_of_the_flow_is_known_to_be_exact() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 99, 89, (OffsetRun(10, 0, 90),)))
-    assert place_on_target(known, TP, None, Checkpoint("g", REMOTE, 20, 8)) == GroupPosition(10, 0)
+    assert position_on_target(known, TP, None, Checkpoint("g", REMOTE, 20, 8)) == GroupPosition(10, 0)
 
 
 def test_a_checkpoint_from_before_the_group_went_back_does_not_count() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 10, 10))
-    place = place_on_target(known, TP, CommittedOffset(12), Checkpoint("g", REMOTE, 50, 45))
+    place = position_on_target(known, TP, CommittedOffset(12), Checkpoint("g", REMOTE, 50, 45))
     assert place == GroupPosition(11, 1)
 
 
 @pytest.mark.parametrize("committed", [CommittedOffset(2000), None])
 def test_a_checkpoint_into_a_log_that_is_gone_does_not_count(committed: CommittedOffset | None) -> None:
-    """The copy was made again, from 1390 on only what the flow's progress tells is known."""
+    """The copy was made again, only its records from 1390 on are known, from the flow's source offsets."""
     known = OffsetMap()
     known.take(OffsetSync(TP, 1399, 899, (OffsetRun(1390, 890, 10),)))
-    place = place_on_target(known, TP, committed, Checkpoint("g", REMOTE, 900, 910))
+    place = position_on_target(known, TP, committed, Checkpoint("g", REMOTE, 900, 910))
     assert place is not None
     assert place.offset == (900 if committed else 0)
 
@@ -130,13 +130,13 @@ def test_a_checkpoint_into_a_log_that_is_gone_does_not_count(committed: Committe
 def test_a_move_never_passes_an_unread_record_of_a_topic_that_was_copied_again(
     before: Pairs, pairs: Pairs, chance: random.Random, data: st.DataObject, kind: str, source_is_there: bool
 ) -> None:
-    """The checkpoint is of the copy that was there before; whatever the offset syncs tell of this one is enough."""
+    """The checkpoint is of the copy that was there before; the offset syncs of this one are enough."""
     position = data.draw(st.integers(0, before[-1][0] + 3))
     translated = reported(before, chance).translate(TP, position)
     assert translated is not None
     checkpoint = Checkpoint("g", REMOTE, position, translated) if translated >= 0 else None
     known = reported(pairs, chance) if kind == "ours" else java_syncs(pairs, chance)
-    place = place_on_target(known, TP, CommittedOffset(position) if source_is_there else None, checkpoint)
+    place = position_on_target(known, TP, CommittedOffset(position) if source_is_there else None, checkpoint)
     unread = [downstream for upstream, downstream in pairs if upstream >= position]
     is_known = kind == "ours" or known.contradicts(TP, position, translated)
     assert place is None or not is_known or all(downstream >= place.offset for downstream in unread)
@@ -159,10 +159,11 @@ def decided(place: int, before: int | None, log: LogBounds | None) -> tuple[Outc
         (50, 20, (0, 100), Outcome.SET, 50, "is behind"),
         (50, 50, (0, 100), Outcome.STAYS, 50, "there already"),
         (50, 60, (0, 100), Outcome.STAYS, 60, "not set back"),
-        (50, 500, (0, 100), Outcome.SET, 50, "behind the end of the log"),
+        (50, 500, (0, 100), Outcome.SET, 50, "past the end of the log"),
         (50, None, (70, 100), Outcome.SET, 70, "has no offset"),
-        (50, None, (0, 40), Outcome.IMPOSSIBLE, 50, "made anew"),
-        (50, 20, None, Outcome.IMPOSSIBLE, 50, "not there"),
+        (50, 50, (70, 100), Outcome.SET, 70, "is behind"),
+        (50, None, (0, 40), Outcome.IMPOSSIBLE, 50, "re-created"),
+        (50, 20, None, Outcome.IMPOSSIBLE, 50, "does not exist"),
     ],
 )
 def test_an_offset_is_set_only_forward_and_only_inside_the_log(

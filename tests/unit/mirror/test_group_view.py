@@ -1,4 +1,4 @@
-"""What is known of groups on both sides, judged: plans for moves, and the report with its reasons."""
+"""What is known of groups on both clusters: plans for moves, and the report with its reasons."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def cluster(state: str, committed: Mapping[TopicPartition, int], ends: Mapping[T
     return ClusterGroups({GROUP: state}, {GROUP: offsets}, {tp: LogBounds(0, end) for tp, end in ends.items()})
 
 
+def retained(
+    state: str, committed: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, tuple[int, int]]
+) -> ClusterGroups:
+    """A cluster whose logs no longer start at 0."""
+    groups = cluster(state, committed, {})
+    return replace(groups, logs={tp: LogBounds(*ends) for tp, ends in bounds.items()})
+
+
 def copied(tp: TopicPartition, *runs: OffsetRun) -> OffsetMap:
     known = OffsetMap()
     last = runs[-1]
@@ -60,7 +68,7 @@ SHIFTED = copied(T, OffsetRun(10, 0, 90))
 
 
 @pytest.mark.parametrize(("values", "remote"), [({}, "a.t"), (IDENTITY, "t"), (RENAME, "t-copy")])
-def test_a_group_goes_to_the_copies_and_back_whatever_their_names(values: dict[str, str], remote: str) -> None:
+def test_a_group_moves_to_the_copies_and_back_whatever_their_names(values: dict[str, str], remote: str) -> None:
     remote_tp = TopicPartition(remote, 0)
     there = view_of(cluster("Empty", {T: 30}, {T: 100}), NOWHERE, SHIFTED, **values)
     (plan,) = plan_failover(there)
@@ -71,7 +79,7 @@ def test_a_group_goes_to_the_copies_and_back_whatever_their_names(values: dict[s
     assert plan.offsets == {T: CommittedOffset(60)}
 
 
-def test_checkpoints_tell_where_the_source_is_gone() -> None:
+def test_checkpoints_are_used_if_the_source_is_gone() -> None:
     view = view_of(None, NOWHERE, OffsetMap(), checkpoints=(Checkpoint(GROUP, A_T, 30, 20, "note"),))
     (plan,) = plan_failover(view)
     assert plan.offsets == {A_T: CommittedOffset(20, "note")}
@@ -80,20 +88,20 @@ def test_checkpoints_tell_where_the_source_is_gone() -> None:
     assert plan_failback(view, None) == []
 
 
-def test_a_partition_whose_place_nobody_knows_is_not_set_and_told() -> None:
+def test_a_partition_whose_position_is_not_known_is_not_set() -> None:
     (plan,) = plan_failover(view_of(cluster("Empty", {T: 30}, {T: 100}), NOWHERE, OffsetMap()))
     (move,) = plan.moves
     assert (move.outcome, move.offset) == (Outcome.IMPOSSIBLE, None)
     assert not plan.is_whole
 
 
-def test_the_way_back_wins_over_the_flow_the_other_way_where_names_stay() -> None:
+def test_the_flows_own_syncs_win_over_the_reverse_flow_if_names_stay() -> None:
     """The source has 20 records it had not sent, then 50 that the other flow brought; the group has read those 50."""
-    home = cluster("Empty", {}, {T: 170})
-    view = view_of(home, cluster("Empty", {T: 150}, {T: 150}), copied(T, OffsetRun(0, 0, 100)), **IDENTITY)
+    source = cluster("Empty", {}, {T: 170})
+    view = view_of(source, cluster("Empty", {T: 150}, {T: 150}), copied(T, OffsetRun(0, 0, 100)), **IDENTITY)
     reverse = view_of(
         cluster("Empty", {T: 150}, {T: 150}),
-        home,
+        source,
         copied(T, OffsetRun(100, 120, 50)),
         flow=Flow("b", "a"),
         **IDENTITY,
@@ -106,8 +114,8 @@ def test_the_way_back_wins_over_the_flow_the_other_way_where_names_stay() -> Non
 def test_what_no_flow_copies_is_left_behind() -> None:
     other, own = TopicPartition("other", 0), TopicPartition("own", 0)
     view = view_of(cluster("Empty", {T: 1, other: 1}, {}), cluster("Empty", {A_T: 1, own: 1}, {}), SHIFTED, topics="t")
-    assert left_behind(view, GROUP, is_going_home=False) == [other]
-    assert left_behind(view, GROUP, is_going_home=True) == [own]
+    assert left_behind(view, GROUP, is_failback=False) == [other]
+    assert left_behind(view, GROUP, is_failback=True) == [own]
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
@@ -124,7 +132,7 @@ def checked(downstream: int) -> tuple[Checkpoint, ...]:
     [
         (view_of(SOURCE, NOWHERE, SHIFTED, topics="x"), "the topic is not replicated: no pattern in topics matches it"),
         (view_of(SOURCE, cluster("Dead", {}, {}), SHIFTED), "the target has no a.t-0 yet"),
-        (view_of(SOURCE, NOWHERE, OffsetMap()), "nothing tells yet where its offset is"),
+        (view_of(SOURCE, NOWHERE, OffsetMap()), "its position on the target is not known yet"),
         (
             view_of(cluster("Stable", {T: 120}, {T: 130}), NOWHERE, SHIFTED),
             "replication is 20 offsets behind",
@@ -134,6 +142,11 @@ def checked(downstream: int) -> tuple[Checkpoint, ...]:
         (view_of(SOURCE, NOWHERE, SHIFTED), "no checkpoint yet"),
         (view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(15)), "not up to date yet"),
         (view_of(SOURCE, NOWHERE, SHIFTED, checkpoints=checked(20)), "is set next"),
+        (view_of(SOURCE, cluster("Empty", {A_T: 95}, {A_T: 90}), SHIFTED, checkpoints=checked(20)), "is set next"),
+        (view_of(SOURCE, cluster("Empty", {}, {A_T: 15}), SHIFTED), "is 20, but the log ends before it, at 15"),
+        (view_of(SOURCE, cluster("Empty", {A_T: 20}, {A_T: 15}), SHIFTED), "is 20, but the log ends before it, at 15"),
+        (view_of(SOURCE, retained("Empty", {A_T: 25}, {A_T: (25, 90)}), SHIFTED), None),
+        (view_of(SOURCE, retained("Empty", {A_T: 30}, {A_T: (25, 90)}), SHIFTED), "5 offsets ahead"),
         (view_of(SOURCE, cluster("Empty", {A_T: 20}, {A_T: 90}), SHIFTED), None),
         (view_of(SOURCE, cluster("Stable", {A_T: 20}, {A_T: 90}), SHIFTED), None),
     ],
@@ -155,12 +168,12 @@ def test_the_report_counts_lags_on_both_sides() -> None:
     assert (row.target_offset, row.target_lag) == (20, 70)
 
 
-def test_what_is_not_replicated_counts_from_the_progress_of_the_flow() -> None:
+def test_what_is_not_replicated_counts_from_the_source_offsets_of_the_flow() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
     assert view.not_replicated(T) == 20
     assert replace(view, source_offsets={}, known=OffsetMap()).not_replicated(T) == 120
 
 
-def test_how_much_is_not_replicated_is_not_known_where_progress_is_kept_by_another_name() -> None:
+def test_how_much_is_not_replicated_is_not_known_if_source_offsets_have_another_name() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
     assert replace(view, source_offsets={}).not_replicated(T) is None

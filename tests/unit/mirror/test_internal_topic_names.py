@@ -41,7 +41,7 @@ def test_replication_factors_are_each_topics_own() -> None:
 
 
 @pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])
-def test_a_separator_reaches_internal_names_unless_told_otherwise(policy: str) -> None:
+def test_a_separator_applies_to_internal_names_unless_disabled(policy: str) -> None:
     values = {"replication_policy_separator": "_", "replication_policy_class": policy}
     assert checkpoints_topic(settings(**values)).name == "A_checkpoints_internal"
     assert offset_syncs_topic(settings(**values)).name == "mm2-offset-syncs_B_internal"

@@ -323,12 +323,12 @@ def test_after_a_new_beginning_of_the_target_nothing_is_translated_by_the_old_lo
     for n in range(1000):
         syncs.note(OffsetRun(n, n, 1))
         report(syncs, known)
-    assert known.take_begun_anew() == set()
+    assert known.take_replaced_logs() == set()
     for n in range(500):
         syncs.note(OffsetRun(1000 + n, n, 1))
         report(syncs, known)
-    assert known.take_begun_anew() == {TP}
-    assert known.take_begun_anew() == set()
+    assert known.take_replaced_logs() == {TP}
+    assert known.take_replaced_logs() == set()
     assert [known.translate(TP, position) for position in (0, 500, 999, 1000, 1400)] == [-1, -1, -1, 0, 400]
 
 
@@ -354,12 +354,14 @@ def test_a_target_topic_that_is_copied_again_is_another_log(
     known.take(OffsetSync(TP, 999, 999, runs))
     assert known.contradicts(TP, 999, 999) is False
     known.take(copied_again)
-    assert known.take_begun_anew() == {TP}
+    assert known.take_replaced_logs() == {TP}
     first = copied_again.runs[-1].upstream if copied_again.runs else copied_again.upstream
     assert known.translate(TP, first - 1) == -1
     assert known.contradicts(TP, first, 999)
     assert known.contradicts(TP, 300, 300)
-    assert not known.contradicts(TP, copied_again.upstream + 1, 999), "what is not copied yet tells nothing"
+    assert not known.contradicts(TP, copied_again.upstream + 1, 999), (
+        "a record that is not copied yet contradicts nothing"
+    )
 
 
 @given(copies(), st.randoms(use_true_random=False), st.data())
@@ -373,11 +375,11 @@ def test_translations_of_the_same_log_are_never_contradicted(
     end = pairs[-1][1] + 1
     copied = [(upstream, end + n) for n, (upstream, _) in enumerate(pairs[again:])]
     tell_now_and_then(known, copied, chance, lag_max=10, loss=0.3)
-    assert known.take_begun_anew() == set()
+    assert known.take_replaced_logs() == set()
     assert not any(known.contradicts(TP, position, place or 0) for position, place in before.items())
 
 
-def test_a_target_that_begins_anew_forgets_its_old_offsets() -> None:
+def test_a_target_log_that_was_replaced_drops_its_old_offsets() -> None:
     known = RunMap()
     known.add(OffsetRun(0, 0, 100))
     known.add(OffsetRun(100, 0, 10))
@@ -470,7 +472,7 @@ def test_a_run_goes_on_after_a_restart() -> None:
     assert (sync.upstream, sync.downstream, list(sync.runs)) == (509, 509, [0, 0, 510])
 
 
-def test_java_that_goes_on_behind_our_runs_is_followed() -> None:
+def test_java_that_continues_after_our_runs_is_followed() -> None:
     known = OffsetMap()
     known.take(OffsetSync(TP, 99, 99, (OffsetRun(0, 0, 100),)))
     known.take(OffsetSync(TP, 150, 150))
@@ -527,7 +529,7 @@ def test_a_sync_that_is_not_due_waits_for_the_commit() -> None:
     assert syncs.take() is None
 
 
-def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_runs_are_sent_in_several_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heliograph.mirror.groups.offset_syncs.MOST_RUNS_PER_SYNC", 3)
     syncs, known = PartitionSyncs(10), OffsetMap()
     syncs.note_all(array("q", [number for n in range(10) for number in (10 * n, 2 * n, 1)]))
@@ -536,18 +538,16 @@ def test_very_many_runs_are_told_in_several_syncs(monkeypatch: pytest.MonkeyPatc
 
 
 @given(copies(), st.integers(-1, 30))
-def test_marks_are_true_pairs_in_order_between_the_last_sync_and_this(
-    pairs: list[tuple[int, int]], behind: int
-) -> None:
+def test_marks_are_true_pairs_in_order_between_the_last_sync_and_this(pairs: list[tuple[int, int]], after: int) -> None:
     flat = array("q", [number for upstream, downstream in pairs for number in (upstream, downstream, 1)])
-    marks = marks_of(flat, behind=behind)
+    marks = marks_of(flat, after=after)
     assert set(marks) <= set(pairs)
     assert list(marks) == sorted(marks)
-    assert all(behind < upstream < pairs[-1][0] for upstream, _ in marks)
+    assert all(after < upstream < pairs[-1][0] for upstream, _ in marks)
 
 
 def test_what_is_copied_in_one_go_is_marked_from_its_beginning() -> None:
-    marks = marks_of(array("q", [100, 5, 100_000]), behind=-1)
+    marks = marks_of(array("q", [100, 5, 100_000]), after=-1)
     assert [upstream for upstream, _ in marks] == [100, 34563, 83715, 96003, 99075, 99843, 100035, 100083, 100095]
     assert all(downstream == upstream - 95 for upstream, downstream in marks)
-    assert marks_of(array("q", [100, 5, 100_000]), behind=100_098) == ()
+    assert marks_of(array("q", [100, 5, 100_000]), after=100_098) == ()

@@ -89,7 +89,7 @@ def test_filters_are_asked_and_named_as_the_reason() -> None:
     assert topics.accepts("abc") is True
     assert topics.accepts("ab") is False
     rules = TopicRules.of(named("topic.filter.class", "Sloppy"))
-    assert rules.why_not("ab") == f"topic.filter.class ({__name__}:Sloppy) does not take it"
+    assert rules.why_not("ab") == f"topic.filter.class ({__name__}:Sloppy) does not accept it"
     assert group_filter(named("group.filter.class", "Sloppy")).accepts("g")
     assert not group_filter(named("group.filter.class", "Sloppy")).accepts("h")
     assert config_property_filter(named("config.property.filter.class", "Sloppy")).accepts("retention.ms")
@@ -102,17 +102,17 @@ def test_filters_are_asked_and_named_as_the_reason() -> None:
         ("replication.policy.class", "GUIDE", "has no class 'GUIDE'"),
         ("replication.policy.class", "NeedsMore", "needs the method upstream_topic"),
         ("replication.policy.class", "Refuses", "needs the method format_remote_topic and topic_source and upstream"),
-        ("topic.filter.class", "Refuses", "cannot be made: ValueError: acme.regions is missing among 3 settings."),
-        ("topic.filter.class", "Broken", "cannot be made: RuntimeError: no license."),
+        ("topic.filter.class", "Refuses", "cannot be created: ValueError: acme.regions is missing among 3 settings."),
+        ("topic.filter.class", "Broken", "cannot be created: RuntimeError: no license."),
         ("topic.filter.class", "NeedsMore", "needs the method should_replicate_topic"),
     ],
 )
-def test_a_class_that_cannot_be_used_is_told_with_its_key(key: str, class_name: str, sentence: str) -> None:
+def test_the_error_for_a_class_that_cannot_be_used_names_its_key(key: str, class_name: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=f"{re.escape(key)}: .*{re.escape(sentence)}"):
         (make_policy if key.startswith("repl") else topic_filter)(named(key, class_name))
 
 
-def test_a_module_that_is_not_there_is_told_with_its_key() -> None:
+def test_the_error_for_a_missing_module_names_its_key() -> None:
     with pytest.raises(ConfigError, match=r"replication\.policy\.class: the module 'acme\.names' cannot be imported"):
         make_policy(Settings({"replication.policy.class": "acme.names:Mine"}))
 

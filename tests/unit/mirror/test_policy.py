@@ -12,8 +12,8 @@ from heliograph.mirror.policy.replication_policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     is_cycle,
-    lineage,
     make_policy,
+    upstream_hops,
 )
 from heliograph.model import Flow
 
@@ -24,7 +24,7 @@ aliases = st.text(st.sampled_from("abcXYZ0-_"), min_size=1)
 
 
 @given(aliases, names.filter(lambda name: name.strip(".")))
-def test_a_remote_topic_tells_its_source_and_its_upstream_name(alias: str, topic: str) -> None:
+def test_a_remote_topic_shows_its_source_and_its_upstream_name(alias: str, topic: str) -> None:
     remote = DEFAULT.format_remote_topic(alias, topic)
     assert DEFAULT.topic_source(remote) == alias
     assert DEFAULT.upstream_topic(remote) == topic
@@ -46,7 +46,7 @@ def test_java_split_quirks(topic: str, source: str | None, upstream: str | None)
 
 
 def test_an_empty_separator_is_for_identity_alone() -> None:
-    """Users write it beside Identity out of habit; with the default policy no name would tell its source."""
+    """Users write it beside Identity out of habit; with the default policy no name would show its source."""
     empty = {"replication.policy.separator": "", "source.cluster.alias": "A"}
     with pytest.raises(ConfigError, match=r"replication\.policy\.separator: it is empty"):
         make_policy(Settings(empty))
@@ -159,16 +159,16 @@ def test_original_topic(topic: str, default: str, identity: str) -> None:
 
 
 def test_lineage_lists_the_hops_latest_first() -> None:
-    assert list(lineage(DEFAULT, "C.B.orders")) == [("C", "B.orders"), ("B", "orders")]
-    assert list(lineage(IDENTITY, "orders")) == [("A", "orders")]
+    assert list(upstream_hops(DEFAULT, "C.B.orders")) == [("C", "B.orders"), ("B", "orders")]
+    assert list(upstream_hops(IDENTITY, "orders")) == [("A", "orders")]
 
 
 @given(st.lists(aliases, min_size=1, max_size=4), names.filter(lambda name: "." not in name))
-def test_a_copy_of_copies_tells_every_hop(hops: list[str], topic: str) -> None:
+def test_a_copy_of_copies_shows_every_hop(hops: list[str], topic: str) -> None:
     remote = topic
     for alias in hops:
         remote = DEFAULT.format_remote_topic(alias, remote)
-    assert [source for source, _ in lineage(DEFAULT, remote)] == hops[::-1]
+    assert [source for source, _ in upstream_hops(DEFAULT, remote)] == hops[::-1]
     assert DEFAULT.original_topic(remote) == topic
 
 
@@ -189,7 +189,7 @@ def test_source_and_target_are_equal_as_a_pair() -> None:
     assert str(Flow("source", "target")) == "source->target"
 
 
-def test_a_custom_separator_reaches_internal_topics_unless_told_otherwise() -> None:
+def test_a_custom_separator_applies_to_internal_topics_unless_disabled() -> None:
     policy = make_policy(Settings({"replication.policy.separator": "_"}))
     assert policy.is_internal_topic("A_checkpoints_internal")
     dotted = make_policy(

@@ -46,7 +46,7 @@ def test_the_first_rule_names_the_copy_and_other_topics_get_the_prefix(topic: st
     assert names.topic_source(remote) == "A"
 
 
-def test_other_topics_keep_their_names_if_told_so() -> None:
+def test_other_topics_keep_their_names_if_configured() -> None:
     names = policy("orders=eu-orders", "identity")
     assert names.format_remote_topic("A", "pay") == "pay"
     assert names.upstream_topic("pay") == "pay"
@@ -95,8 +95,8 @@ def test_regexes_with_groups_are_read_in_both_directions(rules: str, topic: str,
         ("(.*)-(.*)=$1$2", "two groups follow each other"),
         ("(.*)=$2", r"\$2 names a group that the left side does not have"),
         ("(.*)=a/$1", "'/' on the right cannot stand in a topic's name"),
-        ("a=b, b=c", "the name on the right of 'a=b' stands on the left of 'b=c'"),
-        ("a=b, b=a", "could not be told from an original"),
+        ("a=b, b=c", "the name on the right of 'a=b' is on the left of 'b=c'"),
+        ("a=b, b=a", "could not be distinguished from an original"),
         ("orders", "a rule is written from=to"),
         ("=x", "a rule is written from=to"),
         ("(a=b", r"a '\(' is not closed"),
@@ -111,7 +111,7 @@ def test_a_map_that_cannot_work_is_refused(rules: str, sentence: str) -> None:
         policy(rules)
 
 
-def test_all_problems_of_a_map_are_told_at_once() -> None:
+def test_all_problems_of_a_map_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         policy("orders, a=x, b=x, (.*=c")
     assert len(caught.value.problems) == 3

@@ -57,9 +57,7 @@ def test_offset_syncs_are_not_gathered_before_they_are_taken(
     assert len(taken) == COUNT
 
 
-def test_a_source_that_fails_half_way_has_told_nothing(
-    flow_groups: FlowGroups, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_fails_half_way_gives_no_syncs(flow_groups: FlowGroups, monkeypatch: pytest.MonkeyPatch) -> None:
     def records(*_topic: object) -> Iterator[LogRecord]:
         yield record(0)
         raise UnreachableError("'A' is gone.")

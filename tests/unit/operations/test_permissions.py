@@ -10,7 +10,7 @@ from heliograph.config.effective.mirror_config import MirrorMakerConfig
 from heliograph.config.validate.dedicated_file import load
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.errors import ConfigError
-from heliograph.mirror.acls.acl import CLUSTER, GROUP, TOPIC, Acl, Resource, least
+from heliograph.mirror.acls.acl import CLUSTER, GROUP, TOPIC, Acl, Resource, fewest_acls
 from heliograph.mirror.acls.name_prefixes import Names
 from heliograph.operations.needed_acls import needed_acls
 from heliograph.operations.principals import parse_principals
@@ -32,7 +32,7 @@ def config_of(*lines: str) -> MirrorMakerConfig:
 
 
 def needs_of(*lines: str, **principals: str) -> dict[str, set[str]]:
-    """`alias principal` to the ACLs, each as `OPERATION name`, with a star behind a prefix."""
+    """`alias principal` to the ACLs, each as `OPERATION name`, with a star after a prefix."""
     granted = needed_acls([config_of(*lines)], principals)
     return {f"{each.login.cluster} {each.login.principal}": {short(acl) for acl in each.acls} for each in granted}
 
@@ -201,7 +201,7 @@ def test_a_principal_that_only_brokers_know_can_be_said() -> None:
     granted = needed_acls([config_of(*lines)], {})
     (unknown,) = (each for each in granted if not each.is_known)
     assert unknown.login.principal == "User:<the user of A.sasl.mechanism>"
-    assert "with GSSAPI is their own rule; so the principal is not known" in unknown.doubt
+    assert "with GSSAPI by their own rules; so the principal is not known" in unknown.doubt
     assert "--principal A=User:name" in unknown.doubt
     assert "A User:CN=mirror" in needs_of(*lines, **parse_principals(["A=User:CN=mirror"]))
     assert parse_principals(["B.producer=mm2"]) == {"B.producer": "User:mm2"}
@@ -210,7 +210,7 @@ def test_a_principal_that_only_brokers_know_can_be_said() -> None:
 
 
 def test_a_connector_writes_with_its_worker() -> None:
-    """Records are written by the worker's producer with the connector's login, progress by the worker itself."""
+    """Records are written by the worker's producer with the connector's login, source offsets by the worker itself."""
     text = f"""
         bootstrap.servers = b:9092
         group.id = connect
@@ -262,8 +262,8 @@ _acls = st.lists(st.builds(Acl, _operations, _resources, st.just(("why",))), max
 
 @given(_acls)
 def test_the_least_says_the_same_and_nothing_twice(acls: list[Acl]) -> None:
-    fewest = least(acls)
+    fewest = fewest_acls(acls)
     assert all(any(one.includes(acl) for one in fewest) for acl in acls)
     assert all(any(acl.includes(one) for acl in acls) for one in fewest)
     assert not any(one.includes(other) for one in fewest for other in fewest if one is not other)
-    assert least(reversed(fewest)) == fewest
+    assert fewest_acls(reversed(fewest)) == fewest

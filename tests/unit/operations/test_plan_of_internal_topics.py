@@ -56,7 +56,7 @@ def test_what_is_there_or_not_wanted_is_not_planned() -> None:
     assert "heartbeats will be created on 'A' for the heartbeats of B->A" in only.notes
 
 
-def test_a_factor_of_the_users_that_a_cluster_cannot_hold_is_a_trouble_on_either_side() -> None:
+def test_a_users_factor_that_a_cluster_cannot_hold_is_an_issue_on_either_side() -> None:
     lines = ("offset-syncs.topic.replication.factor=3", "checkpoints.topic.replication.factor=2")
     plan = planned(FakeAdmin("A"), FakeAdmin("B"), *lines)
     assert [issue.partition("; ")[0] for issue in plan.issues] == [

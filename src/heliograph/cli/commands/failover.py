@@ -1,8 +1,7 @@
-"""`heliograph failover` and `failback`: move consumer and share groups to the other cluster of a flow, or home again.
+"""`heliograph failover` and `failback`: move consumer and share groups to the other cluster of a flow, or back.
 
-Both say what they do partition by partition, set only offsets of groups without members, only forward, and end with 1
-where a group could not be moved. A group is said to continue only where all its offsets are there: consumers that start
-without them begin by `auto.offset.reset` (a share group: by `share.auto.offset.reset`), and may pass over records.
+Both print the decision for each partition, and exit with 1 if a group could not be moved. `operations/failover` moves
+the groups.
 """
 
 from __future__ import annotations
@@ -14,26 +13,20 @@ import click
 
 from heliograph.cli.inputs import load_file, parse_flow, secrets_option
 from heliograph.cli.output import EXIT_REFUSED, show_json, table
-from heliograph.mirror.groups.group_moves import GroupPlan, Outcome
-from heliograph.mirror.groups.group_view import left_behind, plan_failback, plan_failover
-from heliograph.model import Flow, GroupType, counted
-from heliograph.operations.flow_groups import (
-    FlowGroups,
-    Result,
-    _carry_out,
-    _check_home,
-    _is_active,
-    _left_behind,
-    _not_replicated,
-    _with_near_names,
-)
+from heliograph.mirror.groups.group_moves import Outcome
+from heliograph.model import GroupType, counted
+from heliograph.operations.failover import failback_groups, failover_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from heliograph.mirror.groups.group_moves import GroupPlan
+    from heliograph.model import Flow
+    from heliograph.operations.failover import GroupResult, GroupResults
+
 
 _HEADER = ("PARTITION", "BEFORE", "OFFSET", "AGAIN", "")
-_WORDS = {
+_OUTCOME_NAMES = {
     Outcome.SET: "set",
     Outcome.STAYS: "stays",
     Outcome.IMPOSSIBLE: "NOT SET",
@@ -48,7 +41,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
         click.option("--all", "is_all", is_flag=True, help="All groups of the flow."),
         click.option("--group", "names", metavar="G", multiple=True, help="A group to move; may be repeated."),
-        click.option("--flow", "flow_text", metavar="A->B", help="The flow; needed where the file has several."),
+        click.option("--flow", "flow_text", metavar="A->B", help="The flow; needed if the file has several."),
         click.argument("more", nargs=-1, metavar=""),
         click.argument("file", type=click.Path(path_type=Path)),
     ):
@@ -69,30 +62,17 @@ def failover(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Set the offsets of consumer and share groups on the target of a flow, so that they go on there.
+    """Set the offsets of consumer and share groups on the target of a flow, so that they resume there.
 
-    The source may be gone; its checkpoints on the target are enough. Groups that have members on the target are
-    refused. Ends with 1 where a group could not be moved, or where the source is gone and no checkpoint tells of one.
+    The source may be unavailable; its checkpoints on the target are enough. Groups that have members on the target are
+    refused. Exits with 1 if a group could not be moved, or if the source is unavailable and no group has a checkpoint.
     """
     names = _check_groups(names, more, is_all=is_all)
     config = load_file(file)
     flow = parse_flow(config, flow_text)
-    with FlowGroups(config, flow, moves_to=flow.target) as flow_groups:
-        view = flow_groups.view(names or flow_groups.followed())
-        plans = _with_near_names(plan_failover(view), view, flow_groups.followed)
-        results = [_carry_out(plan, flow_groups.target_groups, dry_run=dry_run) for plan in plans]
-        results = [
-            result._replace(
-                not_replicated=_not_replicated(view, result.plan),
-                left_behind=tuple(left_behind(view, result.plan.group, is_going_home=False)),
-                reads_still_on=flow.source if _is_active(view.source, result.plan.group) else None,
-                hidden=view.hidden.get(result.plan.group),
-            )
-            for result in results
-        ]
-        issue = flow_groups.source_issue
-    _show(flow, flow.target, issue, results, dry_run=dry_run, as_json=as_json)
-    context.exit(_exit_code(results, issue))
+    results = failover_groups(config, flow, names, dry_run=dry_run)
+    _show(flow, flow.target, results, dry_run=dry_run, as_json=as_json)
+    context.exit(_exit_code(results))
 
 
 @click.command()
@@ -108,41 +88,22 @@ def failback(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Set the offsets of consumer and share groups on the SOURCE of a flow, so that they go home to it.
+    """Set the offsets of consumer and share groups on the SOURCE of a flow, so that they move back to it.
 
-    Offsets in the flow's copies (A.t on B) are translated back to the topics they came from (t on A). Where FILE also
+    Offsets in the flow's copies (A.t on B) are translated back to the topics they came from (t on A). If FILE also
     enables the flow B->A, offsets in B's own topics are translated to its copies (B.t on A). Groups that have members
-    on the source are refused. Ends with 1 where a group could not be moved.
+    on the source are refused. Exits with 1 if a group could not be moved.
     """
     names = _check_groups(names, more, is_all=is_all)
     config = load_file(file)
     flow = parse_flow(config, flow_text)
-    reverse = Flow(flow.target, flow.source)
-    with FlowGroups(config, flow, moves_to=flow.source) as flow_groups:
-        _check_home(flow_groups)
-        view = flow_groups.view(names or flow_groups.at_target())
-        _check_home(flow_groups)
-        back = None
-        if reverse in config.flows:
-            with FlowGroups(config, reverse, moves_to=flow.source) as reverse_groups:
-                back = reverse_groups.view(view.groups)
-        plans = _with_near_names(plan_failback(view, back), view, flow_groups.at_target)
-        results = [_carry_out(plan, flow_groups.source_groups, dry_run=dry_run) for plan in plans]
-    results = [
-        result._replace(
-            left_behind=_left_behind(view, back, result.plan.group),
-            reads_still_on=flow.target if _is_active(view.target, result.plan.group) else None,
-        )
-        for result in results
-    ]
-    if back is not None:
-        results = [result._replace(not_replicated=_not_replicated(back, result.plan)) for result in results]
-    _show(flow, flow.source, None, results, dry_run=dry_run, as_json=as_json)
+    results = failback_groups(config, flow, names, dry_run=dry_run)
+    _show(flow, flow.source, results, dry_run=dry_run, as_json=as_json)
     context.exit(_exit_code(results))
 
 
 def _check_groups(names: tuple[str, ...], more: tuple[str, ...], *, is_all: bool) -> tuple[str, ...]:
-    """The groups that are named, also as `--group a b c`; none with `--all`."""
+    """Return the groups that are named, also as `--group a b c`; none with `--all`."""
     if more and not names:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
     if bool(names) == is_all:
@@ -150,42 +111,41 @@ def _check_groups(names: tuple[str, ...], more: tuple[str, ...], *, is_all: bool
     return (*names, *more)
 
 
-def _exit_code(results: list[Result], source_issue: str | None = None) -> int:
-    # Where the source is gone and its checkpoints are missing, no group is known: that is not the same as none to move.
-    is_known = bool(results) or source_issue is None
-    return 0 if is_known and all(result.is_moved for result in results) else EXIT_REFUSED
+def _exit_code(results: GroupResults) -> int:
+    # Without the source and without checkpoints no group is known, which is not the same as no group to move.
+    is_known = bool(results.groups) or results.source_issue is None
+    return 0 if is_known and all(result.is_moved for result in results.groups) else EXIT_REFUSED
 
 
-def _show(
-    flow: Flow, cluster: str, source_issue: str | None, results: list[Result], *, dry_run: bool, as_json: bool
-) -> None:
+def _show(flow: Flow, cluster: str, results: GroupResults, *, dry_run: bool, as_json: bool) -> None:
+    source_issue = results.source_issue
     if as_json:
-        data = [_as_data(result) for result in results]
+        data = [_as_data(result) for result in results.groups]
         head = {"flow": str(flow), "cluster": cluster, "dry_run": dry_run, "source_trouble": source_issue}
         show_json({**head, "groups": data})
         return
     if source_issue is not None:
-        click.echo(f"'{flow.source}' cannot be asked, so checkpoints tell: {source_issue}")
-    if not results:
-        click.echo(f"{flow}: there is no group to move" + ("; no checkpoint tells of one" if source_issue else ""))
-    for result in results:
+        click.echo(f"'{flow.source}' is unavailable, so checkpoints are used: {source_issue}")
+    if not results.groups:
+        click.echo(f"{flow}: there is no group to move" + ("; no group has a checkpoint" if source_issue else ""))
+    for result in results.groups:
         lines = _lines(result, cluster, dry_run=dry_run)
         if (source_issue or result.hidden) and result.plan.refused is None:
             lines.append("  what it has read since its last checkpoint is read again, too")
         click.echo("\n".join(lines))
 
 
-def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
+def _lines(result: GroupResult, cluster: str, *, dry_run: bool) -> list[str]:
     plan = result.plan
     if plan.refused is not None:
         return [f"{plan.group}: REFUSED on '{cluster}': {plan.refused}"]
-    words = [_headline(result, cluster, dry_run=dry_run), f"records read again: {_again(plan.again)}"]
+    parts = [_headline(result, cluster, dry_run=dry_run), f"records read again: {_again(plan.again)}"]
     if result.not_replicated is not None:
-        words.append(f"not replicated yet: {result.not_replicated:,}")
-    rows = [(m.tp, m.before, m.offset, m.again, f"{_WORDS[m.outcome]}: {m.why}") for m in plan.moves]
-    lines = ["; ".join(words), *(f"  {line}" for line in table(_HEADER, rows))]
+        parts.append(f"not replicated yet: {result.not_replicated:,}")
+    rows = [(m.tp, m.before, m.offset, m.again, f"{_OUTCOME_NAMES[m.outcome]}: {m.why}") for m in plan.moves]
+    lines = ["; ".join(parts), *(f"  {line}" for line in table(_HEADER, rows))]
     if result.hidden is not None:
-        lines.append(f"  its checkpoints tell: {result.hidden}")
+        lines.append(f"  its checkpoints are used: {result.hidden}")
     if result.issue is not None:
         lines.append(f"  REFUSED: {result.issue}")
     if not (result.is_moved or dry_run):
@@ -197,7 +157,7 @@ def _lines(result: Result, cluster: str, *, dry_run: bool) -> list[str]:
     return lines + [f"  left behind: {tp}, which no flow copies to '{cluster}'" for tp in result.left_behind]
 
 
-def _headline(result: Result, cluster: str, *, dry_run: bool) -> str:
+def _headline(result: GroupResult, cluster: str, *, dry_run: bool) -> str:
     plan, done = result.plan, "to set" if dry_run else "set"
     count = len(plan.offsets)
     if not result.is_moved:
@@ -217,7 +177,7 @@ def _again(count: int | None) -> str:
     return f"at most {count:,}" if count else "0"
 
 
-def _as_data(result: Result) -> dict[str, Any]:
+def _as_data(result: GroupResult) -> dict[str, Any]:
     plan = result.plan
     return {
         "group": plan.group,

@@ -1,10 +1,7 @@
-"""`heliograph groups FILE`: how far each consumer group and share group is on both sides of a flow, in sync or why not.
+"""`heliograph groups` shows a flow's groups on both clusters; `heliograph translate` prints offsets by checkpoints.
 
-It is asked in a disaster: a flow whose target is gone keeps no other flow from being shown, nor does a group that we
-may not look at keep the others.
-
-
-`heliograph translate`: a group's offsets on this cluster by its checkpoints, with nothing but the target at hand.
+Both are for a disaster. `groups` shows the other flows if the target of one is unavailable, and the other groups if we
+may not describe one. `translate` needs only the target.
 """
 
 from __future__ import annotations
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from heliograph.model import Flow
 
 
+EXIT_NOT_FOUND = 1
 _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LAG THERE", "STATE THERE", "IN SYNC")
 
 
@@ -46,8 +44,8 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 def groups(context: click.Context, file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
     """Show where each consumer group and share group is on the source and on the target, and whether it could move now.
 
-    Offsets and lags are those of the source first, then of the target. Changes nothing. Ends with 3 where the target
-    of a flow cannot be asked, with 1 where a group may not be looked at; the others are shown.
+    Offsets and lags are those of the source first, then of the target. Changes nothing. Exits with 3 if the
+    target of a flow is unavailable, with 1 if a group may not be described; the others are shown.
     """
     config = load_file(file)
     flows = config.flows if flow_text is None else (parse_flow(config, flow_text),)
@@ -119,9 +117,9 @@ def _as_data(row: GroupRow) -> dict[str, Any]:
 def _lines(report: dict[str, Any]) -> list[str]:
     lines = [report["flow"]]
     if report["trouble"]:
-        return [*lines, f"  nothing can be told of its groups: {report['trouble']}"]
+        return [*lines, f"  its groups are not known: {report['trouble']}"]
     if report["source_trouble"]:
-        lines.append(f"  the source cannot be asked, so checkpoints tell: {report['source_trouble']}")
+        lines.append(f"  the source is unavailable, so checkpoints are used: {report['source_trouble']}")
     rows = [
         (
             *(_name(row), f"{row['topic']}-{row['partition']}"),
@@ -142,11 +140,8 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def _state(state: str) -> str:
-    """Kafka calls a group dead that has never been there."""
+    """Return the state for people: Kafka calls a group dead that has never existed."""
     return "none" if state == DEAD else state
-
-
-EXIT_NOT_FOUND = 1
 
 
 @click.command()
@@ -168,9 +163,9 @@ def translate(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """Print where groups of another cluster go on here, by their newest checkpoints. Changes nothing.
+    """Print where groups of another cluster resume here, by their newest checkpoints. Changes nothing.
 
-    Ends with 1 where a group has no checkpoint.
+    Exits with 1 if a group has no checkpoint.
     """
     if bool(names) == is_all:
         raise click.UsageError("Give --group, or --all for every group that has checkpoints.")
@@ -185,7 +180,7 @@ def translate(
             {"source": source, "groups": [_translation_as_data(group, offsets) for group, offsets in wanted.items()]}
         )
     elif any(wanted.values()):
-        rows = [(group, tp, place.offset) for group, offsets in wanted.items() for tp, place in sorted(offsets.items())]
+        rows = [(group, tp, there.offset) for group, offsets in wanted.items() for tp, there in sorted(offsets.items())]
         click.echo("\n".join(table(("GROUP", "PARTITION", "OFFSET"), rows)))
     missing = [group for group, offsets in wanted.items() if not offsets]
     why = "" if is_there else f": there is no topic {topic}; does a flow from '{source}' write checkpoints here?"
@@ -208,7 +203,7 @@ def _translation_as_data(group: str, offsets: Offsets) -> dict[str, object]:
     return {
         "group": group,
         "offsets": [
-            {"topic": tp.topic, "partition": tp.partition, "offset": place.offset, "metadata": place.metadata}
-            for tp, place in sorted(offsets.items())
+            {"topic": tp.topic, "partition": tp.partition, "offset": there.offset, "metadata": there.metadata}
+            for tp, there in sorted(offsets.items())
         ],
     }

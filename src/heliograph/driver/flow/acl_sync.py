@@ -64,12 +64,12 @@ class AclSync:
         clashing = self._rules.clashes(copied)  # not copied: rights on them must not open another topic's copy
         source = tuple(acl for acl in source if acl.topic not in clashing)
         wanted, left_out = remote_acls(self._rules, source)
-        notes = [f"The ACL {each.acl} is left out: {each.reason}" for each in left_out if each.acl.topic == EVERY_TOPIC]
+        notes = [f"The ACL {each.acl} is skipped: {each.reason}" for each in left_out if each.acl.topic == EVERY_TOPIC]
         if not wanted:
-            return GatheredAcls(AclPlan(left_out=left_out), tuple(notes))
+            return GatheredAcls(AclPlan(skipped=left_out), tuple(notes))
         target = _acls_of(self._target, "ALTER on the cluster, which includes DESCRIBE")
         if target is None:
-            return GatheredAcls(AclPlan(left_out=left_out), (*notes, _without_authorizer(self._target)))
+            return GatheredAcls(AclPlan(skipped=left_out), (*notes, _without_authorizer(self._target)))
         return GatheredAcls(plan_acls(self._rules, source, target), tuple(notes))
 
 

@@ -70,7 +70,7 @@ class ConfigSync:
             *_unreadable(self._source.alias, source_refused),
             *_unreadable(self._target.alias, target_refused),
         )
-        return GatheredConfigs(plan_configs(self._rules, source, target), issues)
+        return GatheredConfigs(plan_configs(self._rules.configs, remote, source, target), issues)
 
     def _apply(self, alters: Sequence[AlterConfigs]) -> tuple[str, ...]:
         refused = alter_topic_configs(self._target, alters)

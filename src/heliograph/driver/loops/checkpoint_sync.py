@@ -22,6 +22,7 @@ from heliograph.config.input_limits import is_group_name, is_topic_name, unusabl
 from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.driver.clusters.hidden_names import hidden_groups
 from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic, ensure_offset_syncs_topic
+from heliograph.driver.clusters.log_bounds import log_bounds
 from heliograph.driver.loops.noted_offsets import NotedOffsets
 from heliograph.driver.steps.issues import LogOnce
 from heliograph.driver.steps.matching_time import within_matching_time
@@ -29,12 +30,11 @@ from heliograph.errors import BrokerError, ClusterError, GroupActiveError
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.error_codes import UNSUPPORTED_VERSION
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.request_options import LATEST
 from heliograph.kafka.topics.record_writer import write_records
 from heliograph.kafka.topics.topic_reader import LogTail, read_topic
 from heliograph.mirror.acls.flow_acls import wanted_groups
-from heliograph.mirror.groups.checkpoints import WrittenCheckpoints, name_clash, remote_partition, share_places
-from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync
+from heliograph.mirror.groups.checkpoints import WrittenCheckpoints, name_clash, remote_partition, share_positions
+from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync, unsettled_partitions
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.mirror.policy.filters import group_filter
 from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic
@@ -196,8 +196,8 @@ class CheckpointSync:
             if sync is not None:
                 self._map.take(sync)
             self._check()  # a first read may take minutes
-        for tp in self._map.take_begun_anew():
-            self._known.log_begun_anew(remote_partition(self._rules, tp))
+        for tp in self._map.take_replaced_logs():
+            self._known.log_replaced(remote_partition(self._rules, tp))
 
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
         due = (
@@ -226,31 +226,28 @@ class CheckpointSync:
         return [group for group in listed if group not in others]
 
     def _sync_of_type(
-        self, type_: GroupType, groups: list[str], there: ListedGroups, move: Callable[[list[str]], list[str]]
+        self, type_: GroupType, groups: list[str], there: ListedGroups, move: Callable[[dict[str, str]], list[str]]
     ) -> list[str]:
         """Move the groups of one type; why some were not moved. A name that another type has there is not free."""
         clashes = {group: name_clash(type_, there.types.get(group), self.flow.target) for group in groups}
         issues = [f"the {type_} group '{group}' is not moved: {why}" for group, why in clashes.items() if why]
         states = self._target_groups.states_answered([group for group in groups if not clashes[group]], there)
-        movable = [group for group, state in states.of.items() if is_movable(state)]
-        chunks = (movable[at : at + _MOVED_AT_ONCE] for at in range(0, len(movable), _MOVED_AT_ONCE))
+        movable = [(group, state) for group, state in states.of.items() if is_movable(state)]
+        chunks = (dict(movable[at : at + _MOVED_AT_ONCE]) for at in range(0, len(movable), _MOVED_AT_ONCE))
         return [*issues, *states.issues, *(words for chunk in chunks for words in move(chunk))]
 
-    def _move_shares(self, groups: list[str]) -> list[str]:
-        """Move share groups that had no members a moment ago."""
+    def _move_shares(self, groups: dict[str, str]) -> list[str]:
+        """Move share groups, given by their states, that had no members a moment ago."""
         types = dict.fromkeys(groups, GroupType.SHARE)
         # Offsets first, as in `emit`.
-        read = self._source_groups.offsets_of(groups, types)
+        read = self._source_groups.offsets_of(list(groups), types)
         self._learn_syncs()
         committed = self._target_groups.offsets_of(list(read.of), types)
-        wanted = {
-            group: plan_group_sync(share_places(self._map, self._rules, group, read.of[group]), offsets, None)
-            for group, offsets in committed.of.items()
-        }
+        positions = {group: share_positions(self._map, self._rules, group, read.of[group]) for group in committed.of}
         return [
             *self._share_refusals(read),
             *self._share_refusals(committed),
-            *self._set_all(GroupType.SHARE, wanted),
+            *self._set_all(GroupType.SHARE, groups, positions, committed.of),
         ]
 
     def _share_refusals(self, answer: GroupAnswers[dict[TopicPartition, CommittedOffset]]) -> list[str]:
@@ -260,30 +257,34 @@ class CheckpointSync:
             self._once.report(logging.WARNING, f"{self.flow}: {refusal}")
         return [str(refusal) for refusal in answer.refusals if refusal not in unsupported]
 
-    def _move(self, groups: list[str]) -> list[str]:
-        """Move groups that had no members a moment ago, by what they have committed now; why some were not moved."""
-        committed = self._target_groups.committed_answered(groups)
-        wanted = {group: moves for group, offsets in committed.of.items() if (moves := self._moves(group, offsets))}
-        return [*committed.issues, *self._set_all(GroupType.CONSUMER, wanted)]
+    def _move(self, groups: dict[str, str]) -> list[str]:
+        """Move groups, given by their states, that had no members a moment ago; why some were not moved."""
+        committed = self._target_groups.committed_answered(list(groups))
+        checkpoints = {group: self._checkpoints_read(group) for group in committed.of}
+        return [*committed.issues, *self._set_all(GroupType.CONSUMER, groups, checkpoints, committed.of)]
 
-    def _set_all(self, type_: GroupType, wanted: dict[str, dict[TopicPartition, CommittedOffset]]) -> list[str]:
-        """Set the offsets of groups, as far as the logs on the target reach; why some were not set."""
-        tps = {tp for moves in wanted.values() for tp in moves}
-        ends = self._target.known_offsets(list(tps), LATEST) if tps else {}
+    def _set_all(
+        self,
+        type_: GroupType,
+        states: dict[str, str],
+        checkpoints: dict[str, list[Checkpoint]],
+        committed: dict[str, dict[TopicPartition, CommittedOffset]],
+    ) -> list[str]:
+        """Set the offsets of groups to their checkpoints if the rule allows it; why some were not set."""
+        tps = {tp for group, wanted in checkpoints.items() for tp in unsettled_partitions(wanted, committed[group])}
+        logs = log_bounds(self._target, tps)
         issues: list[str] = []
-        for group, moves in wanted.items():
-            there = {tp: place for tp, place in moves.items() if tp in ends and place.offset <= ends[tp]}
-            self._check()
-            issues += self._set(group, type_, there)
+        for group, wanted in checkpoints.items():
+            offsets = plan_group_sync(wanted, committed[group], states[group], logs)
+            if offsets:
+                self._check()
+                issues += self._set(group, type_, offsets)
         return issues
 
-    def _moves(
-        self, group: str, committed: dict[TopicPartition, CommittedOffset]
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """Where a group without members would go; only partitions it still reads at the source count."""
+    def _checkpoints_read(self, group: str) -> list[Checkpoint]:
+        """Return a group's checkpoints of those partitions that it still reads at the source."""
         read = self._read.get(group, set())
-        checkpoints = [checkpoint for tp, checkpoint in self._known.of(group).items() if tp in read]
-        return plan_group_sync(checkpoints, committed, None)
+        return [checkpoint for tp, checkpoint in self._known.of(group).items() if tp in read]
 
     def _set(self, group: str, type_: GroupType, offsets: dict[TopicPartition, CommittedOffset]) -> list[str]:
         """Set a group's offsets; why that failed, if so. The broker refuses where it has got members meanwhile."""

@@ -195,7 +195,7 @@ class SyncWriter:
     def _confirm(self) -> None:
         for tp in self._under_way:
             self._partitions[tp].confirm()
-            if self._partitions[tp].has_news:
+            if self._partitions[tp].has_unsent:
                 self.wake(tp)
         self._under_way.clear()
         self._backoff.reset()

@@ -1,7 +1,7 @@
-"""The ACLs that the clients of a flow need, each with its reason; from the settings alone, no more than what is used.
+"""Lists the ACLs that the clients of a flow need, each with its reason, from the settings alone.
 
-A flow has several clients, and a file may give each a login of its own: `Place` says whose need it is. The needs are
-those of MM2's three connectors, so that they also hold for one that runs by itself in a Connect worker.
+A flow has several clients, and a file may give each a login of its own: `ClientRole` says which client has the need.
+There is one function for each of MM2's three connectors, since each may run by itself in a Connect worker.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ if TYPE_CHECKING:
 
 
 class ClientRole(Enum):
-    """A client of a flow: which cluster it reaches, in which role."""
+    """A client of a flow: the cluster it connects to, and its role."""
 
     SOURCE_ADMIN = "source admin"
     SOURCE_CONSUMER = "source consumer"
     SOURCE_PRODUCER = "source producer"
     TARGET_ADMIN = "target admin"
-    TARGET_PRODUCER = "target producer"  # of offset syncs kept on the target
-    RECORDS = "records"  # the producer of what is copied
-    OFFSETS = "progress"  # a Connect worker's own
+    TARGET_PRODUCER = "target producer"  # of offset syncs stored on the target
+    RECORDS = "records"  # the producer of copied records
+    OFFSETS = "source offsets"  # a Connect worker's own
 
 
 class Need(NamedTuple):
     """An ACL that one of a flow's clients needs."""
 
-    place: ClientRole
+    role: ClientRole
     acl: Acl
 
 
 @dataclass(frozen=True, slots=True)
 class FlowAclContext:
-    """What decides about the needs of one pair of clusters.
+    """The settings that the needs of one flow depend on.
 
-    `heartbeats` are the topics of heartbeats on the source that are copied. The driver's own client of the records
-    (`driver_records`) and of progress, and the tasks' client of progress, are the target's unless a Connect worker says
-    otherwise; `is_split` where records go to another cluster than the one that is administered.
+    `heartbeats` are the heartbeats topics on the source that are copied. The clients for records and source offsets are
+    those of the target, unless a Connect worker stores them elsewhere; `is_split` if records are produced to another
+    cluster than the one that the admin client of the target connects to.
     """
 
     settings: Settings
@@ -71,13 +71,13 @@ class FlowAclContext:
     notes_offsets: bool = False
 
     @property
-    def holders(self) -> tuple[ClientRole, ...]:
-        """The driver's clients of clusters that hold what is written."""
+    def target_roles(self) -> tuple[ClientRole, ...]:
+        """The driver's clients of the clusters that records are written to."""
         return (ClientRole.TARGET_ADMIN, ClientRole.RECORDS) if self.is_split else (ClientRole.TARGET_ADMIN,)
 
     @property
     def topics(self) -> tuple[Names, ...]:
-        """The source's topics, heartbeats aside."""
+        """The topics of the source that are copied, without heartbeats."""
         return wanted_topics(self.settings, self.rules)
 
     @property
@@ -87,16 +87,16 @@ class FlowAclContext:
 
     @property
     def copied(self) -> tuple[Names, ...]:
-        """The source's topics with those of heartbeats."""
+        """The topics of the source that are copied, with heartbeats."""
         return without_covered((*self.topics, *(Names(topic, is_whole=True) for topic in self.heartbeats)))
 
     def remote(self, topics: tuple[Names, ...]) -> tuple[Names, ...]:
-        """The copies of topics."""
+        """Return the names of the copies of topics."""
         return without_covered(name for names in topics for name in remote_names(self.rules, names))
 
     @property
-    def syncs_places(self) -> tuple[ClientRole, ClientRole]:
-        """Who makes and reads the topic of offset syncs, and who writes to it."""
+    def offset_syncs_roles(self) -> tuple[ClientRole, ClientRole]:
+        """The client that creates and reads the offset syncs topic, and the one that writes to it."""
         is_at_source = self.settings[keys.OFFSET_SYNCS_LOCATION] == "source"
         return (
             (ClientRole.SOURCE_ADMIN, ClientRole.SOURCE_PRODUCER)
@@ -106,29 +106,29 @@ class FlowAclContext:
 
 
 def wanted_topics(settings: Settings, rules: TopicRules) -> tuple[Names, ...]:
-    """The topics that a flow means to copy, heartbeats aside, as far as they are known from its patterns."""
+    """Return the topics that a flow copies, without heartbeats, as far as its patterns name them."""
     listed = _listed(rules.names, settings[keys.TOPICS])
     return tuple(names for names in listed if not names.is_whole or rules.replicates(names.start))
 
 
 def wanted_groups(settings: Settings) -> tuple[Names, ...]:
-    """The groups that a flow means to follow, as far as they are known from its patterns."""
+    """Return the groups that a flow follows, as far as its patterns name them."""
     chosen = group_filter(settings)
     listed = _listed(chosen, settings[keys.GROUPS])
     return tuple(names for names in listed if not names.is_whole or chosen.accepts(names.start))
 
 
-def source_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    """What copying topics needs."""
-    settings = mirror.settings
-    yield from _reading_needs(mirror)
-    yield from _writing_needs(mirror)
-    yield from _progress_needs(mirror)
+def source_needs(context: FlowAclContext) -> Iterator[Need]:
+    """Yield the needs of MirrorSourceConnector: to copy topics."""
+    settings = context.settings
+    yield from _reading_needs(context)
+    yield from _writing_needs(context)
+    yield from _source_offset_needs(context)
     if settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
         syncs = offset_syncs_topic(settings).name
-        maker, writer = mirror.syncs_places
-        yield _topic(maker, "CREATE", syncs, "the topic of offset syncs is created where it is missing")
-        yield _topic(writer, "WRITE", syncs, "offset syncs say where each record went")
+        creator, writer = context.offset_syncs_roles
+        yield _topic(creator, "CREATE", syncs, "the offset syncs topic is created if it is missing")
+        yield _topic(writer, "WRITE", syncs, "offset syncs are written")
     if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
         why = "sync.topic.acls.enabled is true: the source's ACLs of topics are listed"
         yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE", THE_CLUSTER, (why,)))
@@ -136,29 +136,29 @@ def source_needs(mirror: FlowAclContext) -> Iterator[Need]:
         yield Need(ClientRole.TARGET_ADMIN, Acl("ALTER", THE_CLUSTER, (why,)))
 
 
-def _reading_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    for names in mirror.copied:
+def _reading_needs(context: FlowAclContext) -> Iterator[Need]:
+    for names in context.copied:
         resource = Resource(TOPIC, names)
         yield Need(ClientRole.SOURCE_CONSUMER, Acl("READ", resource, ("its records are copied",)))
-        yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE", resource, ("its partitions are seen",)))
+        yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE", resource, ("its partitions are listed",)))
         why = "its copy is created with the same configs"
-        if mirror.settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
+        if context.settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             why += ", and follows them"
         yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE_CONFIGS", resource, (why,)))
 
 
-def _writing_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    is_exactly_once = mirror.settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
-    growing = mirror.remote(mirror.topics)
-    for names in mirror.remote(mirror.copied):
+def _writing_needs(context: FlowAclContext) -> Iterator[Need]:
+    is_exactly_once = context.settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
+    growing = context.remote(context.topics)
+    for names in context.remote(context.copied):
         resource = Resource(TOPIC, names)
-        for holder in mirror.holders:
-            yield Need(holder, Acl("CREATE", resource, ("the copy of a topic is created",)))
+        for role in context.target_roles:
+            yield Need(role, Acl("CREATE", resource, ("the copy of a topic is created",)))
             if names in growing:
-                yield Need(holder, Acl("ALTER", resource, ("it gets partitions when its source does",)))
+                yield Need(role, Acl("ALTER", resource, ("it gets partitions when its source does",)))
             else:  # heartbeats have one partition
-                yield Need(holder, Acl("DESCRIBE", resource, ("it is seen to be there",)))
-        if mirror.settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
+                yield Need(role, Acl("DESCRIBE", resource, ("its existence is checked",)))
+        if context.settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             why = "sync.topic.configs.enabled is true: its configs follow the source's"
             yield Need(ClientRole.TARGET_ADMIN, Acl("ALTER_CONFIGS", resource, (why,)))
         yield Need(ClientRole.RECORDS, Acl("WRITE", resource, ("the copied records are written to it",)))
@@ -166,88 +166,88 @@ def _writing_needs(mirror: FlowAclContext) -> Iterator[Need]:
             why = "after a crash its last records are compared, so that none is copied twice"
             yield Need(ClientRole.RECORDS, Acl("READ", resource, (why,)))
     if is_exactly_once:
-        prefix = transactional_prefix(mirror.settings, mirror.connector)
+        prefix = transactional_prefix(context.settings, context.connector)
         resource = Resource(TRANSACTIONAL_ID, Names(prefix, is_whole=False))
         why = "exactly.once.source.support is enabled: records are written in transactions"
         yield Need(ClientRole.RECORDS, Acl("WRITE", resource, (why,)))
         why = "the producers of an earlier instance are fenced"
-        yield Need(mirror.driver_records, Acl("WRITE", resource, (why,)))
+        yield Need(context.driver_records, Acl("WRITE", resource, (why,)))
 
 
-def _progress_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    source_offsets = offsets_topic(mirror.settings).name
+def _source_offset_needs(context: FlowAclContext) -> Iterator[Need]:
+    source_offsets = offsets_topic(context.settings).name
     yield _topic(
-        mirror.driver_offsets, "CREATE", source_offsets, "the topic of progress is created where it is missing"
+        context.driver_offsets, "CREATE", source_offsets, "the offset storage topic is created if it is missing"
     )
-    yield _topic(mirror.driver_offsets, "READ", source_offsets, "a start goes on where the last one ended")
-    yield _topic(mirror.task_offsets, "WRITE", source_offsets, "what has been copied is noted")
-    if mirror.settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
-        yield _topic(ClientRole.RECORDS, "READ", source_offsets, "a task goes on where its transactions ended")
+    yield _topic(context.driver_offsets, "READ", source_offsets, "a start resumes at the stored source offsets")
+    yield _topic(context.task_offsets, "WRITE", source_offsets, "source offsets are stored")
+    if context.settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
+        yield _topic(ClientRole.RECORDS, "READ", source_offsets, "a task resumes after its last transaction")
 
 
-def checkpoint_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    """What following consumer groups needs; nothing where checkpoints are switched off."""
-    settings = mirror.settings
+def checkpoint_needs(context: FlowAclContext) -> Iterator[Need]:
+    """Yield the needs of MirrorCheckpointConnector: to follow groups; none if checkpoints are disabled."""
+    settings = context.settings
     if not (settings[keys.EMIT_CHECKPOINTS_ENABLED] and settings[keys.EMIT_OFFSET_SYNCS_ENABLED]):
         return
-    for names in mirror.topics:
-        why = "what groups have committed on it is seen"
+    for names in context.topics:
+        why = "committed offsets on it are read"
         yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE", Resource(TOPIC, names), (why,)))
-    for names in mirror.groups:
+    for names in context.groups:
         why = "the group's committed offsets are translated"
         yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE", Resource(GROUP, names), (why,)))
-    syncs, (reader, _writer) = offset_syncs_topic(settings).name, mirror.syncs_places
-    yield _topic(reader, "CREATE", syncs, "the topic of offset syncs is created where it is missing")
+    syncs, (reader, _writer) = offset_syncs_topic(settings).name, context.offset_syncs_roles
+    yield _topic(reader, "CREATE", syncs, "the offset syncs topic is created if it is missing")
     yield _topic(reader, "READ", syncs, "offsets are translated by the offset syncs")
     checkpoints = checkpoints_topic(settings).name
-    for holder in mirror.holders:
-        yield _topic(holder, "CREATE", checkpoints, "the topic of checkpoints is created where it is missing")
-    yield _topic(ClientRole.TARGET_ADMIN, "READ", checkpoints, "a start knows the checkpoints before it")
-    yield _topic(mirror.driver_records, "WRITE", checkpoints, "checkpoints are written")
-    yield from _noting_needs(mirror)
+    for role in context.target_roles:
+        yield _topic(role, "CREATE", checkpoints, "the checkpoints topic is created if it is missing")
+    yield _topic(ClientRole.TARGET_ADMIN, "READ", checkpoints, "a start reads the checkpoints written before")
+    yield _topic(context.driver_records, "WRITE", checkpoints, "checkpoints are written")
+    yield from _connector_offset_needs(context)
     if settings[keys.SYNC_GROUP_OFFSETS_ENABLED]:
         why = "sync.group.offsets.enabled is true: offsets of groups are committed"
-        for names in mirror.groups:
+        for names in context.groups:
             yield Need(ClientRole.TARGET_ADMIN, Acl("READ", Resource(GROUP, names), (why,)))
-        for names in mirror.remote(mirror.topics):
+        for names in context.remote(context.topics):
             yield Need(ClientRole.TARGET_ADMIN, Acl("READ", Resource(TOPIC, names), (why,)))
 
 
-def heartbeat_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    """What writing heartbeats needs."""
-    pair = f"{mirror.rules.source}->{mirror.rules.target}"
-    heartbeats = heartbeats_topic(mirror.settings).name
-    for holder in mirror.holders:
-        yield _topic(holder, "CREATE", heartbeats, "the topic of heartbeats is created where it is missing")
+def heartbeat_needs(context: FlowAclContext) -> Iterator[Need]:
+    """Yield the needs of MirrorHeartbeatConnector: to write heartbeats."""
+    pair = f"{context.rules.source}->{context.rules.target}"
+    heartbeats = heartbeats_topic(context.settings).name
+    for role in context.target_roles:
+        yield _topic(role, "CREATE", heartbeats, "the heartbeats topic is created if it is missing")
     why = f"heartbeats of {pair} are written, unless {pair}.emit.heartbeats.enabled is false"
-    yield _topic(mirror.driver_records, "WRITE", heartbeats, why)
-    yield from _noting_needs(mirror)
+    yield _topic(context.driver_records, "WRITE", heartbeats, why)
+    yield from _connector_offset_needs(context)
 
 
-def _noting_needs(mirror: FlowAclContext) -> Iterator[Need]:
-    """Connect notes for every connector what it has written."""
-    if mirror.notes_offsets:
-        source_offsets = offsets_topic(mirror.settings).name
+def _connector_offset_needs(context: FlowAclContext) -> Iterator[Need]:
+    """Yield the needs to store the offsets of a connector, as Connect does for each."""
+    if context.notes_offsets:
+        source_offsets = offsets_topic(context.settings).name
         for operation in ("CREATE", "WRITE"):
-            yield _topic(mirror.driver_offsets, operation, source_offsets, "the connector's offsets are noted")
+            yield _topic(context.driver_offsets, operation, source_offsets, "the connector's offsets are stored")
 
 
 def worker_acls(settings: Settings) -> Iterator[Acl]:
-    """What a Connect worker needs on its own cluster, whatever it runs."""
+    """Yield the needs of a Connect worker on its own cluster, whatever it runs."""
     group = Resource(GROUP, Names(settings[keys.GROUP_ID], is_whole=True))
-    yield Acl("READ", group, ("workers of one group choose who leads",))
+    yield Acl("READ", group, ("workers of one group elect a leader",))
     for key in (worker_keys.CONFIG_STORAGE_TOPIC, keys.OFFSET_STORAGE_TOPIC, worker_keys.STATUS_STORAGE_TOPIC):
         resource = Resource(TOPIC, Names(settings[key], is_whole=True))
         for operation in ("CREATE", "READ", "WRITE"):
             yield Acl(operation, resource, (f"it is the worker's {key.name}",))
     leader_id = leader_transactional_id(settings)
     if leader_id is not None:
-        why = "exactly.once.source.support is not disabled: who leads fences the leader before it"
+        why = "exactly.once.source.support is not disabled: a new leader fences its predecessor"
         yield Acl("WRITE", Resource(TRANSACTIONAL_ID, Names(leader_id, is_whole=True)), (why,))
 
 
 def copied_heartbeats(flows: Mapping[Flow, TopicRules]) -> dict[Flow, tuple[str, ...]]:
-    """Which topics of heartbeats each flow copies: those of its source, and the copies that other flows make there."""
+    """Return the heartbeats topics that each flow copies: its source's own, and copies that other flows make there."""
     there: dict[str, set[str]] = {}
     for flow, rules in flows.items():
         there.setdefault(flow.source, set()).add(rules.policy.heartbeats_topic())
@@ -270,5 +270,5 @@ def _listed(chosen: NameFilter, patterns: tuple[str, ...]) -> tuple[Names, ...]:
     return names_of(patterns) if isinstance(chosen, ListFilter) else (ANY_NAME,)
 
 
-def _topic(place: ClientRole, operation: str, topic: str, why: str) -> Need:
-    return Need(place, Acl(operation, Resource(TOPIC, Names(topic, is_whole=True)), (why,)))
+def _topic(role: ClientRole, operation: str, topic: str, why: str) -> Need:
+    return Need(role, Acl(operation, Resource(TOPIC, Names(topic, is_whole=True)), (why,)))

@@ -1,15 +1,11 @@
-"""What names a list of patterns can match, as Kafka's ACLs can say it: one name, or all names that begin so.
+"""Turns patterns of topics and groups into literal names and prefixes, which is all that Kafka's ACLs support.
 
-An ACL knows literal names, prefixes and `*`; `topics` and `groups` are Java regexes. Alternatives, optional parts and
-small character sets are spelled out; at the first part that can match anything the name ends and a prefix is left. A
-dot without a quantifier is taken for the dot its author means: `eu.orders` is one topic.
+`topics` and `groups` are Java regexes. `names_of` expands alternatives, optional parts and small character sets; at the
+first part that can match anything the name ends, and becomes a prefix. A dot without a quantifier is taken as a literal
+dot, as its author means it: `eu.orders` is one topic. `remote_names` does the same for the copies of such topics.
 
-Invariant: but for such dots, every name that the patterns match is covered by what is returned.
-
-
-The names that copies of topics can have, where only the beginning of the topics' names is known.
-
-Invariant: the copy of every topic that the given names cover is covered by what is returned.
+Invariants: but for such dots, every name that the patterns match is covered by the names that are returned; so is the
+copy of every topic that the given names cover.
 """
 
 from __future__ import annotations
@@ -49,18 +45,18 @@ class Names(NamedTuple):
 
     @property
     def example(self) -> str:
-        """A name to ask about: the one, or one that begins so and that nobody has."""
+        """A name to check permissions with: the name itself, or one with the prefix that does not exist."""
         return self.start if self.is_whole else f"{self.start}heliograph-probe"
 
     def followed_by(self, other: Names) -> Names:
-        """This whole name, with the others behind it."""
+        """Append the other names to this whole name."""
         start = self.start + other.start
         if len(start) > _LONGEST_START:  # no longer a name of Kafka's, and not worth the memory
             return Names(start[:_LONGEST_START], is_whole=False)
         return Names(start, other.is_whole)
 
     def covers(self, other: Names) -> bool:
-        """Whether every name of the other is one of these."""
+        """Return whether every name of the other is one of these."""
         return other == self if self.is_whole else other.start.startswith(self.start)
 
 
@@ -69,7 +65,7 @@ _NOTHING_MORE = Names("", is_whole=True)
 
 
 def names_of(patterns: Sequence[str]) -> tuple[Names, ...]:
-    """The names that the patterns of a list can match, none of them covered by another."""
+    """Return the names that the patterns of a list can match, none of them covered by another."""
     written = [pattern for pattern in patterns if pattern]
     if any(_FLAGS.search(pattern) for pattern in written):  # a flag reaches over the comma, and changes what matches
         return (ANY_NAME,)
@@ -78,7 +74,7 @@ def names_of(patterns: Sequence[str]) -> tuple[Names, ...]:
 
 
 def without_covered(names: Iterable[Names]) -> tuple[Names, ...]:
-    """Each once, and none that another covers."""
+    """Return each once, without those that another covers."""
     found = tuple(dict.fromkeys(names))
     starts = {names.start for names in found if not names.is_whole}
     lengths = sorted({len(start) for start in starts})
@@ -91,10 +87,10 @@ def without_covered(names: Iterable[Names]) -> tuple[Names, ...]:
 
 
 class _PatternReader(PatternScanner):
-    """One pass over a pattern that Java takes: each method reads what stands at `_at` and gives the names it allows."""
+    """Reads a valid Java pattern in one pass: each method consumes a part at `_at` and returns the names it allows."""
 
     def alternatives(self) -> tuple[Names, ...]:
-        """Up to a `)` or the end."""
+        """Read alternatives up to a `)` or the end."""
         found = [*self._sequence()]
         while self._takes("|"):
             found += self._sequence()
@@ -159,7 +155,7 @@ class _PatternReader(PatternScanner):
             end = self._pattern.find("\\E", self._at)
             quoted = self._pattern[self._at : end if end >= 0 else len(self._pattern)]
             self._at += len(quoted) + 2
-            # What is behind a quotation counts for its last character only.
+            # A quantifier after a quotation applies to its last character only.
             return (
                 (ANY_NAME,)
                 if _QUANTIFIER.match(self._pattern, self._at)
@@ -169,7 +165,7 @@ class _PatternReader(PatternScanner):
 
 
 def remote_names(rules: TopicRules, topics: Names) -> Iterator[Names]:
-    """Names of the copies; any name where a policy of the user's decides about topics that are not named."""
+    """Yield the names of the copies; any name if a custom policy names topics of which only a prefix is known."""
     if topics.is_whole:
         yield Names(rules.remote_topic(topics.start), is_whole=True)
     else:

@@ -1,13 +1,11 @@
-"""When a checkpoint is due, what it is about, and which offsets of a group on the target may follow it.
+"""Decides when a checkpoint is due, and of which partitions on source and target it is.
 
-A *checkpoint* says: this group has read the source up to here, which on the target is there. MM2's rules, but for two
-in which ours are stricter: the name of a topic that came from the target is the one it had there (MM2 takes the name
-of its very beginning), and a group on the target is moved only where it has no members, and only forward (MM2 also
-tries groups it knows nothing of, and leaves it to the broker to refuse).
+A *checkpoint* holds the offset up to which a group has read a source partition, and its translation on the target. The
+rules are MM2's, but for one: a topic that was copied from the target has the name that it had there (MM2 uses the name
+on the cluster where it was first written). `group_moves` decides which offsets of groups follow the checkpoints.
 
-Invariants: while a group only goes forward its checkpoints never go back, whatever translation says, as long as the
-target's log is the same; a checkpoint that is known to point past an unread record is replaced; a group's offset on the
-target is never set to a smaller one.
+Invariants: while a group only moves forward its checkpoints never go back, as long as the target's log is the same; a
+checkpoint that is known to point past an unread record is replaced.
 """
 
 from __future__ import annotations
@@ -24,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def remote_partition(rules: TopicRules, tp: TopicPartition) -> TopicPartition:
-    """Where a partition of the flow's source is on its target; what came from the target has its old name there."""
+    """Return the partition on the target for one of the source; a copy of a topic of the target is that topic."""
     if rules.policy.topic_source(tp.topic) == rules.target:
-        home = rules.policy.upstream_topic(tp.topic)
-        if home is not None:
-            return TopicPartition(home, tp.partition)
+        own_topic = rules.policy.upstream_topic(tp.topic)
+        if own_topic is not None:
+            return TopicPartition(own_topic, tp.partition)
     return TopicPartition(rules.remote_topic(tp.topic), tp.partition)
 
 
 def source_partition(rules: TopicRules, remote_tp: TopicPartition) -> TopicPartition:
-    """The partition of the flow's source that `remote_partition` gives this name on the target."""
+    """Return the partition on the source for one of the target: the inverse of `remote_partition`."""
     policy = rules.policy
     upstream = policy.upstream_topic(remote_tp.topic) if policy.topic_source(remote_tp.topic) == rules.source else None
     topic = policy.format_remote_topic(rules.target, remote_tp.topic) if upstream is None else upstream
@@ -48,9 +46,9 @@ def next_checkpoint(
     downstream: int | None,
     metadata: str = "",
 ) -> Checkpoint | None:
-    """The checkpoint that is due now: a first one, or the group went back at the source, or on at the target.
+    """Return the checkpoint that is due: the first, or if the group went back on the source or forward on the target.
 
-    `downstream` is the translation of `upstream`: None or negative where there is none, and then none is due.
+    `downstream` is the translation of `upstream`; if there is none (None or negative), none is due.
     """
     if downstream is None or downstream < 0:
         return None
@@ -59,7 +57,7 @@ def next_checkpoint(
 
 
 def latest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, dict[TopicPartition, Checkpoint]]:
-    """Of checkpoints in the order of their topic, the last of each group and partition."""
+    """Return the last checkpoint of each group and partition, of checkpoints in the order of their topic."""
     latest: dict[str, dict[TopicPartition, Checkpoint]] = {}
     for checkpoint in checkpoints:
         latest.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
@@ -67,10 +65,10 @@ def latest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, dict[Topi
 
 
 class WrittenCheckpoints:
-    """The last checkpoint of each group and partition, as their topic has it.
+    """The last checkpoint of each group and partition in the checkpoints topic.
 
-    A checkpoint is *void* where it points into a log of the target that is gone: the topic was deleted and copied anew.
-    It stays in the topic until another is written, which need not be behind it.
+    A checkpoint is *void* if it points into an earlier log of the target: the topic was deleted and copied again. It
+    stays in the topic until another is written, which may have a smaller offset.
     """
 
     def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
@@ -78,53 +76,53 @@ class WrittenCheckpoints:
         self._void: set[tuple[str, TopicPartition]] = set()
 
     def of(self, group: str) -> dict[TopicPartition, Checkpoint]:
-        """A group's checkpoints that are not void, by the partition on the target."""
+        """Return a group's checkpoints that are not void, by the partition on the target."""
         return {tp: found for tp, found in self._latest.get(group, {}).items() if (group, tp) not in self._void}
 
     def add(self, checkpoint: Checkpoint) -> None:
-        """A checkpoint has been written."""
+        """Add a checkpoint that has been written."""
         self._latest.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
         self._void.discard((checkpoint.group, checkpoint.tp))
 
-    def log_begun_anew(self, remote_tp: TopicPartition) -> None:
-        """The log of a remote partition is another: its checkpoints are void."""
+    def log_replaced(self, remote_tp: TopicPartition) -> None:
+        """Make the checkpoints of a remote partition void: its log was replaced."""
         self._void |= {(group, remote_tp) for group, written in self._latest.items() if remote_tp in written}
 
     def due(
         self, known: OffsetMap, group: str, tp: TopicPartition, remote_tp: TopicPartition, committed: CommittedOffset
     ) -> Checkpoint | None:
-        """The checkpoint to write for what a group has committed in `tp` at the source, or None."""
+        """Return the checkpoint to write for a group's committed offset in `tp` on the source, or None."""
         previous = self._latest.get(group, {}).get(remote_tp)
         downstream = known.translate(tp, committed.offset)
         if previous is not None and known.contradicts(tp, previous.upstream, previous.downstream):
             self._void.add((group, remote_tp))
-            downstream = max(downstream or 0, 0)  # it must be replaced, and the log's beginning passes nothing
+            downstream = max(downstream or 0, 0)  # it must be replaced, and the start of the log skips nothing
         if (group, remote_tp) in self._void:
             previous = None
         return next_checkpoint(previous, group, remote_tp, committed.offset, downstream, committed.metadata)
 
 
-def name_clash(type_: GroupType, there: GroupType | None, alias: str) -> str | None:
-    """Why a group cannot move to a cluster where its name is that of a group of another type; None where it can."""
-    if there in (None, type_):
+def name_clash(type_: GroupType, type_there: GroupType | None, alias: str) -> str | None:
+    """Return why a group cannot move to a cluster that has a group of another type with its name; None if it can."""
+    if type_there in (None, type_):
         return None
     return (
-        f"'{alias}' has a {there} group of this name, and this is a {type_} group; delete that one with"
-        f" kafka-{there}-groups.sh, or give one of the two another name"
+        f"'{alias}' has a {type_there} group of this name, and this is a {type_} group; delete that one with"
+        f" kafka-{type_there}-groups.sh, or give one of the two another name"
     )
 
 
-def share_places(
+def share_positions(
     known: OffsetMap, rules: TopicRules, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> list[Checkpoint]:
-    """Where a share group continues on the target.
+    """Return where a share group resumes on the target.
 
     Never written as checkpoints: Java MM2 would commit them to a consumer group of that name, and then the share group
-    could not be there.
+    could not exist.
     """
     translated = (
         next_checkpoint(None, group, remote_partition(rules, tp), start.offset, known.translate(tp, start.offset))
         for tp, start in offsets.items()
         if rules.replicates(tp.topic)
     )
-    return [place for place in translated if place is not None]
+    return [position for position in translated if position is not None]

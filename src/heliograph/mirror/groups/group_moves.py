@@ -1,25 +1,15 @@
-"""Where consumer groups go on when they move to the other cluster of a flow, and back home.
+"""Decides which offsets of a group are written on the cluster it moves to.
 
-A *place* is where a group would go on in one partition of the cluster it moves to. It is found from what is known of
-both sides; `plan_group` then decides, partition by partition, whether the group's offset there is set.
+Group sync writes offsets from checkpoints at each interval, `failover` and `failback` write them once. All three decide
+by `decide_moves`: it alone answers whether an offset may be written. A *position* is the offset at which a group would
+resume in one partition of that cluster; `position_on_target` and `position_on_source` translate it.
 
 Invariants:
-A. A place never passes an unread record, and a log that is shorter than a place gets no offset at all.
-B. A plan never sets an offset back (one behind the end of its log is none), and sets none of a group with members.
-C. `again` is never too small: so many of the records from the place on, at most, were read before. None: not known.
-D. What is not set is never called set: a move that the cluster refuses is REFUSED from then on.
-
-
-When a checkpoint is due, what it is about, and which offsets of a group on the target may follow it.
-
-A *checkpoint* says: this group has read the source up to here, which on the target is there. MM2's rules, but for two
-in which ours are stricter: the name of a topic that came from the target is the one it had there (MM2 takes the name
-of its very beginning), and a group on the target is moved only where it has no members, and only forward (MM2 also
-tries groups it knows nothing of, and leaves it to the broker to refuse).
-
-Invariants: while a group only goes forward its checkpoints never go back, whatever translation says, as long as the
-target's log is the same; a checkpoint that is known to point past an unread record is replaced; a group's offset on the
-target is never set to a smaller one.
+A. A position never passes an unread record, and no offset is written past the end of a log or before its start.
+B. A valid offset is never set back; one past the end of its log is not valid. No offset of a group with members is
+   written.
+C. `again` is an upper bound: at most so many of the records from the position on were read before. None: not known.
+D. An offset that the cluster refuses to commit is REFUSED, never SET.
 """
 
 from __future__ import annotations
@@ -36,48 +26,27 @@ if TYPE_CHECKING:
     from heliograph.mirror.groups.offset_map import OffsetMap
 
 
-# Kafka's words for a group without members that has offsets, and for one that is not there.
+# Kafka's names for the state of a group that has offsets but no members, and of one that does not exist.
 EMPTY, DEAD = "Empty", "Dead"
 
 
-def is_movable(state: str | None) -> bool:
-    """Whether a group in this state may get offsets from outside: it has no members, or is not there at all (None)."""
-    return state in (None, EMPTY, DEAD)
+class LogBounds(NamedTuple):
+    """The first offset of a log, and the one after its last."""
 
-
-def plan_group_sync(
-    checkpoints: Iterable[Checkpoint],
-    target_committed: Mapping[TopicPartition, CommittedOffset] | None,
-    state: str | None,
-) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets to set for one group on the target: those it lacks, and those behind its checkpoints."""
-    if not is_movable(state):
-        return {}
-    there = target_committed or {}
-    return {
-        checkpoint.tp: CommittedOffset(checkpoint.downstream, checkpoint.metadata)
-        for checkpoint in checkpoints
-        if checkpoint.tp not in there or there[checkpoint.tp].offset < checkpoint.downstream
-    }
+    start: int
+    end: int
 
 
 class GroupPosition(NamedTuple):
-    """Where a group goes on in a partition of the cluster it moves to; `again` of the records there it has read."""
+    """The offset at which a group resumes in a partition; of the records from there on it has read `again` before."""
 
     offset: int
     again: int | None
     metadata: str = ""
 
 
-class LogBounds(NamedTuple):
-    """The offsets a log has: from its first to behind its last."""
-
-    start: int
-    end: int
-
-
 class Outcome(Enum):
-    """What becomes of a group's offset in a partition."""
+    """The decision about a group's offset in a partition."""
 
     SET = "set"
     STAYS = "stays"
@@ -98,13 +67,117 @@ class Move(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the group has the offset it should have here, or gets it."""
+        """True if the group has the offset it should have here, or gets it."""
         return self.outcome in (Outcome.SET, Outcome.STAYS)
+
+    def refused(self, why: str) -> Move:
+        """Return the move as one whose offset is not written."""
+        return self._replace(outcome=Outcome.REFUSED, again=None, why=why)
+
+
+# --- the rule ---------------------------------------------------------------------------------------------------------
+
+
+def is_movable(state: str | None) -> bool:
+    """Return whether a group in this state may get offsets: it has no members, or does not exist (None)."""
+    return state in (None, EMPTY, DEAD)
+
+
+def decide_moves(
+    state: str | None,
+    positions: Mapping[TopicPartition, GroupPosition | None],
+    committed: Mapping[TopicPartition, CommittedOffset],
+    logs: Mapping[TopicPartition, LogBounds],
+) -> tuple[Move, ...]:
+    """Decide for each partition whether the group's offset is written.
+
+    `state`, `committed` and `logs` are those of the cluster the group moves to; a position is None if it is not known.
+    """
+    moves = [_decide_move(tp, position, committed.get(tp), logs.get(tp)) for tp, position in sorted(positions.items())]
+    if not is_movable(state):
+        why = _has_members(state)
+        moves = [move.refused(why) if move.outcome is Outcome.SET else move for move in moves]
+    return tuple(moves)
+
+
+def _decide_move(
+    tp: TopicPartition, position: GroupPosition | None, committed: CommittedOffset | None, log: LogBounds | None
+) -> Move:
+    before = None if committed is None else committed.offset
+    if position is None:
+        return Move(tp, Outcome.IMPOSSIBLE, before, None, None, "no offset sync or checkpoint covers its position")
+    outcome, offset, why = decide_offset(position.offset, before, log)
+    again = None
+    if log is not None and outcome is not Outcome.IMPOSSIBLE and position.again is not None:
+        again = min(position.again, max(0, log.end - offset))
+    return Move(tp, outcome, before, offset, again, why, position.metadata)
+
+
+def decide_offset(wanted: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int, str]:
+    """Return the outcome for one offset, the offset the group then has, and the reason.
+
+    An offset outside of the log would send a consumer to `auto.offset.reset`, by default past every record: so one
+    before the log's start becomes the start (the records before it are gone), one past its end is not written, and one
+    that the group has past its end counts as none.
+    """
+    if log is None:
+        return Outcome.IMPOSSIBLE, wanted, "the topic does not exist, or has no leader"
+    if wanted > log.end:
+        return Outcome.IMPOSSIBLE, wanted, f"the log ends before it, at {log.end}; was the topic re-created?"
+    offset = max(wanted, log.start)
+    if before is None:
+        return Outcome.SET, offset, "it has no offset there"
+    if before > log.end:
+        return Outcome.SET, offset, f"its offset there is past the end of the log, {log.end}"
+    if before < offset:
+        return Outcome.SET, offset, "its offset there is behind"
+    why = "it is there already" if before == offset else "it is ahead there, and is not set back"
+    return Outcome.STAYS, before, why
+
+
+def _has_members(state: str | None) -> str:
+    return f"it has active members there ({state}); stop them first"
+
+
+def _offsets_to_set(moves: Iterable[Move]) -> dict[TopicPartition, CommittedOffset]:
+    return {
+        move.tp: CommittedOffset(move.offset, move.metadata)
+        for move in moves
+        if move.outcome is Outcome.SET and move.offset is not None
+    }
+
+
+# --- its two callers: group sync, failover and failback ---------------------------------------------------------------
+
+
+def unsettled_partitions(
+    checkpoints: Iterable[Checkpoint], committed: Mapping[TopicPartition, CommittedOffset]
+) -> set[TopicPartition]:
+    """Return the partitions in which a group's offset on the target is not that of its checkpoint.
+
+    Group sync looks up only their logs: in an idle interval it asks nothing.
+    """
+    return {
+        checkpoint.tp
+        for checkpoint in checkpoints
+        if checkpoint.tp not in committed or committed[checkpoint.tp].offset != checkpoint.downstream
+    }
+
+
+def plan_group_sync(
+    checkpoints: Iterable[Checkpoint],
+    committed: Mapping[TopicPartition, CommittedOffset],
+    state: str | None,
+    logs: Mapping[TopicPartition, LogBounds],
+) -> dict[TopicPartition, CommittedOffset]:
+    """Return the offsets to write for one group on the target, by its checkpoints."""
+    positions = {each.tp: GroupPosition(each.downstream, None, each.metadata) for each in checkpoints}
+    return _offsets_to_set(decide_moves(state, positions, committed, logs))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """What a move does to one group; `refused` says why nothing is done at all."""
+    """The moves of one group; `refused` is the reason if the group is not moved at all."""
 
     group: str
     state: str
@@ -115,44 +188,61 @@ class GroupPlan:
     @property
     def offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """The offsets to set."""
-        return {
-            move.tp: CommittedOffset(move.offset, move.metadata)
-            for move in self.moves
-            if move.outcome is Outcome.SET and move.offset is not None
-        }
+        return _offsets_to_set(self.moves)
 
     @property
     def wanted_count(self) -> int:
-        """How many offsets would have to be set for the group to be wholly moved."""
+        """The number of offsets that would have to be set for the group to be wholly moved."""
         return sum(move.outcome is not Outcome.STAYS for move in self.moves)
 
     @property
     def again(self) -> int | None:
-        """How many records the group reads again at most; None where that is not known of a partition."""
+        """The number of records that the group reads again at most; None if that is not known of a partition."""
         counts = [move.again for move in self.moves]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the group has, or gets, its offset in every partition."""
+        """True if the group has, or gets, its offset in every partition."""
         return self.refused is None and all(move.is_whole for move in self.moves)
 
     def without(self, refused: Mapping[TopicPartition, str]) -> GroupPlan:
-        """What is left of the plan where these offsets are not set, and why."""
-        moves = (_refuse(move, refused[move.tp]) if move.tp in refused else move for move in self.moves)
+        """Return the plan without the offsets that the cluster refused, each with its reason."""
+        moves = (move.refused(refused[move.tp]) if move.tp in refused else move for move in self.moves)
         return replace(self, moves=tuple(moves))
 
 
-def place_on_target(
+def plan_group(
+    group: str,
+    state: str,
+    positions: Mapping[TopicPartition, GroupPosition | None],
+    committed: Mapping[TopicPartition, CommittedOffset],
+    logs: Mapping[TopicPartition, LogBounds],
+    why_nothing: str = "it has read nothing that this flow copies",
+    type_: GroupType = GroupType.CONSUMER,
+) -> GroupPlan:
+    """Plan a group's failover or failback: `state`, `committed` and `logs` are those of the cluster it moves to.
+
+    `positions` has every partition that the group would read there; `why_nothing` is the refusal if there is none.
+    """
+    moves = decide_moves(state, positions, committed, logs)
+    refused = None if moves else why_nothing
+    return GroupPlan(group, state, moves, refused if is_movable(state) else _has_members(state), type_)
+
+
+# --- positions --------------------------------------------------------------------------------------------------------
+
+
+def position_on_target(
     known: OffsetMap,
     tp: TopicPartition,
     committed: CommittedOffset | None,
     checkpoint: Checkpoint | None,
 ) -> GroupPosition | None:
-    """Where a group goes on in the copy of `tp`; None where nothing tells.
+    """Return where a group resumes in the copy of `tp`; None if that is not known.
 
-    `committed` is what it has committed on the source, None where the source cannot be asked: its checkpoint counts
-    then. A checkpoint also helps where the offset syncs know the place only roughly.
+    `committed` is its offset on the source, None if the source is unavailable: its checkpoint is used then. A
+    checkpoint also helps if the offset syncs cover the offset only roughly.
     """
     if committed is not None:
         upstream, metadata = committed
@@ -176,73 +266,14 @@ def place_on_target(
     return GroupPosition(offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
 
 
-def place_at_home(known: OffsetMap, tp: TopicPartition, committed: CommittedOffset) -> GroupPosition | None:
-    """Where a group that has read the copy of `tp` goes on in `tp` itself; None where nothing tells."""
+def position_on_source(known: OffsetMap, tp: TopicPartition, committed: CommittedOffset) -> GroupPosition | None:
+    """Return where a group that has read the copy of `tp` resumes in `tp` itself; None if that is not known."""
     upstream = known.upstream_of(tp, committed.offset)
     if upstream is None or upstream < 0:
         return None
     return GroupPosition(upstream, _read_before(committed.offset, known.translate(tp, upstream)), committed.metadata)
 
 
-def _read_before(position: int, place: int | None) -> int | None:
-    """How many records lie between a place and the position it stands for, both on the side that was read."""
-    return None if place is None or place < 0 else max(0, position - place)
-
-
-def plan_group(
-    group: str,
-    state: str,
-    places: Mapping[TopicPartition, GroupPosition | None],
-    committed: Mapping[TopicPartition, CommittedOffset],
-    logs: Mapping[TopicPartition, LogBounds],
-    why_nothing: str = "it has read nothing that this flow copies",
-    type_: GroupType = GroupType.CONSUMER,
-) -> GroupPlan:
-    """Decide about a group: `state`, `committed` and `logs` are those of the cluster it moves to.
-
-    `places` has every partition that the group would read there, None where nothing tells its place; `why_nothing` is
-    said where it has none.
-    """
-    moves = tuple(_move(tp, place, committed.get(tp), logs.get(tp)) for tp, place in sorted(places.items()))
-    if not is_movable(state):
-        refused = f"it has active members there ({state}); stop them first"
-        plan = GroupPlan(group, state, moves, refused, type_)
-        return plan.without(dict.fromkeys(plan.offsets, refused))
-    return GroupPlan(group, state, moves, None if moves else why_nothing, type_)
-
-
-def _refuse(move: Move, why: str) -> Move:
-    return move._replace(outcome=Outcome.REFUSED, again=None, why=why)
-
-
-def _move(
-    tp: TopicPartition, place: GroupPosition | None, there: CommittedOffset | None, log: LogBounds | None
-) -> Move:
-    before = None if there is None else there.offset
-    if place is None:
-        return Move(tp, Outcome.IMPOSSIBLE, before, None, None, "nothing tells where it goes on")
-    outcome, offset, why = _decide(place.offset, before, log)
-    again = None
-    if log is not None and outcome is not Outcome.IMPOSSIBLE and place.again is not None:
-        again = min(place.again, max(0, log.end - offset))
-    return Move(tp, outcome, before, offset, again, why, place.metadata)
-
-
-def _decide(wanted: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int, str]:
-    """What to do, with which offset, and why."""
-    if log is None:
-        return Outcome.IMPOSSIBLE, wanted, "the topic is not there, or has no leader"
-    if wanted > log.end:
-        return Outcome.IMPOSSIBLE, wanted, f"the log ends before it, at {log.end}: was it made anew?"
-    offset = max(wanted, log.start)
-    if before is None:
-        return Outcome.SET, offset, "it has no offset there"
-    if before > log.end:
-        return Outcome.SET, offset, f"its offset there lies behind the end of the log, {log.end}"
-    if before < offset:
-        return Outcome.SET, offset, "its offset there is behind"
-    return (
-        Outcome.STAYS,
-        before,
-        "it is there already" if before == offset else "it is ahead there, and is not set back",
-    )
+def _read_before(read_to: int, position: int | None) -> int | None:
+    """Return how many records lie between a position and the offset it stands for, both on the side that was read."""
+    return None if position is None or position < 0 else max(0, read_to - position)

@@ -1,8 +1,8 @@
-"""Names of remote topics, and the filters that choose topics, groups and topic configs. Pure; imports only `config`.
+"""Names remote topics, and filters topics, groups and topic configs. Pure; imports only `config`.
 
-`replication_policy` and `rename_map` name remote topics, `filters` choose, `plugins` loads the classes that users
-write, and `class_checks` judges a class name before a connector is stored. User classes derive from the names
-exported here.
+`replication_policy` names remote topics, by a map of names if the user wants one (`rename_map`). `filters` choose by
+lists of patterns. `plugins` loads custom classes, and `class_checks` checks a class name before a connector is stored.
+Custom policies derive from the classes exported here.
 """
 
 from heliograph.mirror.policy.replication_policy import (

@@ -1,8 +1,8 @@
-"""Whether a connector's keys name classes that a worker can use, decided before the connector is stored.
+"""Checks that a connector's keys name classes that a worker can use, before the connector is stored.
 
-A name that is none of MM2's or ours gets the sentence of Kafka's ConfigDef. A Python class is imported and its methods
-are checked; it is not created, as Kafka's ConfigDef creates no object either. `plugins.custom_class` decides which
-modules may be imported.
+A name that is none of MM2's or ours gets the error message of Kafka's ConfigDef. A Python class is imported and its
+methods are checked, but no object is created, as in Kafka's ConfigDef. `plugins.custom_class` decides which modules may
+be imported.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 _KAFKA = "org.apache.kafka."
-# Converters of Kafka by the names that Connect takes; Heliograph refuses them with a sentence of its own.
+# Converters of Kafka by the names that Connect accepts; Heliograph refuses them with an error of its own.
 _CONVERTERS = ("Boolean", "ByteArray", "Double", "Float", "Integer", "Json", "Long", "Short", "Simple", "String")
 
 
 def class_error(row: Key[str], settings: Settings) -> str | None:
-    """What is wrong with the class that a key names, without the name of the key; None where nothing is."""
+    """Return the error of the class that a key names, without the name of the key; None if it can be used."""
     written = settings.values[row.name].strip()
     if not is_custom(written):
         return java_class_error(row, settings)
@@ -41,7 +41,7 @@ def class_error(row: Key[str], settings: Settings) -> str | None:
 
 
 def java_class_error(row: Key[str], settings: Settings) -> str | None:
-    """The same for Java names; a Python class passes."""
+    """Return the same for Java class names; a Python class is not checked."""
     written = settings.values[row.name].strip()
     if is_custom(written):
         return None

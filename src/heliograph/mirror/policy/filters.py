@@ -1,8 +1,8 @@
-"""Which topics, groups and topic configs count: lists of names or Java regexes, or a class of the user's.
+"""Filters topics, groups and topic configs by lists of names or Java regexes, or by a custom class.
 
-MM2 joins a list with `|` and matches the whole name. So do we, pattern for pattern: `(?i)a, b` ignores the case of
-both. Blank entries are left out. An empty include list matches nothing; exclude always wins.
-A pattern that Java refuses, or that cannot be matched as Java does, is refused with the key's name.
+MM2 joins a list with `|` and matches the whole name; so do we: `(?i)a, b` ignores the case of both. Blank entries are
+skipped. An empty include list matches nothing; exclude always wins. A pattern that Java refuses, or that cannot be
+matched as Java does, is refused with the name of its key.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
     from heliograph.config.syntax.java_regex import JavaPattern
 
 
-_REMEMBERED = 1_000
-_REACHES_FURTHER = re.compile(r"[()\[\\]")  # what may concern the patterns after it, so that the list must be one
+_CACHED_NAMES = 1_000
+_REACHES_FURTHER = re.compile(r"[()\[\\]")  # may affect the patterns after it, so that the list must be one pattern
 
 
 class NameFilter(Protocol):
-    """Decides about names, and tells why."""
+    """Accepts or rejects names, with a reason."""
 
     def accepts(self, name: str) -> bool:
-        """Whether the name is in."""
+        """Return whether the name is accepted."""
 
     def why_not(self, name: str) -> str | None:
-        """The reason a name is left out, or None where it is in."""
+        """Return the reason why a name is rejected, or None if it is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """Accepts a name that the include list matches and the exclude list does not; without a list nothing is in."""
+    """Accepts a name that the include list matches and the exclude list does not; an empty list accepts none."""
 
     include: tuple[JavaPattern, ...]
     exclude: tuple[JavaPattern, ...]
     key: str
 
     def accepts(self, name: str) -> bool:
-        """Whether the name is in."""
+        """Return whether the name is accepted."""
         return self.why_not(name) is None
 
     def why_not(self, name: str) -> str | None:
-        """Which list leaves the name out."""
+        """Return which list rejects the name, or None if it is accepted."""
         if any(pattern.fullmatch(name) for pattern in self.exclude):
             return f"{self.key}.exclude matches it"
         if not any(pattern.fullmatch(name) for pattern in self.include):
@@ -62,35 +62,35 @@ class ListFilter:
         return None
 
 
-class RememberingFilter:
-    """Asks another filter about each name once: the configs of all topics have the same few names."""
+class CachingFilter:
+    """Caches the answers of another filter: the configs of all topics have the same few names."""
 
-    def __init__(self, asked: NameFilter) -> None:
-        self.why_not = lru_cache(maxsize=_REMEMBERED)(asked.why_not)
+    def __init__(self, names: NameFilter) -> None:
+        self.why_not = lru_cache(maxsize=_CACHED_NAMES)(names.why_not)
 
     def accepts(self, name: str) -> bool:
-        """Whether the name is in."""
+        """Return whether the name is accepted."""
         return self.why_not(name) is None
 
 
 @dataclass(frozen=True, slots=True)
 class CustomFilter:
-    """Asks a class of the user's."""
+    """Delegates to a custom class."""
 
     ask: Callable[[str], Any]
     key: str
     class_name: str
 
     def accepts(self, name: str) -> bool:
-        """Whether the user's class takes the name."""
+        """Return whether the custom class accepts the name."""
         return bool(self.ask(name))
 
     def why_not(self, name: str) -> str | None:
-        """The user's class gives no reason."""
-        return None if self.accepts(name) else f"{self.key} ({self.class_name}) does not take it"
+        """Return that the custom class rejects the name; it gives no reason of its own."""
+        return None if self.accepts(name) else f"{self.key} ({self.class_name}) does not accept it"
 
 
-# The class that MM2 has for each key, and the method that a user's class needs.
+# MM2's class for each key, and the method that a custom class needs.
 FILTERS = {
     keys.TOPIC_FILTER_CLASS: ("DefaultTopicFilter", "should_replicate_topic"),
     keys.GROUP_FILTER_CLASS: ("DefaultGroupFilter", "should_replicate_group"),
@@ -99,7 +99,7 @@ FILTERS = {
 
 
 def topic_filter(settings: Settings) -> NameFilter:
-    """The filter of `topics` and `topics.exclude`, or the class of `topic.filter.class`."""
+    """Return the filter of `topics` and `topics.exclude`, or the class of `topic.filter.class`."""
     custom, (include, exclude) = try_both(
         lambda: _custom(settings, keys.TOPIC_FILTER_CLASS),
         lambda: _compiled(settings, keys.TOPICS, keys.TOPICS_EXCLUDE),
@@ -108,7 +108,7 @@ def topic_filter(settings: Settings) -> NameFilter:
 
 
 def group_filter(settings: Settings) -> NameFilter:
-    """The filter of `groups` and `groups.exclude`, or the class of `group.filter.class`."""
+    """Return the filter of `groups` and `groups.exclude`, or the class of `group.filter.class`."""
     custom, (include, exclude) = try_both(
         lambda: _custom(settings, keys.GROUP_FILTER_CLASS),
         lambda: _compiled(settings, keys.GROUPS, keys.GROUPS_EXCLUDE),
@@ -117,12 +117,12 @@ def group_filter(settings: Settings) -> NameFilter:
 
 
 def config_property_filter(settings: Settings) -> NameFilter:
-    """The filter of `config.properties.exclude`, or the class of `config.property.filter.class`."""
+    """Return the filter of `config.properties.exclude`, or the class of `config.property.filter.class`."""
     custom, (exclude,) = try_both(
         lambda: _custom(settings, keys.CONFIG_PROPERTY_FILTER_CLASS),
         lambda: _compiled(settings, keys.CONFIG_PROPERTIES_EXCLUDE),
     )
-    return custom or RememberingFilter(ListFilter((compile_java("(?s).*"),), exclude, "config.properties"))
+    return custom or CachingFilter(ListFilter((compile_java("(?s).*"),), exclude, "config.properties"))
 
 
 def _custom(settings: Settings, key: Key[str]) -> CustomFilter | None:
@@ -153,14 +153,14 @@ def _compile(settings: Settings, key: Key[tuple[str, ...]]) -> tuple[JavaPattern
     try:
         return tuple(compile_java(part, f"{key.name}: {shown}") for part in _parts(patterns))
     except JavaRegexError as error:
-        if key.name in settings.raw:  # what a placeholder holds is not for a message
+        if key.name in settings.raw:  # the value of a placeholder must not be in a message
             raise ConfigError(f"{shown} cannot be read as Java regular expressions.", key.name) from None
         refusals = _refusals(key.name, patterns) or [problem(f"{shown} cannot be read: {error}.", key.name)]
         raise ConfigError(refusals) from None
 
 
 def _parts(patterns: list[str]) -> list[str]:
-    """Join the patterns by `|`, into as many as keep below the longest that is compiled."""
+    """Join the patterns by `|`, into as few as stay below the longest that can be compiled."""
     parts: list[list[str]] = [[]]
     length = 0
     for pattern in patterns:

@@ -1,8 +1,8 @@
-"""Classes that a key names: MM2's own by their Java names, a user's by `package.module:Class`.
+"""Loads the class that a key names: one of MM2's by its Java name, a custom one by `package.module:Class`.
 
-A user's class is created without arguments; if it has a method `configure`, that is called once with the flow's
-settings as a map of strings, as Java's Configurable. What goes wrong is told with the key's name, because the file is
-where it has to be mended. docs/guides/custom-policies-and-filters.md shows how such a class is written.
+A custom class is created without arguments; if it has a method `configure`, that is called once with the flow's
+settings as a map of strings, as Java's Configurable. Errors name the key, because the file is the place to fix them.
+docs/guides/custom-policies-and-filters.md shows how to write such a class.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _APACHE = "org.apache.kafka.connect.mirror."
 
 
 def is_custom(class_name: str) -> bool:
-    """Whether the name is one of Python's, written `package.module:Class`."""
+    """Return whether the name is that of a Python class, written `package.module:Class`."""
     return ":" in class_name
 
 
 def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: Sequence[str] = ()) -> str:
-    """The simple name of one of `known`, written so or as Apache's Java class; `also` are full Java names besides."""
+    """Return the simple name of one of `known`, written so or as Apache's Java class; `also` has further Java names."""
     written = settings[key]
     name = written.rpartition(".")[2] if written in also else written.removeprefix(_APACHE)
     choices = tuple(known)
@@ -50,9 +50,9 @@ def known_class(key: Key[str], settings: Settings, known: Iterable[str], also: S
 
 
 def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> type[Any]:
-    """Import the class that the key names; it has all of `methods`.
+    """Import the class that the key names, and check that it has all of `methods`.
 
-    Nothing is imported for a connector whose worker does not let it load the class: an import runs code.
+    Nothing is imported for a connector whose worker does not allow it to load the class: an import runs code.
     """
     written = settings[key]
     shown = settings.shown(key)
@@ -79,7 +79,7 @@ def custom_class(key: Key[str], settings: Settings, methods: Sequence[str]) -> t
 
 
 def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> Any:
-    """An object of the class that the key names, configured; it has all of `methods`."""
+    """Return a configured object of the class that the key names; it has all of `methods`."""
     made = custom_class(key, settings, methods)
     written, shown = settings[key], settings.shown(key)
     try:
@@ -87,11 +87,11 @@ def load_custom(key: Key[str], settings: Settings, methods: Sequence[str]) -> An
         if callable(getattr(plugin, "configure", None)):
             plugin.configure(dict(settings.values))
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"'{shown}' cannot be made: {_reported(error, written, shown)}.", key.name) from error
+        raise ConfigError(f"'{shown}' cannot be created: {_reported(error, written, shown)}.", key.name) from error
     return plugin
 
 
 def _reported(error: BaseException, written: str, shown: str) -> str:
-    """The error's kind and words; only its kind where its words may repeat what a placeholder stands for."""
-    words = "" if written != shown else hide_known(str(error), lambda: shown)
-    return f"{type(error).__name__}: {words}".rstrip(".: ")
+    """Return the error's type and message; only its type if the message may repeat the value of a placeholder."""
+    message = "" if written != shown else hide_known(str(error), lambda: shown)
+    return f"{type(error).__name__}: {message}".rstrip(".: ")

@@ -1,12 +1,12 @@
-"""A map of topic names to names of their copies: `orders=eu-orders, (.*)-raw=$1`, read in both directions.
+"""Maps topic names to names of their copies and back: `orders=eu-orders, (.*)-raw=$1`.
 
-A rule's left side is a name, or a Java regex of plain characters and groups; its right side uses every group. So no
-part of a name is lost, and the topic a copy was made from can be told from the copy's name alone. The first rule whose
-left side matches the whole name counts. A topic whose new name would be none (`x[.](.*)=$1` for `x.`), or one that the
-map gives up for another (`x.x.a`, whose copy `x.a` could not be told from an original), is not renamed.
+The left side of a rule is a name, or a Java regex of plain characters and groups; its right side uses every group. So
+no part of a name is lost, and the name of the original follows from that of the copy. The first rule whose left side
+matches the whole name applies. A topic is not renamed if its new name would be empty (`x[.](.*)=$1` for `x.`), or would
+be taken for an original (`x.x.a`, whose copy `x.a` is a topic that the map renames itself).
 
-Invariants: `backward(forward(t)) == t` for a topic of a map that gives each copy a name of its own;
-maps in which two rules must give the same name are refused when they are read.
+Invariants: `backward(forward(t)) == t` for a topic of a map that gives each copy a name of its own; maps in which two
+rules must give the same name are refused when they are parsed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _RIGHT = re.compile(r"\$(\d)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}|([a-zA-Z0-9._-]+)")
 _ONE_CHARACTER_CLASS = re.compile(r"\[([^\\^\]\[])\]")
 _MOST_RULES = 10_000
 _MOST_SPLITS = 20_000  # attempts to read one name backwards: enough for three groups and a name of 200 characters
-_NO_NAMES = ("", ".", "..")  # Kafka takes none of them for a topic
+_NO_NAMES = ("", ".", "..")  # not valid as names of topics
 _NAMED = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group of a left side; its number stands for it on the right."""
+    """A group of a left side; the right side refers to it by its number."""
 
     number: int
     pattern: JavaPattern
@@ -57,16 +57,16 @@ class Rule:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it renames one topic only."""
+        """True if the rule renames one topic only."""
         return not any(isinstance(part, _Group) for part in self.left)
 
     @property
     def leaves_a_mark(self) -> bool:
-        """Whether the names it gives can be told from others: they have text of the rule in them."""
+        """True if the names it gives differ from others: they contain text of the rule."""
         return any(isinstance(part, str) for part in self.right)
 
     def forward(self, topic: str) -> str | None:
-        """The copy's name, or None where the rule does not match."""
+        """Return the name of the copy, or None if the rule does not match."""
         match = self.pattern.fullmatch(topic)
         if match is None:
             return None
@@ -74,7 +74,7 @@ class Rule:
         return None if name in _NO_NAMES else name
 
     def backward(self, name: str) -> Iterator[str]:
-        """The topics to which the rule gives this name."""
+        """Yield the topics to which the rule gives this name."""
         tries = 0
         for groups in _splits(self.right, name, {}):
             tries += 1
@@ -89,24 +89,24 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RenameMap:
-    """Rules in the order in which they count."""
+    """Rules in the order in which they apply."""
 
     rules: tuple[Rule, ...]
 
     def forward(self, topic: str) -> str | None:
-        """Name of the topic's copy, or None where no rule matches or the name could not be read back."""
+        """Return the name of the topic's copy, or None if no rule matches or the name could not be mapped back."""
         name = self._renamed(topic)
         return None if name is None or (name != topic and self._is_original(name)) else name
 
     def backward(self, name: str) -> str | None:
-        """The topic whose copy has this name, or None where the map gives the name to none."""
+        """Return the topic whose copy has this name, or None if the map gives it to none."""
         if self._is_original(name):
             return None
         candidates = (topic for rule in self.rules for topic in rule.backward(name))
         return next((topic for topic in candidates if self.forward(topic) == name), None)
 
     def proves_copy(self, name: str) -> bool:
-        """Whether the name is one that only the map gives: text of a rule is in it."""
+        """Return whether only the map can have given the name: it contains text of a rule."""
         upstream = self.backward(name)
         return upstream is not None and any(
             rule.leaves_a_mark for rule in self.rules if rule.forward(upstream) is not None
@@ -116,9 +116,9 @@ class RenameMap:
         return next((name for rule in self.rules if (name := rule.forward(topic)) is not None), None)
 
     def _is_original(self, name: str) -> bool:
-        """Whether a name is taken for a topic's own.
+        """Return whether a name counts as that of an original.
 
-        One that the map also renames is, unless renaming it makes it longer still: then it is the copy of a copy, and
+        One that the map also renames does, unless renaming makes it longer still: then it is the copy of a copy, and
         following it would never end.
         """
         if any(rule.is_plain and rule.forward(name) is not None for rule in self.rules):
@@ -131,7 +131,7 @@ class RenameMap:
 
 
 def parse_rename_map(key: str, entries: Sequence[str]) -> RenameMap:
-    """The map that a list of `from=to` spells; raises one ConfigError with every problem, naming the key."""
+    """Parse a list of `from=to`; raises one ConfigError with every problem, naming the key."""
     rules: list[Rule] = []
     problems: list[Diagnostic] = []
     if len(entries) > _MOST_RULES:
@@ -169,8 +169,8 @@ def _clashes(rules: Sequence[Rule]) -> Iterator[str]:
         other = plain.get(rule.right)
         if other is not None and other is not rule and other.left != other.right:
             yield (
-                f"the name on the right of '{rule.written}' stands on the left of '{other.written}', so that a copy"
-                " could not be told from an original; use a name that no topic has"
+                f"the name on the right of '{rule.written}' is on the left of '{other.written}', so that a copy"
+                " could not be distinguished from an original; use a name that no topic has"
             )
 
 
@@ -294,7 +294,7 @@ def _joined(parts: Iterable[_Part]) -> tuple[_Part, ...]:
 
 
 def _splits(parts: tuple[_Part, ...], name: str, found: dict[int, str]) -> Iterator[dict[int, str] | None]:
-    """All ways in which the parts can make up the name; None for each attempt that came to nothing."""
+    """Yield all ways to compose the name of the parts; None for each failed attempt."""
     if not parts:
         yield found if not name else None
         return

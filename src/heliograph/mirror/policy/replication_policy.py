@@ -1,4 +1,4 @@
-"""Replication policies: how remote topics are named, whose copy a topic is, and the names of MM2's own topics.
+"""Replication policies: the names of remote topics, the sources of topics, and the names of MM2's own topics.
 
 A policy answers three questions (`format_remote_topic`, `topic_source`, `upstream_topic`); everything else follows
 from them and may be overridden, as in Java.
@@ -27,69 +27,77 @@ if TYPE_CHECKING:
 
 HEARTBEATS_TOPIC = "heartbeats"
 _LONGEST_NAME = 249
+STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+POLICIES = (
+    "DefaultReplicationPolicy",
+    "IdentityReplicationPolicy",
+    "RenameReplicationPolicy",
+    "LegacyReplicationPolicy",  # KIP-382's name for Identity
+)
+POLICY_METHODS = ("format_remote_topic", "topic_source", "upstream_topic")
 
 
 class ReplicationPolicy(ABC):
-    """What the rest of Heliograph asks about names; a policy of your own may be a subclass."""
+    """The interface of a replication policy; a custom policy may be a subclass."""
 
     internal_separator: str = "."
 
     @abstractmethod
     def format_remote_topic(self, source: str, topic: str) -> str:
-        """Name of the copy of `topic` of cluster `source`."""
+        """Return the name of the copy of `topic` of cluster `source`."""
 
     @abstractmethod
     def topic_source(self, topic: str) -> str | None:
-        """Alias of the cluster a topic was copied from, or None for a topic of its own cluster."""
+        """Return the alias of the cluster that a topic was copied from, or None if it is no copy."""
 
     @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
-        """Name of the topic on the cluster it was copied from, or None for a topic of its own cluster."""
+        """Return the name of the topic on the cluster that it was copied from, or None if it is no copy."""
 
     def proves_copy(self, topic: str) -> bool:
-        """Whether the name alone proves that a flow with this policy made the topic; `topic_source` may only say so."""
+        """Return whether the name proves that a flow with this policy made the topic; `topic_source` may guess."""
         return self.topic_source(topic) is not None and self.upstream_topic(topic) != topic
 
     def original_topic(self, topic: str) -> str:
-        """Name of the topic on the cluster where its records were first written."""
-        *_, (_, name) = ((None, topic), *lineage(self, topic))
+        """Return the name of the topic on the cluster where its records were first written."""
+        *_, (_, name) = ((None, topic), *upstream_hops(self, topic))
         return name
 
     def heartbeats_topic(self) -> str:
-        """Topic of heartbeats; no separator applies to it."""
+        """Return the name of the heartbeats topic; it has no separator."""
         return HEARTBEATS_TOPIC
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """Topic of offset syncs; `alias` is the flow's other cluster, seen from the one that holds the topic."""
+        """Return the name of the offset syncs topic; `alias` is the cluster of the flow that does not store it."""
         return f"mm2-offset-syncs{self.internal_separator}{alias}{self.internal_separator}internal"
 
     def checkpoints_topic(self, alias: str) -> str:
-        """Topic of the checkpoints of groups of cluster `alias`."""
+        """Return the name of the topic with checkpoints of groups of cluster `alias`."""
         return f"{alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether following the copies back ends at `heartbeats`."""
+        """Return whether the original of the topic is `heartbeats`."""
         return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """`A.checkpoints.internal`."""
+        """Return whether it is a topic such as `A.checkpoints.internal`."""
         return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """`mm2*.internal` and checkpoints topics."""
+        """Return whether it is a topic `mm2*.internal`, or a checkpoints topic."""
         is_mm2 = topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")
         return is_mm2 or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Topics of Kafka (`__x`, `.x`) and MM2 themselves, which are never replicated."""
+        """Return whether it is an internal topic of Kafka (`__x`, `.x`) or MM2, which is never replicated."""
         return topic.startswith(("__", ".")) or self.is_mm2_internal_topic(topic)
 
 
-def lineage(policy: ReplicationPolicy, topic: str) -> Iterator[tuple[str, str]]:
-    """The hops a name tells of, latest first: the cluster a copy came from, and the topic's name there.
+def upstream_hops(policy: ReplicationPolicy, topic: str) -> Iterator[tuple[str, str]]:
+    """Yield the hops that a name implies, latest first: the cluster of the copied topic, and its name there.
 
-    Ends where a name says no more, keeps itself (Identity), comes again or is longer than Kafka allows: the policy of a
-    user might go on for ever.
+    Ends at a name that is no copy, does not change (Identity), repeats, or is longer than Kafka allows: a custom policy
+    might never end.
     """
     seen = {topic}
     name = topic
@@ -112,18 +120,18 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     internal_separator: str = "."
 
     def format_remote_topic(self, source: str, topic: str) -> str:
-        """Name of the copy of `topic` of cluster `source`."""
+        """Return the name of the copy of `topic` of cluster `source`."""
         return f"{source}{self.separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
-        """The part before the first separator, if another part follows."""
+        """Return the part before the first separator, if another part follows."""
         if not self.separator:
-            return None  # nothing tells where the alias ends
+            return None  # the end of the alias is not known
         source, separator, rest = topic.partition(self.separator)
         return source if separator and rest.replace(self.separator, "") else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The part behind the first separator."""
+        """Return the part after the first separator."""
         if self.topic_source(topic) is None:
             return None
         return topic.partition(self.separator)[2]
@@ -131,37 +139,37 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
 @dataclass(frozen=True)
 class IdentityReplicationPolicy(ReplicationPolicy):
-    """`topic`: names stay; only heartbeats are prefixed. Nothing in a name tells where a record came from."""
+    """`topic`: names do not change; only heartbeats are prefixed. A name does not say where a record came from."""
 
     source: str
     default: DefaultReplicationPolicy
 
     @property
     def internal_separator(self) -> str:  # type: ignore[override]
-        """As the default policy."""
+        """The separator of the default policy."""
         return self.default.internal_separator
 
     def format_remote_topic(self, source: str, topic: str) -> str:
-        """The same name, but for heartbeats."""
+        """Return the same name, except for heartbeats."""
         return self.default.format_remote_topic(source, topic) if _is_heartbeats(self.default, topic) else topic
 
     def topic_source(self, topic: str) -> str | None:
-        """Always the configured source, but for heartbeats."""
+        """Return the configured source, except for heartbeats."""
         return self.default.topic_source(topic) if _is_heartbeats(self.default, topic) else self.source
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The same name, but for heartbeats."""
+        """Return the same name, except for heartbeats."""
         return self.default.upstream_topic(topic) if _is_heartbeats(self.default, topic) else topic
 
 
 def _is_heartbeats(policy: DefaultReplicationPolicy, topic: str) -> bool:
-    """`heartbeats` itself or a copy of it; not, as in MM2 4.3.1, any user topic that merely ends so."""
+    """Return whether it is `heartbeats` or a copy; not, as in MM2 4.3.1, any user topic with this suffix."""
     return topic == HEARTBEATS_TOPIC or topic.endswith(policy.separator + HEARTBEATS_TOPIC)
 
 
 @dataclass(frozen=True)
 class RenameReplicationPolicy(ReplicationPolicy):
-    """Names by a map. What no rule renames is named by the policy `otherwise`, heartbeats by the default one."""
+    """Names by a map. The policy `otherwise` names topics that no rule renames, the default one heartbeats."""
 
     source: str
     target: str
@@ -170,22 +178,22 @@ class RenameReplicationPolicy(ReplicationPolicy):
 
     @property
     def internal_separator(self) -> str:  # type: ignore[override]
-        """As the policy of other topics."""
+        """The separator of the policy of other topics."""
         return self.otherwise.internal_separator
 
     def format_remote_topic(self, source: str, topic: str) -> str:
-        """By the first rule that matches."""
+        """Return the name by the first rule that matches."""
         renamed = None if self._is_heartbeats(topic) else self.names.forward(topic)
         return renamed if renamed is not None else self.otherwise.format_remote_topic(source, topic)
 
     def topic_source(self, topic: str) -> str | None:
-        """The configured source for a name that the map gives."""
+        """Return the configured source for a name that the map gives."""
         if self.upstream_topic(topic) is None:
             return None
         return self.source if self._upstream(topic) is not None else self.otherwise.topic_source(topic)
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The map read backward. A name that the map gives up for another is nobody's copy."""
+        """Return the topic that the map renames to this one. A name that the map renames itself is no copy."""
         upstream = self._upstream(topic)
         if upstream is not None:
             return upstream
@@ -194,13 +202,13 @@ class RenameReplicationPolicy(ReplicationPolicy):
         return None if is_renamed and other == topic else other
 
     def proves_copy(self, topic: str) -> bool:
-        """Only where text of a rule, or the prefix, is in the name: any topic could be a copy by `(.*)-raw=$1`."""
+        """Return whether text of a rule, or the prefix, is in the name: any topic could be a copy by `(.*)-raw=$1`."""
         if self._upstream(topic) is not None:
             return self.names.proves_copy(topic)
         return self.otherwise.proves_copy(topic)
 
     def _upstream(self, topic: str) -> str | None:
-        """By the map; where its rules leave no mark in the name, a prefix with a cluster's alias tells more."""
+        """Return the topic by the map; if its rules leave no text in the name, a prefix with a cluster's alias wins."""
         if self._is_heartbeats(topic):
             return None
         is_prefixed = isinstance(self.otherwise, DefaultReplicationPolicy) and (
@@ -214,31 +222,31 @@ class RenameReplicationPolicy(ReplicationPolicy):
 
 
 class CustomReplicationPolicy(ReplicationPolicy):
-    """A user's class that answers the three questions and is no subclass; the rest follows from its answers."""
+    """Wraps a custom class that has the three methods and is no subclass; the other methods follow from them."""
 
     def __init__(self, policy: ReplicationPolicy, internal_separator: str) -> None:
         self._policy = policy
         self.internal_separator = internal_separator
 
     def format_remote_topic(self, source: str, topic: str) -> str:
-        """As the user's class says."""
+        """Delegate to the custom class."""
         return self._policy.format_remote_topic(source, topic)
 
     def topic_source(self, topic: str) -> str | None:
-        """As the user's class says."""
+        """Delegate to the custom class."""
         return self._policy.topic_source(topic)
 
     def upstream_topic(self, topic: str) -> str | None:
-        """As the user's class says."""
+        """Delegate to the custom class."""
         return self._policy.upstream_topic(topic)
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, flow_source: str, target: str) -> bool:
-    """Whether the topic has been on the target before, or claims to be the source's own copy of itself (KAFKA-9914)."""
-    if policy.topic_source(topic) == target:  # also where the upstream name is not known
+    """Return whether the topic was on the target before, or is named as the source's copy of itself (KAFKA-9914)."""
+    if policy.topic_source(topic) == target:  # even if the upstream name is not known
         return True
     name = topic
-    for origin, upstream in lineage(policy, topic):
+    for origin, upstream in upstream_hops(policy, topic):
         if origin == target:
             return True
         if upstream == name:
@@ -249,18 +257,8 @@ def is_cycle(policy: ReplicationPolicy, topic: str, flow_source: str, target: st
     return False
 
 
-STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
-POLICIES = (
-    "DefaultReplicationPolicy",
-    "IdentityReplicationPolicy",
-    "RenameReplicationPolicy",
-    "LegacyReplicationPolicy",  # KIP-382's name for Identity
-)
-POLICY_METHODS = ("format_remote_topic", "topic_source", "upstream_topic")
-
-
 def make_policy(settings: Settings) -> ReplicationPolicy:
-    """The policy the settings name: by its simple name, Java's class name, or `package.module:Class`."""
+    """Return the policy that the settings name: by its simple name, Java's class name, or `package.module:Class`."""
     separator = settings[keys.POLICY_SEPARATOR]
     internal = separator if settings[keys.POLICY_INTERNAL_SEPARATOR] else "."
     if is_custom(settings[keys.POLICY_CLASS]):
@@ -272,8 +270,8 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
     if name == "DefaultReplicationPolicy":
         if not separator:
             raise ConfigError(
-                f"it is empty, and no name would tell its source; to keep names as they"
-                f" are, set {keys.POLICY_CLASS.name}=IdentityReplicationPolicy.",
+                f"it is empty, so that a name would not show its source; to keep"
+                f" names as they are, set {keys.POLICY_CLASS.name}=IdentityReplicationPolicy.",
                 keys.POLICY_SEPARATOR.name,
             )
         return default
@@ -284,7 +282,7 @@ def make_policy(settings: Settings) -> ReplicationPolicy:
         except ConfigError:
             if keys.RENAME_TOPICS.name not in settings.raw:
                 raise
-            shown = settings.shown(keys.RENAME_TOPICS)  # the sentences repeat what a placeholder stands for
+            shown = settings.shown(keys.RENAME_TOPICS)  # the problems repeat the value of a placeholder
             raise ConfigError(f"'{shown}' is not a map of names.", keys.RENAME_TOPICS.name) from None
         otherwise = identity if settings[keys.RENAME_OTHERWISE] == "identity" else default
         return RenameReplicationPolicy(settings[keys.SOURCE_ALIAS], settings[keys.TARGET_ALIAS], names, otherwise)

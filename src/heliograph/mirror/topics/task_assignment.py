@@ -1,4 +1,4 @@
-"""How many tasks a flow runs, and which task copies which partition.
+"""Decides how many tasks a flow runs, and assigns partitions to them.
 
 The first assignment is MM2's round robin. MM2 restarts every task when one topic appears; here a partition stays with
 its task, and a new one goes to the task with the fewest.
@@ -45,14 +45,14 @@ def task_count(*, partitions: int, tasks_max: int, slots: int, flows: int = 1, r
 
 
 def rate_share(bytes_per_s: int, tasks: int) -> int:
-    """What each of so many tasks may read of a flow's limit; 0 is no limit."""
+    """Return each task's share of a flow's byte rate; 0 is no limit."""
     return max(1, bytes_per_s // max(1, tasks)) if bytes_per_s else 0
 
 
 def assign(
     partitions: Iterable[TopicPartition], tasks: int, previous: Sequence[frozenset[TopicPartition]] = ()
 ) -> tuple[frozenset[TopicPartition], ...]:
-    """Partitions of each task. Without a previous assignment this is MM2's rule: partition i to task i mod n."""
+    """Return the partitions of each task; without a previous assignment by MM2's rule, partition i to task i mod n."""
     wanted = list(dict.fromkeys(partitions))
     still_there = set(wanted)
     assignment = [set(kept & still_there) for kept in previous[:tasks]]

@@ -1,8 +1,8 @@
-"""Which ACLs a flow adds on its target. Pure; `worker` gathers and applies.
+"""Decides which ACLs of the source a flow adds on its target.
 
 MM2's rules: only topic ACLs of LITERAL patterns, only of topics that are replicated, under the remote topic's name.
-Nobody but the replication writes to a remote topic: ALLOW WRITE is left out and ALLOW ALL becomes ALLOW READ; DENY
-stays. The literal `*` stands for every topic; MM2 makes `A.*` of it, which names no topic at all, so it is left out.
+Only the replication writes to a remote topic: ALLOW WRITE is skipped and ALLOW ALL becomes ALLOW READ; DENY stays. The
+literal `*` stands for every topic; MM2 turns it into `A.*`, which is no topic at all, so it is skipped.
 
 Invariants: nothing is ever deleted; planning again after applying a plan gives an empty plan.
 """
@@ -32,36 +32,36 @@ class SkippedAcl:
 
 @dataclass(frozen=True, slots=True)
 class AclPlan:
-    """ACLs to add on the target."""
+    """The ACLs to add on the target, and those of the source that are skipped."""
 
     adds: tuple[AclBinding, ...] = ()
-    left_out: tuple[SkippedAcl, ...] = ()
+    skipped: tuple[SkippedAcl, ...] = ()
 
 
 def plan_acls(rules: TopicRules, source: Iterable[AclBinding], target: Iterable[AclBinding]) -> AclPlan:
-    """What the target lacks of the source's topic ACLs."""
-    wanted, left_out = remote_acls(rules, source)
+    """Return what the target lacks of the source's topic ACLs."""
+    wanted, skipped = remote_acls(rules, source)
     existing = frozenset(target)
-    return AclPlan(tuple(acl for acl in wanted if acl not in existing), left_out)
+    return AclPlan(tuple(acl for acl in wanted if acl not in existing), skipped)
 
 
 def remote_acls(
     rules: TopicRules, source: Iterable[AclBinding]
 ) -> tuple[tuple[AclBinding, ...], tuple[SkippedAcl, ...]]:
-    """The source's ACLs as they should be on the target, each once, and those that are left out."""
+    """Return the source's ACLs as they should be on the target, each once, and those that are skipped."""
     wanted: dict[AclBinding, None] = {}
-    left_out = []
+    skipped = []
     for acl in source:
         reason = why_not(rules, acl)
         if reason is None:
             wanted[_transformed(rules, acl)] = None
         else:
-            left_out.append(SkippedAcl(acl, reason))
-    return tuple(wanted), tuple(left_out)
+            skipped.append(SkippedAcl(acl, reason))
+    return tuple(wanted), tuple(skipped)
 
 
 def why_not(rules: TopicRules, acl: AclBinding) -> str | None:
-    """The reason an ACL is not synced, or None where it is."""
+    """Return the reason why an ACL is not synced, or None if it is."""
     if acl.pattern != "LITERAL":
         return f"its pattern is {acl.pattern}, and only LITERAL ones are synced"
     if acl.permission == "ALLOW" and acl.operation == "WRITE":

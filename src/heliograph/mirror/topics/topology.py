@@ -1,8 +1,8 @@
-"""All flows of a file together: what one flow's policy cannot know of the others, and circles no name can prevent.
+"""Finds cycles over all flows of a file, which the policy of a single flow cannot see.
 
 `Topology.has_been_on` follows a topic back through the flows that made it, each by its own policy: a copy that `A->B`
-renamed is recognised by `B->A` whatever the latter's policy is. `warn_about_cycles` tells where records would go round
-for ever because every flow of a circle keeps the topic's name, so that originals and copies look alike.
+renamed is recognised by `B->A` whatever the latter's policy is. `warn_about_cycles` finds cycles in which every flow
+keeps the topic's name, so that originals and copies look alike and records would be copied for ever.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Topology:
 
     @classmethod
     def of(cls, flows: Mapping[Flow, Settings]) -> Topology:
-        """The topology of a file's flows."""
+        """Return the topology of a file's flows."""
         return cls({flow: make_policy(settings) for flow, settings in flows.items()})
 
     def has_been_on(self, target: str, cluster: str, topic: str) -> bool:
-        """Whether the flows into `cluster` have made `topic` there, directly or over others, of a topic on `target`."""
+        """Return whether `topic` on `cluster` was made of a topic on `target`, by one flow or several."""
         seen: set[tuple[str, str]] = set()
         waiting = [(cluster, topic)]
         while waiting:
-            place = waiting.pop()
-            if place in seen:
+            copy = waiting.pop()
+            if copy in seen:
                 continue
-            seen.add(place)
-            for source, upstream in self._made_from(*place):
+            seen.add(copy)
+            for source, upstream in self._made_from(*copy):
                 if source == target:
                     return True
                 waiting.append((source, upstream))
@@ -63,7 +63,7 @@ class Topology:
 
 
 class _Names(NamedTuple):
-    """What a pattern of `topics` can match: one name, or all names that begin so."""
+    """The names that a pattern of `topics` can match: one, or all that begin with `start`."""
 
     start: str
     is_whole: bool
@@ -77,7 +77,7 @@ class _NameKeeper:
     names: tuple[_Names, ...]
 
     def takes(self, name: str) -> bool:
-        """Whether the flow copies a topic of this name under the same name."""
+        """Return whether the flow copies a topic of this name under the same name."""
         return self.topics.accepts(name) and self.keeps(name)
 
     def keeps(self, name: str) -> bool:
@@ -85,25 +85,25 @@ class _NameKeeper:
 
 
 def warn_about_cycles(flows: Mapping[Flow, Settings]) -> list[str]:
-    """A sentence for each circle of flows that keep the names of topics they share."""
+    """Return a warning for each cycle of flows that keep the names of topics they share."""
     keepers = {flow: keeper for flow, settings in flows.items() if (keeper := _name_keeper(flow, settings)).names}
     warnings = []
-    for circle in _circles(tuple(keepers)):
-        shared = _shared([keepers[flow] for flow in circle])
+    for cycle in _cycles(tuple(keepers)):
+        shared = _shared([keepers[flow] for flow in cycle])
         if shared is not None:
-            warnings.append(_sentence(circle, shared))
+            warnings.append(_sentence(cycle, shared))
     return warnings
 
 
-def _sentence(circle: Sequence[Flow], shared: _Names) -> str:
-    written = [str(flow) for flow in circle]
+def _sentence(cycle: Sequence[Flow], shared: _Names) -> str:
+    written = [str(flow) for flow in cycle]
     if shared.is_whole:
         topics = f"the topic '{shared.start}'"
     else:
         topics = f"topics that begin with '{shared.start}'" if shared.start else "topics of any name"
     return (
         f"{', '.join(written[:-1])} and {written[-1]} all copy {topics} without changing the name, so each record would"
-        " go round for ever; use DefaultReplicationPolicy, or set 'topics' of these flows so that they do not overlap."
+        " be copied for ever; use DefaultReplicationPolicy, or set 'topics' of these flows so that they do not overlap."
     )
 
 
@@ -129,8 +129,8 @@ def _example(names: _Names) -> str:
     return names.start if names.is_whole else names.start + _PROBE
 
 
-def _circles(flows: Sequence[Flow]) -> Iterator[tuple[Flow, ...]]:
-    """Each circle once: it begins at the smallest of its aliases."""
+def _cycles(flows: Sequence[Flow]) -> Iterator[tuple[Flow, ...]]:
+    """Yield each cycle once: it begins at the smallest of its aliases."""
 
     def walk(path: tuple[Flow, ...]) -> Iterator[tuple[Flow, ...]]:
         first, at = path[0].source, path[-1].target
@@ -147,12 +147,12 @@ def _circles(flows: Sequence[Flow]) -> Iterator[tuple[Flow, ...]]:
             yield from walk((flow,))
 
 
-def _shared(circle: Sequence[_NameKeeper]) -> _Names | None:
-    """What all flows of the circle may copy; patterns count as overlapping unless they begin differently."""
-    common = set(circle[0].names)
-    for keeper in circle[1:]:
+def _shared(cycle: Sequence[_NameKeeper]) -> _Names | None:
+    """Return what all flows of the cycle may copy; patterns count as overlapping unless they begin differently."""
+    common = set(cycle[0].names)
+    for keeper in cycle[1:]:
         common = {both for mine in common for theirs in keeper.names if (both := _overlap(mine, theirs))}
-    real = [names for names in common if not names.is_whole or all(keeper.takes(names.start) for keeper in circle)]
+    real = [names for names in common if not names.is_whole or all(keeper.takes(names.start) for keeper in cycle)]
     return min(real, default=None)
 
 
