@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from kafka.admin import KafkaAdminClient
 
 from heliograph.config.resolve.settings import Settings
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
@@ -19,6 +20,7 @@ from heliograph.kafka.topics.compacted_topic import partition_for_key
 from heliograph.wire.records.connect_status import Status
 from tests.broker.test_connector_places import connector, copy_once, numbers, source_offsets, values
 from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import wait_for
 
 pytestmark = pytest.mark.broker
 
@@ -203,3 +205,22 @@ def test_a_key_in_another_order_is_forgotten_when_its_partition_is_altered(
         assert offsets.read() == [({"cluster": alias, "partition": 0, "topic": "t"}, {"offset": 7})]
     rows = [row for rows in read(source, config.worker["offset.storage.topic"], 5).values() for row in rows]
     assert [row.value for row in rows if row.key == key] == [b'{"offset":9}', None]
+
+
+def test_a_status_topic_that_was_created_again_is_read_from_its_beginning(
+    target: EmbeddedCluster, admin: Admin, topic: str
+) -> None:
+    """Its log is as long as the old one was: only its id is different."""
+    make_topic(target, topic, 1, cleanup_policy="compact")
+    store, other = StatusStore(admin, topic), StatusStore(admin, topic)
+    store.put_connector("old", RUNNING)
+    other.refresh()
+    assert other.names() == ["old"]
+    client = KafkaAdminClient(bootstrap_servers=target.bootstrap)
+    client.delete_topics([topic])
+    client.close()
+    wait_for(lambda: topic not in admin.view().partition_counts)
+    make_topic(target, topic, 1, cleanup_policy="compact")
+    StatusStore(admin, topic).put_connector("new", RUNNING)
+    other.refresh()
+    assert other.names() == ["new"]

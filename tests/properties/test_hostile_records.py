@@ -185,7 +185,7 @@ def bomb(codec: int, size: int, count: int = 1) -> bytearray:
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_a_bomb_is_refused_before_its_memory_is_taken(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_reader, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(record_reader, "MAX_BATCH_BYTES", 1 << 20)
     data = bomb(codec, 32 << 20)
     tracemalloc.start()
     with pytest.raises(CorruptBatchError, match="allowed"):

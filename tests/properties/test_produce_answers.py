@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceResponse
 
+from heliograph.kafka.net.response_decoder import decode_response
 from heliograph.model import TopicPartition
 from heliograph.wire.messages.fetch_response import MalformedResponseError
 from heliograph.wire.messages.produce_messages import (
     MAX_VERSION,
     MIN_VERSION,
-    PartitionAnswer,
-    ProduceAnswer,
+    PartitionProduceResponse,
+    ProduceResponseData,
     decode_produce_response,
 )
-from heliograph.wire.messages.response_guard import decode_answer
 from tests.support.brokers.hostile import damaged
 
 Topic = ProduceResponse.TopicProduceResponse
@@ -70,12 +70,12 @@ def answers(draw: st.DrawFn, version: int) -> bytes:
     return bytes(ProduceResponse(version=version, **fields).encode(version=version))
 
 
-def as_generated(body: bytes, version: int) -> ProduceAnswer:
-    theirs = decode_answer(ProduceResponse, memoryview(body), version)
-    return ProduceAnswer(
+def as_generated(body: bytes, version: int) -> ProduceResponseData:
+    theirs = decode_response(ProduceResponse, memoryview(body), version)
+    return ProduceResponseData(
         theirs.throttle_time_ms,
         [
-            PartitionAnswer(TopicPartition(topic.name, data.index), data.error_code, data.base_offset)
+            PartitionProduceResponse(TopicPartition(topic.name, data.index), data.error_code, data.base_offset)
             for topic in theirs.responses
             for data in topic.partition_responses
         ],
@@ -118,7 +118,7 @@ def test_tags_that_nobody_knows_are_passed_over() -> None:
     partition = b"\0\0\0\x07" + b"\0\x06" + b"\0\0\0\0\0\0\0\x2a" + b"\xff" * 16
     error = b"\0\0\0\1" + b"\0" + tags  # of one record, without a message
     body = b"\2" + b"\2t" + b"\2" + partition + b"\2" + error + b"\3no" + tags + tags + b"\0\0\0\x05" + tags
-    expected = ProduceAnswer(5, [PartitionAnswer(TopicPartition("t", 7), 6, 42)])
+    expected = ProduceResponseData(5, [PartitionProduceResponse(TopicPartition("t", 7), 6, 42)])
     assert decode_produce_response(memoryview(body), 12) == expected
 
 

@@ -1,4 +1,4 @@
-"""Batches of records of our own making: progress, offset syncs, checkpoints, heartbeats. Small ones, so per record."""
+"""Builds batches of our own records: source offsets, offset syncs, checkpoints, heartbeats. They are few and small."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class OwnRecord(NamedTuple):
 
 
 class OwnBatch(NamedTuple):
-    """A batch without a producer's identity, as one that is not idempotent writes it."""
+    """A batch without a producer's identity, as a producer that is not idempotent writes it."""
 
     view: memoryview
     record_count: int
 
 
 def build_batches(records: Sequence[OwnRecord], timestamp_ms: int) -> list[OwnBatch]:
-    """The records in order, in as many batches as they need."""
+    """Return the records in order, in as many batches as they need."""
     batches: list[OwnBatch] = []
     at = 0
     while at < len(records):

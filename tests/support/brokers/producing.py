@@ -29,7 +29,7 @@ def batch_of(number: int, records: int = 2) -> bytearray:
 
 
 class Producing:
-    """Session and producer on one network, and what they told their listener."""
+    """Session and producer on one network, and what they reported to their listener."""
 
     def __init__(
         self,

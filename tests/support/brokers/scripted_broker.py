@@ -122,6 +122,7 @@ class ScriptedCluster:
         self.newest: dict[Any, int] = {}  # versions of older brokers; below the oldest, the request is not known
         self.logs: dict[tuple[str, int], ScriptedLog] = defaultdict(ScriptedLog)
         self.read_replicas: dict[tuple[str, int], int] = {}
+        self.topic_ids: dict[str, UUID] = {}  # of topics that were created again
         self.coordinator = 1
         self.epoch = 0
         self.transaction_timeout_ms = 0
@@ -303,7 +304,7 @@ def _metadata(cluster: ScriptedCluster, seen: Seen, _code: int | None) -> Any:
             for (name, p), leader in cluster.leaders.items()
             if name == asked.name
         ]
-        topic_id = UUID(int=1 + sum(asked.name.encode()))
+        topic_id = cluster.topic_ids.get(asked.name, UUID(int=1 + sum(asked.name.encode())))
         code = 0 if partitions else _UNKNOWN_TOPIC
         topics.append(topic_class(error_code=code, name=asked.name, topic_id=topic_id, partitions=partitions))
     brokers = [

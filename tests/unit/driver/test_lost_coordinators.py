@@ -48,7 +48,7 @@ def sync(source: Target, groups: GroupAdmin, written: list[Any], monkeypatch: py
     made = CheckpointSync(load(minimal(), FakeLookup()), Flow("A", "B"))
     made.close()
     made._source, made._source_groups = source, groups  # type: ignore[assignment]
-    made._tail = SimpleNamespace(read_new=list, restarts=0)  # type: ignore[assignment]
+    made._tail = SimpleNamespace(read_new=list, recreations=0)  # type: ignore[assignment]
     made._noted = SimpleNamespace(note=list)  # type: ignore[assignment]
     made._map.take(OffsetSync(SOURCE, 10, 10))
     monkeypatch.setattr(

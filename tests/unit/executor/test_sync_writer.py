@@ -114,7 +114,7 @@ def test_promote_delayed_offset_syncs(writing: Writing) -> None:
     assert writing.sent() == [[(ONE, 0)], [(ONE, 5)]]
 
 
-def test_a_sync_that_was_refused_is_sent_again_and_told(writing: Writing) -> None:
+def test_a_sync_that_was_refused_is_sent_again_and_reported(writing: Writing) -> None:
     writing.brokers.script(ProduceRequest, NOT_AUTHORIZED)
     writing.note(ONE, 0)
     writing.until(lambda: writing.writer.issue)
@@ -125,7 +125,7 @@ def test_a_sync_that_was_refused_is_sent_again_and_told(writing: Writing) -> Non
 
 
 def many_busy(writing: Writing, count: int) -> list[TopicPartition]:
-    """Partitions that were copied far in one go: each is told with a sync and a dozen marks before it."""
+    """Partitions that were copied far in one go: each is written as a sync and a dozen marks before it."""
     tps = [TopicPartition("busy", number) for number in range(count)]
     for tp in tps:
         writing.partitions[tp] = writing.writer.add(tp)
@@ -134,7 +134,7 @@ def many_busy(writing: Writing, count: int) -> list[TopicPartition]:
     return tps
 
 
-def test_the_pause_grows_with_the_partitions_told_and_not_with_their_marks(writing: Writing) -> None:
+def test_the_pause_grows_with_the_partitions_written_and_not_with_their_marks(writing: Writing) -> None:
     sent_at = 0.0
     tps = many_busy(writing, 100)
     while not writing.writer._under_way:

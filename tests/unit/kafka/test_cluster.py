@@ -1,4 +1,4 @@
-"""What a task knows of a cluster: which topics it asks for, and when it tells of trouble."""
+"""A task's view of a cluster: the topics whose metadata it requests, and when it has an issue."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def next_asked(ours: Fetching | Producing) -> list[str]:
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_topic_that_nobody_reads_any_more_is_not_asked_for(
+def test_metadata_of_a_deleted_topic_is_not_requested_once_it_is_not_read(
     brokers: ScriptedCluster, reading: Fetching
 ) -> None:
     del brokers.leaders["gone", 0]
@@ -89,7 +89,7 @@ def test_a_topic_that_another_watches_too_is_asked_for_when_the_fetcher_leaves_i
     assert next_asked(reading) == ["gone", "t"]
 
 
-def test_a_target_partition_without_a_leader_that_was_taken_away_keeps_nobody_awake(
+def test_a_removed_target_partition_without_a_leader_causes_no_requests(
     brokers: ScriptedCluster, writing: Producing
 ) -> None:
     del brokers.leaders["gone", 0]
@@ -125,12 +125,10 @@ def test_a_target_partition_that_was_given_up_is_not_asked_for(brokers: Scripted
     assert next_asked(writing) == []
 
 
-# --- trouble ----------------------------------------------------------------------------------------------------------
+# --- issues -----------------------------------------------------------------------------------------------------------
 
 
-def test_connections_that_a_broker_closes_because_nobody_uses_them_are_no_trouble(
-    brokers: ScriptedCluster, writing: Producing
-) -> None:
+def test_unused_connections_that_a_broker_closes_are_no_issue(brokers: ScriptedCluster, writing: Producing) -> None:
     writing.send(1, tp=T0)
     writing.send(2, tp=T1)
     writing.until(lambda: len(writing.acked) == 2 and not writing.cluster.is_unsettled)
@@ -143,7 +141,7 @@ def test_connections_that_a_broker_closes_because_nobody_uses_them_are_no_troubl
     writing.until(lambda: len(writing.acked) == 3)
 
 
-def test_trouble_with_a_broker_ends_when_nobody_needs_it_any_more(brokers: ScriptedCluster, reading: Fetching) -> None:
+def test_the_issue_of_a_broker_ends_when_it_is_not_needed_any_more(brokers: ScriptedCluster, reading: Fetching) -> None:
     brokers.brokers[1].stop()
     reading.until(lambda: reading.cluster.issue)
     del brokers.brokers[1]
@@ -154,7 +152,7 @@ def test_trouble_with_a_broker_ends_when_nobody_needs_it_any_more(brokers: Scrip
     assert reading.cluster.issue is None
 
 
-def test_trouble_with_a_broker_that_is_needed_is_told_all_the_time(brokers: ScriptedCluster, reading: Fetching) -> None:
+def test_the_issue_of_a_broker_that_is_needed_stays(brokers: ScriptedCluster, reading: Fetching) -> None:
     brokers.brokers[2].stop()
     reading.until(lambda: reading.cluster.issue)
     asked = len(brokers.requests(MetadataRequest))

@@ -77,6 +77,6 @@ def test_small_topics_share_few_requests(controller: Controller) -> None:
     assert [len(request) for request in controller.requests] == [200, 200, 1]
 
 
-def test_nothing_to_change_asks_nobody(controller: Controller) -> None:
+def test_nothing_to_change_sends_no_request(controller: Controller) -> None:
     assert (controller.create_topics([]), controller.add_partitions([])) == ({}, {})
     assert controller.requests == []

@@ -58,7 +58,7 @@ def test_a_permission_that_lacks_is_named(cluster: ScriptedCluster) -> None:
         writer.write(CONFIGS, RECORDS)
 
 
-def test_records_that_no_broker_takes_are_told(cluster: ScriptedCluster) -> None:
+def test_records_that_no_broker_accepts_are_reported(cluster: ScriptedCluster) -> None:
     cluster.script(ProduceRequest, TOO_LARGE)
     with closing(writer_to(cluster)) as writer:
         writer.claim()

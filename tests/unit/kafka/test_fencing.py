@@ -1,4 +1,4 @@
-"""Taking over the producers of earlier instances: none is left out, and what prevents it is said in the right words."""
+"""Taking over the producers of earlier instances: none is left out, and errors say what prevents it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another leader's epoch at our position: when the leader is asked, and what its answers lead to."""
+"""Another leader epoch at our position: when the leader is asked, and the effect of its responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_LEADER, CLUSTER_DENIED, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH = 6, 31, 7
 
 
 class Following(Fetching):
-    """A fetcher of ours that keeps the epochs of what it read, and what it was told of the log."""
+    """A fetcher of ours that keeps the epochs of the records it read, and the changes of the log that were reported."""
 
     def __init__(self, brokers: ScriptedCluster, **limits: Any) -> None:
         super().__init__(brokers, **limits)
@@ -52,12 +52,12 @@ class Following(Fetching):
         partition.epochs.clear()
         return True
 
-    def led(self, epoch: int, batches: int, *, behind: int | None = None) -> None:
-        """Let a new leader append batches of two records each, behind only so many of those that are there."""
+    def led(self, epoch: int, batches: int, *, after: int | None = None) -> None:
+        """Let a new leader append batches of two records each, after only so many of those that are there."""
         with self.brokers.lock:
             log = self.brokers.logs[LOG]
-            if behind is not None:
-                log.cut(behind)
+            if after is not None:
+                log.cut(after)
             self.brokers.leader_epochs[LOG] = epoch
             for number in range(batches):
                 log.put(batch_of(number), epoch)
@@ -87,7 +87,7 @@ def ours(brokers: ScriptedCluster) -> Iterator[Following]:
         yield following
 
 
-def test_batches_of_the_same_leader_are_asked_about_by_nobody(ours: Following) -> None:
+def test_batches_of_the_same_leader_raise_no_doubt(ours: Following) -> None:
     ours.led(5, 3)
     ours.until_read(16)
     assert ours.asked() == []
@@ -130,14 +130,14 @@ def test_a_broker_that_knows_another_epoch_is_tried_again_with_new_metadata(
 
 
 def test_a_log_that_was_cut_and_has_grown_past_our_position_is_noticed(ours: Following) -> None:
-    ours.led(6, 9, behind=3)
+    ours.led(6, 9, after=3)
     ours.until_read(10 + 18)
     assert ours.cuts == [6]
     assert ours.read()[1] == (6, 18)
 
 
 def test_a_log_that_was_cut_and_ends_before_our_position_is_noticed(ours: Following) -> None:
-    ours.led(6, 1, behind=3)
+    ours.led(6, 1, after=3)
     ours.until_read(12)
     assert ours.cuts == [6]
     assert ours.read()[1] == (6, 2)
@@ -149,19 +149,19 @@ def test_a_cut_goes_back_over_epochs_that_the_new_leader_never_had(ours: Followi
     ours.led(7, 4)
     ours.until_read(18)
     with ours.brokers.lock:
-        ours.led(5, 2, behind=5)
+        ours.led(5, 2, after=5)
         ours.led(8, 5)
     ours.until_read(18 + 14)
     assert ours.cuts == [10]
     assert ours.read()[2] == (10, 14)
 
 
-def test_records_of_an_older_leader_behind_ours_are_never_read_on(ours: Following) -> None:
+def test_records_of_an_older_leader_after_ours_are_never_delivered(ours: Following) -> None:
     """A replica whose own tail is longer than our position leads again."""
     ours.led(7, 1)
     ours.until_read(12)
     with ours.brokers.lock:
-        ours.led(5, 4, behind=5)
+        ours.led(5, 4, after=5)
         ours.led(8, 1)
     ours.until_read(12 + 10)
     assert ours.cuts == [10]
@@ -169,7 +169,7 @@ def test_records_of_an_older_leader_behind_ours_are_never_read_on(ours: Followin
 
 def test_a_cut_is_asked_about_again_until_it_is_taken(ours: Following) -> None:
     ours.accepts_cuts = False
-    ours.led(6, 9, behind=3)
+    ours.led(6, 9, after=3)
     ours.until(lambda: len(ours.cuts) >= 2)
     assert ours.fetcher.partitions[T].position == 10
     assert sum(count for _at, count in ours.read()) == 10
@@ -183,13 +183,15 @@ def test_an_answer_that_does_not_come_is_asked_for_again(
     brokers: ScriptedCluster, ours: Following, answer: Any
 ) -> None:
     brokers.script(OffsetForLeaderEpochRequest, answer)
-    ours.led(6, 9, behind=3)
+    ours.led(6, 9, after=3)
     ours.until_read(10 + 18)
     assert ours.cuts == [6]
     assert len(ours.asked()) == 3, "unanswered, answered, and whether the place of the cut is right"
 
 
-def test_a_leader_that_refuses_to_tell_is_read_on_and_that_is_told(brokers: ScriptedCluster, ours: Following) -> None:
+def test_a_leader_that_refuses_the_request_is_read_and_that_is_reported(
+    brokers: ScriptedCluster, ours: Following
+) -> None:
     brokers.script(OffsetForLeaderEpochRequest, CLUSTER_DENIED)
     ours.led(6, 2)
     ours.until_read(14)
@@ -197,7 +199,7 @@ def test_a_leader_that_refuses_to_tell_is_read_on_and_that_is_told(brokers: Scri
     assert ours.cuts == []
 
 
-def test_a_leader_that_has_no_account_of_epochs_is_read_on_and_that_is_told(
+def test_a_leader_that_does_not_know_the_epoch_is_read_and_that_is_reported(
     brokers: ScriptedCluster, ours: Following
 ) -> None:
     def knows_nothing(seen: Any) -> Any:
@@ -214,16 +216,16 @@ def test_a_leader_that_has_no_account_of_epochs_is_read_on_and_that_is_told(
 
 def test_a_log_that_never_came_as_far_as_ours_is_another_one(ours: Following, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a restore from an old copy: it has grown past our position, in older epochs."""
-    monkeypatch.setattr(cluster, "_OUTDATED_PATIENCE_S", 0.3)
-    ours.led(3, 8, behind=0)
+    monkeypatch.setattr(cluster, "_OUTDATED_EPOCH_GRACE_S", 0.3)
+    ours.led(3, 8, after=0)
     ours.until_read(10 + 16)
     assert "epoch 3 only, and we have copied records of 5" in ours.recreated[0]
     assert ours.read()[1] == (0, 16)
 
 
 def test_a_log_that_ends_before_our_position_in_the_same_epoch_is_another_one(ours: Following) -> None:
-    """No other leader has led since, so nobody can have cut it."""
-    ours.led(5, 0, behind=3)
+    """No other leader has led since, so no leader can have truncated it."""
+    ours.led(5, 0, after=3)
     ours.until(lambda: ours.fetcher.partitions[T].position == 6)
     assert ours.cuts == []
     assert ours.recreated == [], "the listener decides by the ends, as without epochs"
@@ -245,7 +247,7 @@ def test_a_partition_that_moves_back_meanwhile_is_not_cut_at_the_wrong_place(
     brokers: ScriptedCluster, ours: Following
 ) -> None:
     brokers.hold(OffsetForLeaderEpochRequest)
-    ours.led(6, 9, behind=3)
+    ours.led(6, 9, after=3)
     ours.until(ours.asked)
     ours.fetcher.seek(T, 4)
     brokers.release(OffsetForLeaderEpochRequest)
@@ -264,7 +266,7 @@ class TestOfOldBrokers:
             yield cluster
 
     def test_a_cut_is_noticed(self, ours: Following) -> None:
-        ours.led(6, 9, behind=3)
+        ours.led(6, 9, after=3)
         ours.until_read(10 + 18)
         assert ours.asked() == [(5, -1), (5, -1)], "and whether the place of the cut is right"
         assert ours.cuts == [6]
@@ -274,7 +276,7 @@ class TestOfOldBrokers:
         ours.until_read(14)
         assert (ours.cuts, ours.unchecked) == ([], [])
 
-    def test_a_broker_that_does_not_know_the_request_is_read_on_and_that_is_told(
+    def test_a_broker_that_does_not_support_the_request_is_read_and_that_is_reported(
         self, brokers: ScriptedCluster
     ) -> None:
         brokers.newest[OffsetForLeaderEpochRequest] = -1

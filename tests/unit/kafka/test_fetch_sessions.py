@@ -1,4 +1,4 @@
-"""Fetch sessions, moved positions and read replicas: what a fetch asks for, and which answers count."""
+"""Fetch sessions, moved positions and read replicas: the content of fetches, and which responses count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
-from heliograph.kafka.fetch import fetcher
+from heliograph.kafka.fetch import fetch_requests
 from heliograph.kafka.fetch.fetch_lanes import FetchPartition
 from heliograph.kafka.fetch.fetcher import Fetcher
 from heliograph.kafka.net.buffers import Buffer, BufferPool
@@ -102,7 +102,7 @@ class Fetching:
         return self.requests()[:count]
 
     def until_request(self, is_it: Callable[[Any], object], since: int = 1) -> Any:
-        """The first fetch behind the first `since` ones that is as wanted; a later one may have come meanwhile."""
+        """Return the first fetch after the first `since` ones that matches; a later one may have come meanwhile."""
         self.until(lambda: any(map(is_it, self.requests()[since:])))
         return next(filter(is_it, self.requests()[since:]))
 
@@ -177,10 +177,10 @@ def test_a_thousand_idle_partitions_cost_nothing_after_the_first_request() -> No
 
 
 @pytest.mark.parametrize(("far_from_s", "turns"), [(0.0, [{0, 2}, {1, 3}]), (60.0, [{0, 1, 2, 3}])])
-def test_two_connections_take_turns_where_the_broker_is_far_away(
+def test_two_connections_take_turns_if_the_broker_is_distant(
     monkeypatch: pytest.MonkeyPatch, far_from_s: float, turns: list[set[int]]
 ) -> None:
-    monkeypatch.setattr(fetcher, "_LONG_ROUND_TRIP_S", far_from_s)
+    monkeypatch.setattr(fetch_requests, "_LONG_ROUND_TRIP_S", far_from_s)
     with ScriptedCluster(topics={"t": 4}) as brokers, Fetching(brokers, grows_to_bytes=32 << 20) as ours:
         for number in range(4):
             ours.put(number)
@@ -196,8 +196,8 @@ def test_two_connections_take_turns_where_the_broker_is_far_away(
 def test_every_broker_is_asked_while_the_others_keep_their_requests(
     monkeypatch: pytest.MonkeyPatch, broker_count: int, far_from_s: float
 ) -> None:
-    monkeypatch.setattr(fetcher, "_LONG_ROUND_TRIP_S", far_from_s)
-    monkeypatch.setattr(fetcher, "_SHORT_ROUND_TRIP_S", far_from_s / 10 or 1e-9)
+    monkeypatch.setattr(fetch_requests, "_LONG_ROUND_TRIP_S", far_from_s)
+    monkeypatch.setattr(fetch_requests, "_SHORT_ROUND_TRIP_S", far_from_s / 10 or 1e-9)
     partitions = broker_count * 10
     limits = {"grows_to_bytes": MEMORY_BYTES // 2, "max_wait_ms": 60_000}
     with ScriptedCluster(broker_count, topics={"t": partitions}) as brokers, Fetching(brokers, **limits) as ours:
@@ -208,7 +208,7 @@ def test_every_broker_is_asked_while_the_others_keep_their_requests(
         assert ours.fetcher.in_flight_bytes <= MEMORY_BYTES
 
 
-def test_no_more_is_asked_for_than_the_partitions_may_bring(ours: Fetching) -> None:
+def test_no_more_is_requested_than_the_partitions_may_bring(ours: Fetching) -> None:
     assert {request.max_bytes for request in ours.until_asked(3)} == {3 << 20}
 
 
@@ -254,7 +254,7 @@ def test_a_session_the_broker_does_not_know_begins_again_with_all(
     assert all(p.issue is None for p in ours.fetcher.partitions.values())
 
 
-def test_a_broker_without_room_for_sessions_is_asked_for_all_each_time(brokers: ScriptedCluster) -> None:
+def test_a_broker_without_room_for_sessions_gets_all_partitions_each_time(brokers: ScriptedCluster) -> None:
     brokers.sessions.grants = False
     with Fetching(brokers) as ours:
         for number in range(3):
@@ -268,7 +268,7 @@ def test_a_broker_without_room_for_sessions_is_asked_for_all_each_time(brokers: 
 
 
 @pytest.mark.parametrize("lost", [LOST_BEFORE, LOST_AFTER])
-def test_a_lost_answer_is_asked_for_again_in_a_new_session(brokers: ScriptedCluster, lost: object) -> None:
+def test_a_lost_response_is_requested_again_in_a_new_session(brokers: ScriptedCluster, lost: object) -> None:
     with Fetching(brokers) as ours:
         ours.put(0, batches=2)
         brokers.script(FetchRequest, lost)
@@ -278,7 +278,7 @@ def test_a_lost_answer_is_asked_for_again_in_a_new_session(brokers: ScriptedClus
         assert [(request.session_epoch, asked_for(request)) for request in ours.requests()[:2]] == [(0, {0: 0})] * 2
 
 
-def test_an_answer_for_a_partition_taken_away_meanwhile_is_dropped(brokers: ScriptedCluster) -> None:
+def test_a_response_for_a_partition_removed_meanwhile_is_dropped(brokers: ScriptedCluster) -> None:
     with Fetching(brokers) as ours:
         brokers.hold(FetchRequest)
         for number in range(2):
@@ -293,7 +293,7 @@ def test_an_answer_for_a_partition_taken_away_meanwhile_is_dropped(brokers: Scri
         assert ours.taken == [(tp(1), 0, 2)]
 
 
-def test_a_lost_answer_is_asked_for_in_half_the_size_until_one_has_come(
+def test_a_lost_response_is_requested_in_half_the_size_until_one_has_come(
     brokers: ScriptedCluster, ours: Fetching
 ) -> None:
     for number in (1, 2):
@@ -308,7 +308,7 @@ def test_a_lost_answer_is_asked_for_in_half_the_size_until_one_has_come(
     assert ours.requests()[-1].max_bytes == full
 
 
-def test_a_position_moved_under_an_answer_is_not_overwritten(brokers: ScriptedCluster) -> None:
+def test_a_position_changed_during_a_request_is_not_overwritten(brokers: ScriptedCluster) -> None:
     with Fetching(brokers) as ours:
         ours.put(0, batches=5)
         brokers.hold(FetchRequest)
@@ -356,7 +356,7 @@ def test_a_position_outside_of_the_log_is_placed_anew(brokers: ScriptedCluster, 
     assert ours.taken == [(tp(0), 0, 2)]
 
 
-def test_an_answer_about_the_logs_ends_that_leaves_a_partition_out_is_asked_for_again() -> None:
+def test_log_ends_that_leave_a_partition_out_are_requested_again() -> None:
     with ScriptedCluster(topics={"t": 1}) as brokers, Fetching(brokers) as fetching:
         brokers.script(ListOffsetsRequest, lambda seen: type(brokers.ordinary(seen))(throttle_time_ms=0, topics=[]))
         fetching.put(0)

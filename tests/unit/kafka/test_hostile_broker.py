@@ -14,9 +14,9 @@ from heliograph.errors import UnreachableError
 from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.net.buffers import BufferPool
 from heliograph.kafka.net.connection import open_connection
+from heliograph.kafka.net.response_decoder import MAX_FETCH_RESPONSE_BYTES
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.model import TopicPartition
-from heliograph.wire.messages.response_guard import MOST_FETCHED_BYTES
 from tests.support.brokers.hostile import HostileBroker, api_key_of, correlation_of, framed
 from tests.support.brokers.producing import Producing
 from tests.support.brokers.scripted_broker import APIS, ScriptedCluster
@@ -72,7 +72,7 @@ class Lie:
 
 
 @lies
-def test_whoever_lies_at_once_is_no_broker(lie: str) -> None:
+def test_a_listener_that_sends_nonsense_at_once_is_no_broker(lie: str) -> None:
     with HostileBroker(LIES[lie]) as broker, pytest.raises(UnreachableError) as caught:
         open_connection(broker.address, Security(), "test", 0.3)
     assert str(broker.address) in str(caught.value)
@@ -94,7 +94,7 @@ def test_a_lie_to_the_driver_is_one_sentence(lie: str) -> None:
     assert broker.connections <= 4  # each is met with one more try, not with a storm of them
 
 
-def test_a_leader_that_is_no_broker_is_waited_for_and_told() -> None:
+def test_a_leader_that_is_no_broker_is_waited_for_and_reported() -> None:
     with ScriptedCluster(topics={"t": 1}) as brokers:
         brokers.leaders["t", 0] = 77
         admin = Admin("A", brokers.bootstrap, Security(), "test", timeout_s=60)
@@ -140,6 +140,6 @@ def test_a_lie_to_a_producer_writes_nothing_twice(lie: str) -> None:
 def test_a_length_that_is_never_sent_takes_no_memory() -> None:
     pool = BufferPool(1 << 20)
     before = psutil.Process().memory_info().rss
-    buffers = [pool.take(MOST_FETCHED_BYTES) for _ in range(4)]
+    buffers = [pool.take(MAX_FETCH_RESPONSE_BYTES) for _ in range(4)]
     assert psutil.Process().memory_info().rss - before < 64 << 20
     assert pool.held_bytes == sum(len(buffer.view) for buffer in buffers)

@@ -34,7 +34,7 @@ def said(**fields: object) -> Answer:
     return Answer(**{"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime_ms": 0, **fields})
 
 
-def test_the_broker_tells_how_long_a_session_lasts() -> None:
+def test_the_broker_sets_how_long_a_session_lasts() -> None:
     assert carried(PLAIN, TAKEN, said(session_lifetime_ms=60_000)) == 60_000
     assert carried(PLAIN, TAKEN, Answer(error_code=0, auth_bytes=b"")) == 0  # an old broker does not know
 
@@ -42,9 +42,9 @@ def test_the_broker_tells_how_long_a_session_lasts() -> None:
 def test_a_session_is_renewed_well_before_its_end_or_never() -> None:
     session = Session(PLAIN)
     for life_ms in (2_000, 10_000, 3_600_000):
-        session.lasts(life_ms, 100.0)
+        session.set_lifetime(life_ms, 100.0)
         assert 100 + life_ms / 2000 <= session.log_in_at <= 100 + life_ms / 1000 * 0.85
-    session.lasts(0, 100.0)
+    session.set_lifetime(0, 100.0)
     assert session.log_in_at == float("inf")
 
 
@@ -59,12 +59,12 @@ def test_a_broker_that_repeats_the_password_is_not_quoted() -> None:
 def test_a_conversation_without_end_is_ended(tmp_path: Any) -> None:
     (tmp_path / "token").write_text("abc")
     security = Security("SASL_SSL", "OAUTHBEARER", oauth=OAuthClient(f"file://{tmp_path}/token"))
-    with pytest.raises(AuthenticationError, match="did not come to an end with the token of"):
+    with pytest.raises(AuthenticationError, match="did not finish the authentication of the token of"):
         carried(security, TAKEN, said(auth_bytes=b"{}"))
 
 
-def test_a_listener_without_sasl_is_told_from_one_with_other_mechanisms() -> None:
-    with pytest.raises(AuthenticationError, match=r"asks for no SASL; check security\.protocol"):
+def test_a_listener_without_sasl_is_distinguished_from_one_with_other_mechanisms() -> None:
+    with pytest.raises(AuthenticationError, match=r"does not use SASL; check security\.protocol"):
         carried(PLAIN, Answer(error_code=34, mechanisms=[]))
     with pytest.raises(AuthenticationError, match=r"does not take sasl\.mechanism=PLAIN; it takes GSSAPI"):
         carried(PLAIN, Answer(error_code=33, mechanisms=["GSSAPI"]))

@@ -1,4 +1,4 @@
-"""Tokens are asked for as OIDC wants it, kept while they are good, renewed in time, and never told to anybody else."""
+"""Tokens are requested by OIDC, kept while they are valid, renewed in time, and never disclosed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_token_that_is_due_is_renewed_and_the_old_one_serves_while_that_fails(
     assert second.ends_at > first.ends_at
 
 
-def test_an_endpoint_in_trouble_is_asked_again(server: TokenServer) -> None:
+def test_a_failing_endpoint_is_requested_again(server: TokenServer) -> None:
     server.issues = [500, 503]
     assert fetch_token(client_of(server)).value
     assert len(server.asked) == 3
@@ -61,7 +61,7 @@ def test_an_endpoint_in_trouble_is_asked_again(server: TokenServer) -> None:
 def test_an_endpoint_that_stays_away_is_unreachable(server: TokenServer) -> None:
     server.issues = [503] * 1000
     with pytest.raises(
-        UnreachableError, match=r"127\.0\.0\.1 of sasl\.oauthbearer\.token\.endpoint\.url is in trouble"
+        UnreachableError, match=r"127\.0\.0\.1 of sasl\.oauthbearer\.token\.endpoint\.url failed \(HTTP"
     ):
         fetch_token(client_of(server, origin="sasl.oauthbearer.token.endpoint.url"))
 
@@ -84,7 +84,7 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
         assert (len(server.asked), other.asked) == (1, [])
 
 
-def test_words_of_a_server_that_is_no_token_endpoint_are_not_repeated(server: TokenServer) -> None:
+def test_text_of_a_server_that_is_no_token_endpoint_is_not_repeated(server: TokenServer) -> None:
     server.secret, server.error = "another", "AKIA-internal-word"
     with pytest.raises(AuthenticationError) as caught:
         fetch_token(client_of(server))
@@ -100,7 +100,7 @@ def test_an_endpoint_of_a_placeholder_is_shown_as_it_was_written(server: TokenSe
 
 def test_a_token_that_has_ended_is_not_used(server: TokenServer) -> None:
     server.life_s = -5
-    with pytest.raises(AuthenticationError, match="has ended; compare the clocks"):
+    with pytest.raises(AuthenticationError, match="expired token; compare the clocks"):
         fetch_token(client_of(server))
 
 
@@ -128,7 +128,7 @@ def test_a_file_is_read_at_each_login(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["root:x:0:0:root:/root:/bin/bash\n", "two words", "", "a\x01b", "é"])
 def test_what_is_no_token_goes_to_no_broker(content: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text(content)
-    with pytest.raises(AuthenticationError, match="what it gives is not a token") as caught:
+    with pytest.raises(AuthenticationError, match="its content is not a token") as caught:
         fetch_token(OAuthClient(f"file://{tmp_path}/file"))
     assert not content.strip() or content.strip() not in str(caught.value)
 

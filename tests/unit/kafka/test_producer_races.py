@@ -9,7 +9,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import ProduceRequest
 
 from heliograph.errors import TaskError
-from heliograph.kafka.produce.target_partition import Outgoing
+from heliograph.kafka.produce.target_partition import DRAINING_STATES, Outgoing
 from heliograph.model import TopicPartition
 from tests.support.brokers.producing import TP, Producing, batch_of
 from tests.support.brokers.scripted_broker import LOST_AFTER, LOST_BEFORE, AppendedBut, ScriptedCluster, Seen
@@ -53,7 +53,7 @@ def test_later_batches_fill_the_pipeline_up_to_its_limit(brokers: ScriptedCluste
     ours.until_acked(1, 2, 3, 4, 5, 6, 7, 8)
 
 
-def test_a_lost_answer_is_asked_for_with_the_same_bytes_and_told_once(
+def test_a_lost_answer_is_retried_with_the_same_bytes_and_reported_once(
     brokers: ScriptedCluster, ours: Producing
 ) -> None:
     brokers.script(ProduceRequest, LOST_AFTER)
@@ -90,7 +90,7 @@ def test_a_connection_lost_under_a_full_pipeline_repeats_and_skips_nothing(
     assert [base for _tag, base in ours.acked] == [0, 2, 4, 6, 8]
 
 
-def test_a_second_batch_acknowledged_before_the_first_is_told_behind_it(
+def test_a_second_batch_acknowledged_before_the_first_is_reported_after_it(
     brokers: ScriptedCluster, ours: Producing
 ) -> None:
     ours.send(1)
@@ -106,7 +106,7 @@ def test_a_second_batch_acknowledged_before_the_first_is_told_behind_it(
     assert ours.producer.unsettled_batches == 0
 
 
-def test_batches_behind_a_refused_one_are_out_of_order_and_go_again_behind_it(
+def test_batches_after_a_refused_one_are_out_of_order_and_are_sent_again_after_it(
     brokers: ScriptedCluster, ours: Producing
 ) -> None:
     ours.send(1)
@@ -126,7 +126,7 @@ def test_nothing_is_sent_while_an_error_drains(brokers: ScriptedCluster, ours: P
     ours.until_acked(1)
     ours.send(2, 3)
     brokers.script(ProduceRequest, TIMED_OUT, _held_answer(brokers))
-    ours.until(lambda: ours.producer.partitions[TP].is_draining)
+    ours.until(lambda: ours.producer.partitions[TP].state in DRAINING_STATES)
     ours.send(4, 5)
     ours.for_a_moment(0.3)
     assert ours.sequences() == [0, 2, 4]
@@ -242,7 +242,7 @@ def test_a_broker_that_dies_leaves_its_partitions_to_the_next(brokers: ScriptedC
 def test_a_partition_without_a_leader_is_wanted_again_when_it_has_one(
     brokers: ScriptedCluster, ours: Producing
 ) -> None:
-    """What waited for it was given back to be read later: no batch is left whose success could end the trouble."""
+    """What waited for it was given back to be read later: no batch is left whose success could end the issue."""
     ours.reads_again = True
     del brokers.leaders["t", 0]
     ours.send(1)
@@ -276,7 +276,7 @@ def test_markers_that_are_not_written_for_long_are_asked_about_less_and_less_oft
 # --- too large, throttled, held ---------------------------------------------------------------------------------------
 
 
-def test_sequences_go_on_where_a_batch_too_large_was_refused(brokers: ScriptedCluster, ours: Producing) -> None:
+def test_sequences_continue_where_a_batch_too_large_was_refused(brokers: ScriptedCluster, ours: Producing) -> None:
     ours.send(1)
     ours.until_acked(1)
     halves = [Outgoing(memoryview(batch_of(20 + n, records=1)), 1, None, 20 + n) for n in range(2)]
@@ -317,8 +317,8 @@ def test_a_batch_too_large_that_may_be_there_already_is_neither_left_out_nor_cut
     assert ours.in_log() == [0]
 
 
-def test_a_batch_left_out_with_nothing_behind_it_leaves_no_trouble(brokers: ScriptedCluster, ours: Producing) -> None:
-    """Trouble holds the reading back, and with an empty queue nothing would end it."""
+def test_a_batch_left_out_with_none_after_it_leaves_no_issue(brokers: ScriptedCluster, ours: Producing) -> None:
+    """An issue holds the reading back, and with an empty queue nothing would end it."""
     ours.reads_again = True
     ours.instead = []
     brokers.script(ProduceRequest, TOO_LARGE)
@@ -327,7 +327,7 @@ def test_a_batch_left_out_with_nothing_behind_it_leaves_no_trouble(brokers: Scri
     assert ours.producer.partitions[TP].issue is None
 
 
-def test_a_batch_too_large_behind_a_lost_one_is_replaced_in_its_turn(brokers: ScriptedCluster, ours: Producing) -> None:
+def test_a_batch_too_large_after_a_lost_one_is_replaced_in_its_turn(brokers: ScriptedCluster, ours: Producing) -> None:
     ours.send(1)
     ours.until_acked(1)
     ours.instead = []

@@ -1,4 +1,4 @@
-"""The mechanisms' words, by the examples of their RFCs and against a server's side written here."""
+"""The messages of the mechanisms, by the examples of their RFCs and against a server's side written here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADDRESS = Address("broker.example", 9092)
 def test_plain_says_user_and_password() -> None:
     plain = Plain("tim", "tanstaaftanstaaf")
     assert plain.first() == b"\0tim\0tanstaaftanstaaf"
-    assert plain.answer(b"") is None
+    assert plain.respond(b"") is None
 
 
 def test_scram_speaks_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,13 +33,13 @@ def test_scram_speaks_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -
     scram = Scram("SCRAM-SHA-256", "user", "pencil")
     assert scram.first() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     challenge = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-    assert scram.answer(challenge) == (
+    assert scram.respond(challenge) == (
         b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
     )
-    assert scram.answer(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
+    assert scram.respond(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
 
 
-def test_a_name_is_escaped_and_a_delegation_token_told() -> None:
+def test_a_name_is_escaped_and_a_delegation_token_is_marked() -> None:
     assert b"n=a=3Db=2Cc,r=" in Scram("SCRAM-SHA-512", "a=b,c", "p").first()
     assert Scram("SCRAM-SHA-256", "id", "hmac", is_token=True).first().endswith(b",tokenauth=true")
 
@@ -57,7 +57,7 @@ def test_a_server_that_knows_the_password_is_convinced_and_convinces(mechanism: 
     digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
     scram = Scram(mechanism, user, password)
     bare, challenge = scram.first().removeprefix(b"n,,"), server_first(scram)
-    final = scram.answer(challenge)
+    final = scram.respond(challenge)
     assert final is not None
     without_proof, _, proof = final.rpartition(b",p=")
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), b"salt", 4096)
@@ -67,43 +67,43 @@ def test_a_server_that_knows_the_password_is_convinced_and_convinces(mechanism: 
     revealed = bytes(a ^ b for a, b in zip(base64.b64decode(proof), signature, strict=True))
     assert hashlib.new(digest, revealed).digest() == stored
     ours = hmac.new(hmac.new(salted, b"Server Key", digest).digest(), spoken, digest).digest()
-    assert scram.answer(b"v=" + base64.b64encode(ours)) is None
+    assert scram.respond(b"v=" + base64.b64encode(ours)) is None
 
 
 @pytest.mark.parametrize(
     ("challenge", "words"),
     [
-        (b"r=other,s=c2FsdA==,i=4096", "not to our question"),
-        (b"nonsense", "not SCRAM's"),
-        (b"\xff\xfe=", "not SCRAM's"),
-        (b"s=c2FsdA==,i=4096", "not SCRAM's"),
+        (b"r=other,s=c2FsdA==,i=4096", "does not contain our nonce"),
+        (b"nonsense", "not a valid one of SCRAM"),
+        (b"\xff\xfe=", "not a valid one of SCRAM"),
+        (b"s=c2FsdA==,i=4096", "not a valid one of SCRAM"),
     ],
 )
 def test_a_hostile_challenge_is_an_authentication_error(challenge: bytes, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
-        Scram("SCRAM-SHA-256", "u", "p").answer(challenge)
+        Scram("SCRAM-SHA-256", "u", "p").respond(challenge)
 
 
 @pytest.mark.parametrize("iterations", [1, 4095, 1_000_001, 10**12])
 def test_neither_a_cheap_nor_an_endless_proof_is_given(iterations: int) -> None:
     scram = Scram("SCRAM-SHA-256", "u", "p")
     with pytest.raises(AuthenticationError, match="iterations"):
-        scram.answer(server_first(scram, iterations))
+        scram.respond(server_first(scram, iterations))
 
 
 @pytest.mark.parametrize("words", [b"v=AAAA", b"e=invalid-proof", b"v=%%%", b""])
-def test_a_server_that_cannot_prove_itself_is_not_believed(words: bytes) -> None:
+def test_a_server_that_cannot_prove_itself_is_rejected(words: bytes) -> None:
     scram = Scram("SCRAM-SHA-256", "u", "p")
-    scram.answer(server_first(scram))
+    scram.respond(server_first(scram))
     with pytest.raises(AuthenticationError):
-        scram.answer(words)
+        scram.respond(words)
 
 
 def test_a_token_goes_with_its_extensions_and_a_refusal_is_acknowledged() -> None:
     bearer = OAuthBearer("abc.def", (("logicalCluster", "lkc"),))
     assert bearer.first() == b"n,,\x01auth=Bearer abc.def\x01logicalCluster=lkc\x01\x01"
-    assert bearer.answer(b"") is None
-    assert bearer.answer(b'{"status":"invalid_token"}') == b"\x01"
+    assert bearer.respond(b"") is None
+    assert bearer.respond(b'{"status":"invalid_token"}') == b"\x01"
 
 
 def test_a_library_that_is_missing_where_a_task_runs_is_named() -> None:
@@ -111,7 +111,7 @@ def test_a_library_that_is_missing_where_a_task_runs_is_named() -> None:
     with pytest.raises(
         AuthenticationError, match=r"A\.sasl\.mechanism=AWS_MSK_IAM needs the Python library 'botocore'"
     ):
-        sasl.begin(security, ADDRESS)
+        sasl.make_mechanism(security, ADDRESS)
 
 
 class _Context:
@@ -152,12 +152,12 @@ def test_kerberos_is_spoken_through_the_client_library(monkeypatch: pytest.Monke
     monkeypatch.setattr(sasl, "missing_library", lambda _mechanism: None)
     monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
     security = Security("SASL_SSL", "GSSAPI", kerberos_service="kafka", kerberos_key_tab="/etc/mirror.keytab")
-    talk = sasl.begin(security, ADDRESS)
+    mechanism = sasl.make_mechanism(security, ADDRESS)
     assert _Context.last.asked_with == ("kafka@broker.example", "initiate", "/etc/mirror.keytab")
     assert "KRB5_CLIENT_KTNAME" not in os.environ
-    assert talk.first() == b"ticket"
-    assert talk.answer(b"challenge") == b""
-    last = talk.answer(b"layers")
+    assert mechanism.first() == b"ticket"
+    assert mechanism.respond(b"challenge") == b""
+    last = mechanism.respond(b"layers")
     assert last is not None
     assert last.startswith(b"wrapped:\x01")
-    assert talk.answer(b"") is None
+    assert mechanism.respond(b"") is None

@@ -68,7 +68,7 @@ def secured(values: dict[str, str]) -> Security:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_a_sentence(values: dict[str, str], words: str) -> None:
+def test_settings_that_contradict_each_other_are_errors(values: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         secured(values)
     assert words in str(caught.value)
@@ -86,7 +86,7 @@ def test_a_secret_neither_shows_nor_is_lost_on_the_way_to_an_executor() -> None:
     assert pickle.loads(pickle.dumps(security)) == security  # noqa: S301
 
 
-def test_an_oauth_client_is_told_by_the_login_module_or_by_keys() -> None:
+def test_an_oauth_client_is_configured_by_the_login_module_or_by_keys() -> None:
     jaas = f'{OAUTH} clientId="i" clientSecret="canary" scope="s" extension_logicalCluster="lkc-1";'
     by_module = secured(sasl("OAUTHBEARER", jaas, **{ENDPOINT: "https://idp.example/token"})).oauth
     assert by_module is not None

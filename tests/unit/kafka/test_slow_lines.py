@@ -77,7 +77,7 @@ def test_an_answer_that_keeps_coming_is_taken_long_after_its_deadline(line: Line
     assert (line.answers, line.lost) == ([ANSWER_BYTES - 4], [])
 
 
-def test_what_waited_behind_a_slow_answer_gets_its_time(line: Line) -> None:
+def test_requests_after_a_slow_response_get_their_time(line: Line) -> None:
     line.ask()
     line.ask()
     for piece in pieces(answer_of(ANSWER_BYTES)):

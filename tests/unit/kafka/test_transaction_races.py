@@ -175,7 +175,7 @@ def test_a_coordinator_that_died_between_two_requests_is_looked_for_again(opened
     assert [seen.node_id for seen in ours.brokers.seen_of(EndTxnRequest)] == [2]
 
 
-def test_a_partition_that_could_not_be_added_does_not_doom_its_neighbours(opened: Opened) -> None:
+def test_a_partition_that_could_not_be_added_does_not_abort_its_neighbours(opened: Opened) -> None:
     """Where one partition is refused, a coordinator attempts none of the others, and says so."""
     ours = opened(0)
 
@@ -215,7 +215,7 @@ def test_a_topic_that_is_gone_keeps_no_other_partition_out_of_the_transaction_an
     ours.until_acked(2)
     end(ours)
     assert ours.producer.partitions[gone].issue == (
-        "the target has no topic gone; the next look at topics makes it, if refresh.topics.enabled"
+        "the target has no topic gone; the next topic refresh creates it, if refresh.topics.enabled"
     )
 
 

@@ -23,8 +23,22 @@ from kafka.protocol.consumer import (
 
 from heliograph.connect.group.leadership import JoinedMember, decode_claim
 from heliograph.errors import BrokerError
-from heliograph.kafka.admin.coordinators import LOADING, NOT_AVAILABLE, NOT_COORDINATOR, Coordinators, GroupAnswer
-from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, describe
+from heliograph.kafka.admin.coordinators import Coordinators, GroupAnswer
+from heliograph.kafka.error_codes import (
+    CONCERNS_WHOLE_GROUP,
+    FENCED_INSTANCE_ID,
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_MAX_SIZE_REACHED,
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INVALID_GROUP_ID,
+    INVALID_SESSION_TIMEOUT,
+    MEMBER_ID_REQUIRED,
+    NO_ERROR,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    describe,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,15 +51,6 @@ if TYPE_CHECKING:
 PROTOCOL_TYPE = "heliograph"
 PROTOCOL_NAME = "leader"
 
-ILLEGAL_GENERATION = 22
-INCONSISTENT_GROUP_PROTOCOL = 23
-INVALID_GROUP_ID = 24
-UNKNOWN_MEMBER_ID = 25
-INVALID_SESSION_TIMEOUT = 26
-REBALANCE_IN_PROGRESS = 27
-MEMBER_ID_REQUIRED = 79
-GROUP_MAX_SIZE_REACHED = 81
-FENCED_INSTANCE_ID = 82
 EXPELLED = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID})
 REFUSALS = frozenset(  # which no second try helps
     {
@@ -58,7 +63,6 @@ REFUSALS = frozenset(  # which no second try helps
 )
 
 _OF_A_MEMBERS_LIFE = EXPELLED | {ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED}
-_FOR_COORDINATORS = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,9 @@ class GroupProtocol:
             sent_at = self._clock()
             answer = self._admin.ask_at(broker, request_class, response_class, build, newest=newest, oldest=oldest)
             code = answer.error_code
-            return {group: GroupAnswer(code) if code in _FOR_COORDINATORS else GroupAnswer(0, (answer, sent_at))}
+            return {
+                group: GroupAnswer(code) if code in CONCERNS_WHOLE_GROUP else GroupAnswer(NO_ERROR, (answer, sent_at))
+            }
 
         answer, sent_at = self._coordinators.ask_about([group], ask, needs="READ")[group]
         code = answer.error_code

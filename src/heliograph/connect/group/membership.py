@@ -20,9 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.connect.group.group_protocol import (
     EXPELLED,
-    ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
-    REBALANCE_IN_PROGRESS,
     REFUSALS,
     GroupProtocol,
     GroupSettings,
@@ -40,6 +37,7 @@ from heliograph.connect.group.leadership import (
 )
 from heliograph.errors import AuthenticationError, BrokerError, ClusterError
 from heliograph.kafka.backoff import Backoff
+from heliograph.kafka.error_codes import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,8 +282,8 @@ class Membership:
         with self._changed:
             if member_id != self._member_id:
                 return  # an answer to whom we were before
-            if reported.code in (0, REBALANCE_IN_PROGRESS):
-                is_settled = reported.code == 0 and not self._is_joining and generation == self._generation
+            if reported.code in (NO_ERROR, REBALANCE_IN_PROGRESS):
+                is_settled = reported.code == NO_ERROR and not self._is_joining and generation == self._generation
                 self._lease.renew(reported.sent_at, is_settled=is_settled)
                 self._failure = None if not self._is_joining else self._failure
                 self._is_joining = self._is_joining or reported.code == REBALANCE_IN_PROGRESS

@@ -172,7 +172,7 @@ class ConfigStore:
         self._name = topic
         self._writes = writes
         self._has_read_all = False
-        self._topic_restarts = 0
+        self._topic_recreations = 0
         self._state = ConfigState()
         self._log_levels: list[LoggerRecord] = []
         self._restarts: list[RestartRecord] = []
@@ -232,9 +232,9 @@ class ConfigStore:
         changes = ConfigChanges()
         with self._lock:
             records = self._topic.read_new(isolation)
-            if self._topic.restarts != self._topic_restarts:
+            if self._topic.recreations != self._topic_recreations:
                 changes.configs |= set(self._state.connectors)
-                self._topic_restarts, self._state = self._topic.restarts, ConfigState()
+                self._topic_recreations, self._state = self._topic.recreations, ConfigState()
             for record in records:
                 decoded = decode_config(record.key, record.value)
                 if decoded is not None:

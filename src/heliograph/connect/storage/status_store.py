@@ -40,7 +40,7 @@ class StatusStore:
 
     def __init__(self, admin: Admin, topic: str) -> None:
         self._topic = StoredTopic(admin, topic)
-        self._restarts = 0
+        self._recreations = 0
         self._connectors: dict[str, Status] = {}
         self._tasks: dict[str, dict[int, Status]] = {}
         self._topics: dict[str, dict[str, int]] = {}
@@ -75,8 +75,8 @@ class StatusStore:
         """Read what has come since."""
         with self._lock:
             records = self._topic.read_new()
-            if self._topic.restarts != self._restarts:
-                self._restarts = self._topic.restarts
+            if self._topic.recreations != self._recreations:
+                self._recreations = self._topic.recreations
                 for known in (self._connectors, self._tasks, self._topics):
                     known.clear()
             for record in records:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from heliograph.config import keys
 from heliograph.config.keys import worker_keys
 from heliograph.errors import BrokerError, ConfigError
-from heliograph.kafka.admin.admin import INVALID_CONFIG
 from heliograph.kafka.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_CONFIG,
     INVALID_REPLICATION_FACTOR,
     POLICY_VIOLATION,
     TOPIC_AUTHORIZATION_FAILED,

@@ -13,8 +13,8 @@ from heliograph.driver.flow.topic_sync import TOPIC_KEYS
 from heliograph.driver.steps.issues import LogOnce, by_reason
 from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.errors import BrokerError
-from heliograph.kafka.admin.acl_admin import SECURITY_DISABLED, add_acls, topic_acls
-from heliograph.kafka.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from heliograph.kafka.admin.acl_admin import add_acls, topic_acls
+from heliograph.kafka.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from heliograph.mirror.topics.topic_acls import EVERY_TOPIC, AclPlan, plan_acls, remote_acls
 
 if TYPE_CHECKING:

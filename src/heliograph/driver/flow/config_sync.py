@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.driver.flow.topic_sync import SeenTopics, see_topics
 from heliograph.driver.steps.issues import LogOnce, by_reason, enumerated
 from heliograph.errors import BrokerError
-from heliograph.kafka.admin.admin import INVALID_CONFIG, alter_topic_configs
-from heliograph.kafka.error_codes import UNSUPPORTED_VERSION, BrokerRefusal
+from heliograph.kafka.admin.admin import alter_topic_configs
+from heliograph.kafka.error_codes import INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, UNSUPPORTED_VERSION, BrokerRefusal
 from heliograph.mirror.topics.topic_configs import ConfigPlan, plan_configs
 from heliograph.model import AlterConfigs
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-
-_UNKNOWN_TOPIC = 3  # deleted between two questions
 
 
 class GatheredConfigs(NamedTuple):
@@ -113,5 +111,6 @@ def unknown_sentence(alias: str, plan: ConfigPlan) -> str:
 
 
 def _unreadable(alias: str, refused: Mapping[str, BrokerRefusal]) -> tuple[str, ...]:
-    there = {topic: refusal for topic, refusal in refused.items() if refusal.code != _UNKNOWN_TOPIC}
+    # A topic that is unknown was deleted between two questions.
+    there = {topic: refusal for topic, refusal in refused.items() if refusal.code != UNKNOWN_TOPIC_OR_PARTITION}
     return by_reason(f"The configs of {{names}} on '{alias}' cannot be read", there)

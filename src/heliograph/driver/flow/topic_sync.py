@@ -14,8 +14,7 @@ from heliograph.config.input_limits import unusable_sentence
 from heliograph.driver.clusters.hidden_names import hidden_topics
 from heliograph.driver.steps.issues import LogOnce, by_reason
 from heliograph.driver.steps.matching_time import within_matching_time
-from heliograph.kafka.admin.admin import INVALID_CONFIG
-from heliograph.kafka.error_codes import INVALID_REPLICATION_FACTOR, BrokerRefusal
+from heliograph.kafka.error_codes import INVALID_CONFIG, INVALID_REPLICATION_FACTOR, BrokerRefusal
 from heliograph.mirror.acls.flow_acls import wanted_topics
 from heliograph.mirror.acls.name_prefixes import Names
 from heliograph.mirror.topics.internal_topics import bent_sentence, offsets_topic, possible_factor, too_large_sentence

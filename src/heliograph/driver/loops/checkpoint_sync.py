@@ -80,7 +80,7 @@ class CheckpointSync:
         syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
         self._holder = self._source if is_at_source else self._target
         self._tail = LogTail(self._holder, syncs_tp)
-        self._restarts = 0
+        self._recreations = 0
         self._map = OffsetMap()
         self._known = WrittenCheckpoints()
         self._read: dict[str, set[TopicPartition]] = {}
@@ -191,8 +191,8 @@ class CheckpointSync:
     def _learn_syncs(self) -> None:
         for record in self._tail.read_new():
             sync = decode_offset_sync(record.key, record.value, record.headers)
-            if self._tail.restarts != self._restarts:
-                self._restarts, self._map = self._tail.restarts, OffsetMap()
+            if self._tail.recreations != self._recreations:
+                self._recreations, self._map = self._tail.recreations, OffsetMap()
             if sync is not None:
                 self._map.take(sync)
             self._check()  # a first read may take minutes

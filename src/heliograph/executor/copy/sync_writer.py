@@ -1,8 +1,9 @@
-"""Writes a task's offset syncs to `mm2-offset-syncs.B.internal`, on whichever cluster holds that topic.
+"""Writes a task's offset syncs to `mm2-offset-syncs.B.internal`, on the cluster that has that topic.
 
-As in MM2 a producer of its own, outside of any transaction: a sync only tells of what is safe already. It is not
-idempotent either, since a sync that is written twice says the same twice. One request is under way at a time; what
-comes meanwhile is told with the next. Syncs that cannot be written are kept and told as trouble: copying goes on.
+As in MM2 this is a producer of its own, outside of any transaction: a sync only states what is already acknowledged. It
+is not idempotent either, since a sync that is written twice does no harm. One request is under way at a time; the next
+one takes what was acknowledged meanwhile. Syncs that cannot be written are kept and reported as an issue; the copy
+continues.
 """
 
 from __future__ import annotations
@@ -12,39 +13,30 @@ import time
 from array import array
 from typing import TYPE_CHECKING
 
-from kafka.protocol.producer import ProduceRequest
-
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import Verdict, describe, verdict_of
-from heliograph.kafka.net.connection import Pending
 from heliograph.kafka.own_records import OwnRecord, build_batches
+from heliograph.kafka.produce.own_batches import send_own_batch
 from heliograph.mirror.groups.offset_syncs import PartitionSyncs
 from heliograph.model import OffsetSync, TopicPartition
-from heliograph.wire.messages import produce_messages
-from heliograph.wire.messages.produce_messages import decode_produce_response
 from heliograph.wire.records.mirror_records import encode_offset_sync, encode_runs
 
 if TYPE_CHECKING:
-    from heliograph.kafka.net.buffers import Buffer
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
     from heliograph.kafka.net.event_loop import Network
-    from heliograph.wire.messages.produce_messages import ProduceAnswer
 
 
 _INTERVAL_S = 0.25
-_PAUSE_PER_PARTITION_S = 0.005  # so that a thousand busy ones cost little here, and little to read at a start
+_PAUSE_PER_PARTITION_S = 0.005  # a thousand busy ones then cost little to write, and to read at a start
 _FLUSH_INTERVAL_S = 5.0  # of what is not due
-_PATIENCE_S = 2.0
+_LEADER_TIMEOUT_S = 2.0
 _MOST_REQUEST_BYTES = 256 * 1024
 _RECORD_BYTES = 64  # of a record's value, the name of its header and its lengths; the key and the runs aside
-_REQUEST_TIMEOUT_MS = 30_000
-_TOPIC_AUTHORIZATION_FAILED = 29
 _NO_RUNS: array[int] = array("q")
 
 
 class SyncWriter:
-    """Tells where the records of a task's partitions went."""
+    """Writes where the records of a task's partitions are on the target."""
 
     def __init__(self, cluster: Cluster, network: Network, topic: str, lag_max: int) -> None:
         self.issue: str | None = None
@@ -57,31 +49,31 @@ class SyncWriter:
         self._fresh: dict[TopicPartition, None] = {}
         self._due: dict[TopicPartition, None] = {}
         self._is_flushing = False
-        self._next_at = 0.0
-        self._paused_until = 0.0  # out of thrift alone: `flush_now` lifts it, while `_next_at` spares a broken cluster
+        self._next_at = 0.0  # the back-off of a failing cluster
+        self._paused_until = 0.0  # keeps requests few; `flush_now` lifts it
         self._next_flush_at = 0.0
-        self._waits_since = math.inf
+        self._without_leader_since = math.inf
         self._backoff = Backoff(first_s=0.1, most_s=30.0)
         cluster.watch([topic])
 
     def add(self, tp: TopicPartition) -> PartitionSyncs:
-        """Tell of a source partition too."""
+        """Add a source partition."""
         return self._partitions.setdefault(tp, PartitionSyncs(self._lag_max))
 
     def wake(self, tp: TopicPartition) -> None:
-        """A partition has something to tell."""
+        """Note that a partition has a new sync."""
         self._fresh[tp] = None
         if self._partitions[tp].is_due:
             self._due[tp] = None
 
     def flush_now(self) -> None:
-        """Tell all that is new without a pause: the end is near. To be called again until all is told."""
+        """Write all new syncs without a pause, before the task ends; to be called until `is_idle`."""
         self._next_flush_at = self._paused_until = 0.0
         self.flush()
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything has been told."""
+        """Return whether every sync is written."""
         return not self._under_way and not self._fresh
 
     @property
@@ -90,19 +82,19 @@ class SyncWriter:
 
     @property
     def wait_s(self) -> float:
-        """How long until something can be done; for ever where nothing is to be done."""
+        """The time until the next request; infinite if there is nothing to write."""
         if self._under_way or not self._wanted:
             return math.inf
         return max(0.0, self._next_at - time.monotonic(), self._paused_until - time.monotonic())
 
     def flush(self) -> None:
-        """Tell all that is new, due or not, as a commit does in MM2; commits come more often here."""
+        """Write all new syncs, due or not, as a commit does in MM2; commits come more often here."""
         now = time.monotonic()
         if self._fresh and now >= self._next_flush_at:
             self._is_flushing, self._next_flush_at = True, now + _FLUSH_INTERVAL_S
 
     def pump(self, now: float) -> None:
-        """Send what is wanted, if nothing is under way."""
+        """Send the wanted syncs if no request is under way."""
         self._cluster.maintain(now)
         if self._under_way or not self._wanted or now < max(self._next_at, self._paused_until):
             return
@@ -112,15 +104,15 @@ class SyncWriter:
             self._next_at = now + _INTERVAL_S
             self._wait_for_leader(now, is_known=leader is not None)
             return
-        self._waits_since = math.inf
+        self._without_leader_since = math.inf
         self._send(connection, self._take_records())
         self._paused_until = now + _INTERVAL_S + len(self._under_way) * _PAUSE_PER_PARTITION_S
 
     def _wait_for_leader(self, now: float, *, is_known: bool) -> None:
-        self._waits_since = min(self._waits_since, now)
+        self._without_leader_since = min(self._without_leader_since, now)
         if not is_known:
             self._cluster.want_metadata()
-        if now - self._waits_since > _PATIENCE_S:
+        if now - self._without_leader_since > _LEADER_TIMEOUT_S:
             where = f"{self._tp.topic} on '{self._cluster.alias}'"
             why = f"{where} is not there or has no leader"
             if self._tp.topic in self._cluster.hidden:
@@ -128,7 +120,7 @@ class SyncWriter:
             self.issue = f"offset syncs wait: {self._cluster.issue or why}"
 
     def _take_records(self) -> list[tuple[TopicPartition, OwnRecord]]:
-        """Records to write, each with the partition whose telling it ends or only helps."""
+        """Return records to write, each with its partition; the last record of a partition completes its sync."""
         records: list[tuple[TopicPartition, OwnRecord]] = []
         size = 0
         for tp in list(self._wanted):
@@ -149,48 +141,21 @@ class SyncWriter:
     def _send(self, connection: Connection, records: list[tuple[TopicPartition, OwnRecord]]) -> None:
         if not records:
             return
-        # A produce request takes one batch; a partition whose last record is not in it is told again.
+        # A request has one batch; a partition whose last record is not in it is written again.
         batch = build_batches([record for _tp, record in records], int(time.time() * 1000))[0]
         cut_off = {tp for tp, _record in records[batch.record_count :]}
         self._under_way = [tp for tp in dict(records) if tp not in cut_off]
         for tp in cut_off:
             self._give_back(tp)
-        version = connection.version_of(ProduceRequest, produce_messages.MAX_VERSION, produce_messages.MIN_VERSION)
-        correlation_id = connection.next_correlation_id()
-        topics = {self._tp.topic: [(0, batch.view)]}
-        parts = produce_messages.encode_produce_request(
-            version, correlation_id, connection.client_id, _REQUEST_TIMEOUT_MS, topics
+        send_own_batch(
+            self._cluster,
+            self._network,
+            connection,
+            self._tp,
+            batch,
+            on_written=self._confirm,
+            on_refused=self._keep,
         )
-        is_flexible = version >= produce_messages.FLEXIBLE_FROM
-        deadline = self._cluster.request_deadline
-        connection.send(
-            parts,
-            Pending(
-                correlation_id,
-                decode_produce_response,
-                version,
-                is_flexible,
-                self._answered,
-                self._lost,
-                deadline,
-                pooled=False,
-            ),
-        )
-        self._network.flush(connection)
-
-    def _answered(self, answer: ProduceAnswer, _buffer: Buffer) -> None:
-        code = answer.partitions[0].error_code if answer.partitions else -1
-        if code == 0:
-            self._confirm()
-            return
-        if verdict_of(code) is Verdict.RETRY_WITH_METADATA:
-            self._cluster.want_metadata()
-        needs = "; the principal needs WRITE on it" if code == _TOPIC_AUTHORIZATION_FAILED else ""
-        self._keep(f"{describe(code)}{needs}")
-
-    def _lost(self, why: str) -> None:
-        self._cluster.want_metadata()
-        self._keep(why)
 
     def _confirm(self) -> None:
         for tp in self._under_way:
@@ -205,7 +170,7 @@ class SyncWriter:
         for tp in self._under_way:
             self._give_back(tp)
         self._under_way.clear()
-        self._paused_until = 0.0  # nobody was told
+        self._paused_until = 0.0  # nothing was written
         self._next_at = time.monotonic() + self._backoff.next_pause_s()
         self.issue = f"offset syncs cannot be written to {self._tp.topic} on '{self._cluster.alias}': {why}"
 

@@ -1,9 +1,8 @@
-"""Listing and adding ACLs of topics.
+"""ACLs of topics, listed and added; and the operations that a cluster allows us.
 
-What a cluster lets us do, asked of its own authorizer (KIP-430), so that super users, DENY and mappings count.
-
-Only questions that change nothing, not even by making Kafka create a topic of its own. An answer is the set of
-operations that are allowed; None where the cluster does not tell (brokers before 2.3, or of the kind asked about).
+The cluster's own authorizer says what is allowed (KIP-430), so that super users, DENY and principal mappings count.
+These requests change nothing and do not make Kafka create an internal topic. They return the set of allowed operations,
+or None if the cluster does not say (brokers before 2.3, or no support for the kind of resource).
 """
 
 from __future__ import annotations
@@ -43,19 +42,23 @@ if TYPE_CHECKING:
     from heliograph.kafka.admin.admin import Admin
 
 
-SECURITY_DISABLED = 54
 _TOPIC_RESOURCE, _ANY = 2, 1
 _ACLS_PER_REQUEST = 500
+Operations = frozenset[str] | None
+NOTHING: frozenset[str] = frozenset()
+_OPERATIONS_METADATA_VERSION = 8
+_OPERATIONS_GROUPS_VERSION = 3
+_NOT_SET = {31}  # the smallest integer: the broker leaves the field out
 
 
 def topic_acls(admin: Admin, needs: str = "DESCRIBE on the cluster") -> tuple[AclBinding, ...]:
-    """Every ACL of every topic pattern; raises BrokerError with SECURITY_DISABLED where there is no authorizer.
+    """Return every ACL of every topic pattern; raise BrokerError with SECURITY_DISABLED if there is no authorizer.
 
-    `needs` is the permission to name where it lacks.
+    `needs` is the permission that errors name.
     """
-    answer = admin.ask_any(DescribeAclsRequest, DescribeAclsResponse, _all_of_topics, newest=3)
-    if answer.error_code:
-        refusal = refusal_of(answer, needs)
+    response = admin.ask_any(DescribeAclsRequest, DescribeAclsResponse, _all_of_topics, newest=3)
+    if response.error_code:
+        refusal = refusal_of(response, needs)
         raise BrokerError(f"The cluster '{admin.alias}' refused to list its ACLs: {refusal}.", refusal.code)
     return tuple(
         AclBinding(
@@ -66,13 +69,13 @@ def topic_acls(admin: Admin, needs: str = "DESCRIBE on the cluster") -> tuple[Ac
             permission=_name(ACLPermissionType, acl.permission_type),
             pattern=_name(ACLResourcePatternType, resource.pattern_type),
         )
-        for resource in answer.resources
+        for resource in response.resources
         for acl in resource.acls
     )
 
 
 def add_acls(admin: Admin, acls: Sequence[AclBinding]) -> dict[AclBinding, BrokerRefusal]:
-    """Add ACLs; returns the reason for each that was refused. One that exists already is no failure."""
+    """Add ACLs; return the reason for each that was refused. An ACL that exists already is no failure."""
     refused: dict[AclBinding, BrokerRefusal] = {}
     for at in range(0, len(acls), _ACLS_PER_REQUEST):
         chunk = acls[at : at + _ACLS_PER_REQUEST]
@@ -80,10 +83,10 @@ def add_acls(admin: Admin, acls: Sequence[AclBinding]) -> dict[AclBinding, Broke
         def build(version: int, chunk: Sequence[AclBinding] = chunk) -> Any:
             return CreateAclsRequest(version=version, creations=[_creation(acl) for acl in chunk])
 
-        answer = admin.ask_any(CreateAclsRequest, CreateAclsResponse, build, newest=3)
+        response = admin.ask_any(CreateAclsRequest, CreateAclsResponse, build, newest=3)
         refused |= {
             acl: refusal_of(result, "ALTER on the cluster")
-            for acl, result in zip(chunk, answer.results, strict=True)
+            for acl, result in zip(chunk, response.results, strict=True)
             if result.error_code
         }
     return refused
@@ -116,7 +119,7 @@ def _creation(acl: AclBinding) -> Any:
 
 
 def _name(kind: type[IntEnum], code: int) -> str:
-    """Kafka's word for a code; the number itself for one newer than our table."""
+    """Return Kafka's name for a code; the number itself if it is newer than our table."""
     return kind(code).name if code in kind._value2member_map_ else str(code)
 
 
@@ -124,54 +127,47 @@ def _code(kind: type[IntEnum], name: str) -> int:
     return int(name) if name.isdigit() else kind[name].value
 
 
-Operations = frozenset[str] | None
-NOTHING: frozenset[str] = frozenset()
-_TELLING_METADATA = 8
-_TELLING_GROUPS = 3
-_NOT_TOLD = {31}  # the smallest integer: the broker leaves the field out
-
-
 def topic_operations(admin: Admin, topics: Collection[str]) -> dict[str, Operations]:
-    """What we may do with each topic, be it there or not; nothing where it may not even be seen."""
-    answer = _metadata(admin, topics)
-    if answer is None:
+    """Return the operations allowed on each topic, even if it does not exist; none if it may not be described."""
+    response = _metadata(admin, topics)
+    if response is None:
         return dict.fromkeys(topics)
     return {
         topic.name: NOTHING
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED
         else _operations(topic.authorized_operations)
-        for topic in answer.topics
+        for topic in response.topics
     }
 
 
 def cluster_operations(admin: Admin) -> Operations:
-    """What we may do with the cluster itself; nothing where it may not even be described."""
-    answer = _metadata(admin, ())
-    return None if answer is None else _operations(answer.authorized_operations)
+    """Return the operations allowed on the cluster itself; none if it may not be described."""
+    response = _metadata(admin, ())
+    return None if response is None else _operations(response.authorized_operations)
 
 
 def group_operations(admin: Admin, group: str) -> Operations:
-    """What we may do with a group; None where no broker answers for it."""
+    """Return the operations allowed on a group; None if no broker answers for it."""
     for broker in admin.view([]).brokers.values():
-        answer = admin.ask_at(
+        response = admin.ask_at(
             broker,
             DescribeGroupsRequest,
             DescribeGroupsResponse,
             lambda version: DescribeGroupsRequest(version=version, groups=[group], include_authorized_operations=True),
             newest=5,
         )
-        (described,) = answer.groups
+        (described,) = response.groups
         if described.error_code == GROUP_AUTHORIZATION_FAILED:
             return NOTHING
-        if not described.error_code and answer.API_VERSION >= _TELLING_GROUPS:
+        if not described.error_code and response.API_VERSION >= _OPERATIONS_GROUPS_VERSION:
             return _operations(described.authorized_operations)
     return None
 
 
 def may_see_transactions(admin: Admin, transactional_id: str) -> bool | None:
-    """Whether a transactional id may be described; None where the cluster cannot tell (before 3.0)."""
+    """Return whether a transactional id may be described; None if the cluster does not say (before 3.0)."""
     try:
-        answer = admin.ask_any(
+        response = admin.ask_any(
             DescribeTransactionsRequest,
             DescribeTransactionsResponse,
             lambda version: DescribeTransactionsRequest(version=version, transactional_ids=[transactional_id]),
@@ -181,7 +177,7 @@ def may_see_transactions(admin: Admin, transactional_id: str) -> bool | None:
         if error.code != UNSUPPORTED_VERSION:
             raise
         return None
-    (state,) = answer.transaction_states
+    (state,) = response.transaction_states
     return bool(state.error_code != TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
@@ -197,7 +193,11 @@ def _metadata(admin: Admin, topics: Collection[str]) -> Any:
 
     try:
         return admin.ask_any(
-            MetadataRequest, MetadataResponse, build, newest=_TELLING_METADATA, oldest=_TELLING_METADATA
+            MetadataRequest,
+            MetadataResponse,
+            build,
+            newest=_OPERATIONS_METADATA_VERSION,
+            oldest=_OPERATIONS_METADATA_VERSION,
         )
     except BrokerError as error:
         if error.code != UNSUPPORTED_VERSION:
@@ -206,6 +206,6 @@ def _metadata(admin: Admin, topics: Collection[str]) -> Any:
 
 
 def _operations(bits: Collection[int] | None) -> Operations:
-    if bits is None or bits == _NOT_TOLD:
+    if bits is None or bits == _NOT_SET:
         return None
     return frozenset(ACLOperation(bit).name for bit in bits if bit in ACLOperation._value2member_map_)

@@ -1,11 +1,11 @@
-"""Groups of a cluster: which there are, of which type, in which state, and what consumer groups have committed.
+"""The groups of a cluster: their names, types and states, and the committed offsets of consumer groups.
 
-Works from Kafka 1.1 to 4.x, with classic groups and those of KIP-848: only requests that treat both alike are used
-(a new broker describes a KIP-848 group as dead to those who ask in the old way). Offsets of share groups have requests
-of their own (`share_groups`). Blocking; not thread-safe.
+Works from Kafka 1.1 to 4.x, with classic groups and those of KIP-848: only requests that treat both alike are used (a
+new broker describes a KIP-848 group as dead in response to the old request). Share groups have requests of their own
+for offsets (`share_groups`). Blocking; not thread-safe.
 
-Invariant: `commit` moves offsets only of a group without members. The broker holds this, not we: a member that joins
-between our look at the group and our commit makes the commit fail.
+Invariant: `commit` moves offsets only of a group without members. The broker guarantees this: if a member joins between
+our look at the group and our commit, the commit fails.
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse, O
 
 from heliograph.errors import BrokerError, ClusterError, UnreachableError
 from heliograph.kafka.admin.coordinators import (
-    LOADING,
-    NOT_AVAILABLE,
-    NOT_COORDINATOR,
     Coordinators,
     GroupAnswer,
     GroupAnswers,
 )
 from heliograph.kafka.admin.share_groups import ShareGroups, active_error, by_topic, reason_of
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, describe
+from heliograph.kafka.error_codes import (
+    CONCERNS_WHOLE_GROUP,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_HAS_MEMBERS,
+    GROUP_ID_NOT_FOUND,
+    NO_ERROR,
+    describe,
+)
 from heliograph.model import Address, CommittedOffset, GroupType, TopicPartition
 
 if TYPE_CHECKING:
@@ -39,16 +44,12 @@ if TYPE_CHECKING:
 DEAD = "Dead"
 EMPTY = "Empty"
 
-_CONSUMER_PROTOCOLS = frozenset({"", "consumer"})  # none at all: someone commits offsets without being a member
-_TYPES = {  # brokers before 3.8 do not name a type, and have no other
+_CONSUMER_PROTOCOLS = frozenset({"", "consumer"})  # empty: offsets are committed without a member
+_TYPES = {  # brokers before 3.8 name no type, and have consumer groups only
     **dict.fromkeys(("", "classic", "consumer"), GroupType.CONSUMER),
     **{type_.value: type_ for type_ in GroupType},
 }
 _MANY_GROUPS_VERSION = 8
-_OF_THE_GROUP = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED})
-_GROUP_NOT_FOUND = 69
-# ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH
-_HAS_MEMBERS = frozenset({22, 25, 27, 110, 113})
 
 
 class ListedGroup(NamedTuple):
@@ -59,14 +60,14 @@ class ListedGroup(NamedTuple):
 
 
 class ListedGroups(NamedTuple):
-    """The consumer groups that brokers list, each with its state, and why the list is not whole, if so.
+    """The consumer groups that brokers list, each with its state, and the reason if the list is incomplete.
 
     `others` are share and streams groups.
     """
 
     groups: dict[str, str]
     issue: ClusterError | None = None
-    others: dict[str, ListedGroup] = {}  # noqa: RUF012  (nobody changes it)
+    others: dict[str, ListedGroup] = {}  # noqa: RUF012  (never changed)
 
     @property
     def types(self) -> dict[str, GroupType]:
@@ -76,10 +77,10 @@ class ListedGroups(NamedTuple):
 
 
 class GroupAdmin:
-    """Asks about, and moves, the consumer groups of one cluster."""
+    """Reads and moves the groups of one cluster."""
 
     def __init__(self, admin: Admin, needs: str = "DESCRIBE") -> None:
-        """`needs` is the permission to name where a group may not be looked at; who also moves groups needs READ."""
+        """`needs` is the permission that errors name if a group may not be described; moving groups needs READ."""
         self._admin = admin
         self._needs = needs
         self._coordinators = Coordinators(admin)
@@ -87,7 +88,7 @@ class GroupAdmin:
         self._silent: set[Address] = set()
 
     def list_groups(self) -> dict[str, str]:
-        """Every consumer group we may see, with its state; "" where the broker is too old to tell (before 2.6).
+        """Return every consumer group that we may describe, with its state; "" from brokers before 2.6.
 
         Groups without members that only have committed offsets are among them; Connect's, share and streams groups
         are not.
@@ -98,42 +99,42 @@ class GroupAdmin:
         return listed.groups
 
     def groups_answered(self) -> ListedGroups:
-        """The same, of those brokers that list their groups in time; one that did not the last time is asked once."""
+        """Return the groups of those brokers that list theirs in time; one that did not last time is tried once."""
         found: dict[str, ListedGroup] = {}
-        asked: set[Address] = set()
+        listed: set[Address] = set()
         deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
         while True:
             brokers = set(self._admin.view([]).brokers.values())
             failures: dict[Address, ClusterError] = {}
-            for broker in brokers - asked:
+            for broker in brokers - listed:
                 try:
                     found |= self._groups_at(broker)
-                    asked.add(broker)
+                    listed.add(broker)
                 except (UnreachableError, _NotReadyError) as error:
                     failures[broker] = error
             if time.monotonic() > deadline or self._silent.issuperset(failures):
                 self._silent = set(failures)
                 consumers = {name: each.state for name, each in found.items() if each.type is GroupType.CONSUMER}
                 others = {name: each for name, each in found.items() if name not in consumers}
-                return ListedGroups(consumers, self._not_whole(failures.values()), others)
+                return ListedGroups(consumers, self._incomplete(failures.values()), others)
             time.sleep(backoff.next_pause_s())
 
-    def _not_whole(self, failures: Iterable[ClusterError]) -> ClusterError | None:
+    def _incomplete(self, failures: Iterable[ClusterError]) -> ClusterError | None:
         for failure in failures:
             reason = str(failure).rstrip(".")
             return ClusterError(f"The cluster '{self._admin.alias}' does not list all its consumer groups: {reason}.")
         return None
 
     def _groups_at(self, broker: Address) -> dict[str, ListedGroup]:
-        answer = self._admin.ask_at(
+        response = self._admin.ask_at(
             broker,
             ListGroupsRequest,
             ListGroupsResponse,
             lambda version: ListGroupsRequest(version=version, states_filter=[], types_filter=[]),
             newest=5,
         )
-        code = answer.error_code
-        if code in (LOADING, NOT_AVAILABLE):
+        code = response.error_code
+        if code in (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE):
             raise _NotReadyError(f"{broker} does not list its consumer groups: {describe(code)}")
         if code:
             raise BrokerError(
@@ -143,26 +144,26 @@ class GroupAdmin:
             )
         return {
             group.group_id: ListedGroup(type_, group.group_state or "")
-            for group in answer.groups
+            for group in response.groups
             if (type_ := _TYPES.get((group.group_type or "").lower())) is not None
             if type_ is not GroupType.CONSUMER or group.protocol_type in _CONSUMER_PROTOCOLS
         }
 
     def states(self, groups: Collection[str]) -> dict[str, str]:
-        """The state of each group, as Kafka spells it ("Stable", "Empty", ...); "Dead" for one that does not exist."""
+        """Return the state of each group, as Kafka spells it ("Stable", "Empty", ...); "Dead" if it does not exist."""
         return self.states_answered(groups).of_all()
 
     def states_answered(self, groups: Collection[str], all_groups: ListedGroups | None = None) -> GroupAnswers[str]:
-        """The same, of those groups we may look at. All groups of the cluster are listed for it, so ask but once.
+        """Return the states of those groups that we may describe, share and streams groups among them.
 
-        Share and streams groups have states too.
+        It lists all groups of the cluster unless `all_groups` has them: call it once for many groups.
         """
         if not groups:
             return GroupAnswers({})
         consumers, issue, of_other_types = all_groups or self.groups_answered()
         listed = consumers | {group: other.state for group, other in of_other_types.items()}
         known = {group: listed[group] for group in groups if listed.get(group)}
-        # A group of KIP-848 that a silent broker would have listed would be described as dead by another.
+        # Another broker would describe a KIP-848 group as dead that an unreachable broker would have listed.
         unsure = {group: str(issue) for group in groups if group not in listed} if issue is not None else {}
         others = [group for group in groups if group not in known and group not in unsure]
         described = self._coordinators.ask_each(others, self._describe_at, needs=self._needs)
@@ -170,7 +171,7 @@ class GroupAdmin:
         return GroupAnswers(known | described.of, (*why, *described.refusals), {**unsure, **described.refused})
 
     def _describe_at(self, broker: Address, groups: list[str]) -> dict[str, GroupAnswer]:
-        answer = self._admin.ask_at(
+        response = self._admin.ask_at(
             broker,
             DescribeGroupsRequest,
             DescribeGroupsResponse,
@@ -178,27 +179,27 @@ class GroupAdmin:
             newest=5,
         )
         return {
-            group.group_id: GroupAnswer(0, DEAD)
-            if group.error_code == _GROUP_NOT_FOUND
+            group.group_id: GroupAnswer(NO_ERROR, DEAD)
+            if group.error_code == GROUP_ID_NOT_FOUND
             else GroupAnswer(group.error_code, group.group_state)
-            for group in answer.groups
+            for group in response.groups
         }
 
     def committed(self, groups: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-        """What each group has committed; empty for a group that does not exist.
+        """Return the committed offsets of each group; none for a group that does not exist.
 
-        Partitions without a committed offset are left out, and so are, by the broker, topics we may not describe.
+        Partitions without a committed offset are left out; the broker leaves out topics that we may not describe.
         """
         return self.committed_answered(groups).of_all()
 
     def committed_answered(self, groups: Collection[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
-        """The same, of those groups we may look at."""
+        """Return the committed offsets of those groups that we may describe."""
         return self._coordinators.ask_each(groups, self._committed_at, needs=self._needs)
 
     def offsets_of(
         self, groups: Collection[str], types: Mapping[str, GroupType]
     ) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
-        """Where each group continues, by the request for its type; a group without a type is a consumer group."""
+        """Return the offsets of each group, by the request for its type; without a type it is a consumer group."""
         shares = [group for group in groups if types.get(group) is GroupType.SHARE]
         others = [group for group in groups if types.get(group) is not GroupType.SHARE]
         return self.committed_answered(others).joined(self._shares.start_offsets(shares))
@@ -206,20 +207,20 @@ class GroupAdmin:
     def set_offsets(
         self, group: str, type_: GroupType, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, str]:
-        """As `commit`, by the request for the type of the group."""
+        """Set a group's offsets as `commit` does, by the request for its type."""
         return self._shares.set_offsets(group, offsets) if type_ is GroupType.SHARE else self.commit(group, offsets)
 
     def _committed_at(self, broker: Address, groups: list[str]) -> dict[str, GroupAnswer]:
-        words: dict[str, GroupAnswer] = {}
-        while len(words) < len(groups):
-            rest = groups[len(words) :]
-            answer = self._fetch_offsets(broker, rest)
-            if answer.API_VERSION < _MANY_GROUPS_VERSION:
-                words[rest[0]] = _offsets_of(answer)
+        results: dict[str, GroupAnswer] = {}
+        while len(results) < len(groups):
+            rest = groups[len(results) :]
+            response = self._fetch_offsets(broker, rest)
+            if response.API_VERSION < _MANY_GROUPS_VERSION:
+                results[rest[0]] = _offsets_of(response)
             else:
-                words |= {group.group_id: _offsets_of(group) for group in answer.groups}
-                words |= {group: GroupAnswer(NOT_AVAILABLE) for group in rest if group not in words}
-        return words
+                results |= {group.group_id: _offsets_of(group) for group in response.groups}
+                results |= {group: GroupAnswer(COORDINATOR_NOT_AVAILABLE) for group in rest if group not in results}
+        return results
 
     def _fetch_offsets(self, broker: Address, groups: list[str]) -> Any:
         def build(version: int) -> Any:
@@ -232,9 +233,9 @@ class GroupAdmin:
         return self._admin.ask_at(broker, OffsetFetchRequest, OffsetFetchResponse, build, newest=8, oldest=2)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str]:
-        """Set a group's offsets from outside; returns the reason for each partition that was refused.
+        """Set the offsets of a group without members; return the reason for each partition that was refused.
 
-        Raises GroupActiveError where the group has members.
+        Raises GroupActiveError if the group has members.
         """
         if not offsets:
             return {}
@@ -246,7 +247,7 @@ class GroupAdmin:
         return {tp: reason_of(tp, code) for tp, code in codes.items() if code}
 
     def _commit_at(self, broker: Address, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> GroupAnswer:
-        answer = self._admin.ask_at(
+        response = self._admin.ask_at(
             broker,
             OffsetCommitRequest,
             OffsetCommitResponse,
@@ -256,17 +257,17 @@ class GroupAdmin:
         )
         codes = {
             TopicPartition(topic.name, partition.partition_index): partition.error_code
-            for topic in answer.topics
+            for topic in response.topics
             for partition in topic.partitions
         }
-        if _HAS_MEMBERS.intersection(codes.values()):
+        if GROUP_HAS_MEMBERS.intersection(codes.values()):
             raise active_error(group, self._admin.alias)
-        of_the_group = next((code for code in codes.values() if code in _OF_THE_GROUP), 0)
+        of_the_group = next((code for code in codes.values() if code in CONCERNS_WHOLE_GROUP), NO_ERROR)
         return GroupAnswer(of_the_group, codes)
 
 
 class _NotReadyError(ClusterError):
-    """A broker still loads its groups."""
+    """A broker is still loading its groups."""
 
 
 def _offsets_of(group: Any) -> GroupAnswer:
@@ -278,7 +279,7 @@ def _offsets_of(group: Any) -> GroupAnswer:
         for partition in topic.partitions
         if not partition.error_code and partition.committed_offset >= 0
     }
-    return GroupAnswer(0 if group.error_code == _GROUP_NOT_FOUND else group.error_code, committed)
+    return GroupAnswer(NO_ERROR if group.error_code == GROUP_ID_NOT_FOUND else group.error_code, committed)
 
 
 def _commit_request(version: int, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:

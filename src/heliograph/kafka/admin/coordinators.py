@@ -1,13 +1,15 @@
-"""Finds the coordinators of consumer groups and asks them, again where they move or are still loading.
+"""Finds the coordinators of groups and sends them requests, again while they move or load.
 
-Questions about many groups go out in few requests: one to find all coordinators (from Kafka 3.0 on), then as many as
-there are coordinators. What was found is remembered until a coordinator says that it is not the one.
+Many groups take few requests: one to find all coordinators (from Kafka 3.0 on), then one for each coordinator. A found
+coordinator is remembered until it is not the coordinator any more.
 
-Invariant: `ask_about` answers for every group, or raises an error that names the groups it could not ask about;
-`ask_each` answers for every group or has a refusal that names it, so that one group that is forbidden, or that has no
-coordinator, harms no other. Both answer for no other group: what a broker says without being asked would pass the
-filter of groups. A group that was waited for in vain is asked about once per call until it answers, so that
-the others do not wait for it again and again.
+Invariants:
+A. `ask_about` returns a result for every group, or raises an error that names the groups without one.
+B. `ask_each` returns a result or a refusal for every group, so that one group that is forbidden, or has no coordinator,
+   affects no other.
+C. Both return no other group: one that a broker names without being asked would bypass the group filter.
+D. A group that was waited for in vain is tried once per call until it answers, so that the others do not wait for it
+   each time.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 
 from heliograph.errors import BrokerError, UnreachableError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, describe
+from heliograph.kafka.error_codes import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    NO_COORDINATOR,
+    NOT_COORDINATOR,
+    UNSUPPORTED_VERSION,
+    describe,
+)
 from heliograph.model import Address
 
 if TYPE_CHECKING:
@@ -35,23 +44,21 @@ T = TypeVar("T")
 _GROUP_KEY = 0
 _MANY_KEYS_VERSION = 4
 _GROUPS_PER_REQUEST = 500
-_MOST_REMEMBERED = 100_000  # coordinators, of groups that may be gone
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-_PASSING = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+_MAX_REMEMBERED = 100_000  # coordinators; their groups may be gone
 
 
 class GroupAnswer(NamedTuple):
-    """What a coordinator says of one group: an error code, or a value."""
+    """A coordinator's result for one group: an error code or a value."""
 
     code: int
     value: Any = None
 
 
 class GroupAnswers(NamedTuple, Generic[T]):
-    """What coordinators tell of groups, and their refusals: one for each reason, naming the groups.
+    """The results of coordinators by group, and their refusals: one for each reason, which names its groups.
 
-    `refused` has the same by group, for those who tell of each by itself. `unsupported` are those that are refused
-    because the cluster does not know the request.
+    `refused` has the refusals by group. `unsupported` are the groups that are refused because the cluster does not
+    support the request.
     """
 
     of: dict[str, T]
@@ -61,11 +68,11 @@ class GroupAnswers(NamedTuple, Generic[T]):
 
     @property
     def issues(self) -> tuple[str, ...]:
-        """The refusals as sentences."""
+        """The messages of the refusals."""
         return tuple(str(refusal) for refusal in self.refusals)
 
     def joined(self, other: GroupAnswers[T]) -> GroupAnswers[T]:
-        """This and what is known of other groups."""
+        """Return these results with those of other groups."""
         return GroupAnswers(
             self.of | other.of,
             (*self.refusals, *other.refusals),
@@ -74,14 +81,14 @@ class GroupAnswers(NamedTuple, Generic[T]):
         )
 
     def of_all(self) -> dict[str, T]:
-        """What is told, where it is told of every group; else the first refusal is raised."""
+        """Return the results if there is one for every group; raise the first refusal otherwise."""
         if self.refusals:
             raise self.refusals[0]
         return self.of
 
 
 class Coordinators:
-    """The coordinators of a cluster's groups. Not thread-safe, as its admin client."""
+    """The coordinators of a cluster's groups. Not thread-safe, like its admin client."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -91,27 +98,31 @@ class Coordinators:
     def ask_about(
         self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, GroupAnswer]], *, needs: str
     ) -> dict[str, Any]:
-        """Ask each group's coordinator, many groups at a time; `needs` is the permission to name where it lacks."""
+        """Send requests to groups' coordinators, many groups at a time; `needs` is the permission that errors name."""
         return self.ask_each(groups, ask, needs=needs).of_all()
 
     def ask_each(
         self, groups: Collection[str], ask: Callable[[Address, list[str]], dict[str, GroupAnswer]], *, needs: str
     ) -> GroupAnswers[Any]:
-        """The same, where a group that is refused must not keep the others from being told of."""
+        """Do the same, but return the results of the other groups if one is refused."""
         found: dict[str, Any] = {}
         refused: dict[str, int] = {}
         waiting = list(dict.fromkeys(groups))
         deadline, backoff = time.monotonic() + self._admin.timeout_s, Backoff(most_s=1.0)
         while waiting:
-            words = self._round(waiting, ask)
-            found |= {group: word.value for group, word in words.items() if not word.code}
-            refused |= {group: word.code for group, word in words.items() if word.code and word.code not in _PASSING}
+            results = self._round(waiting, ask)
+            found |= {group: result.value for group, result in results.items() if not result.code}
+            refused |= {
+                group: result.code
+                for group, result in results.items()
+                if result.code and result.code not in NO_COORDINATOR
+            }
             waiting = [group for group in waiting if group not in found and group not in refused]
             if time.monotonic() > deadline or self._late.issuperset(waiting):
-                refused |= {group: words.get(group, GroupAnswer(NOT_AVAILABLE)).code for group in waiting}
+                refused |= {group: results.get(group, GroupAnswer(COORDINATOR_NOT_AVAILABLE)).code for group in waiting}
                 break
             time.sleep(backoff.next_pause_s())
-        late = self._late if len(self._late) <= _MOST_REMEMBERED else frozenset[str]()
+        late = self._late if len(self._late) <= _MAX_REMEMBERED else frozenset[str]()
         self._late = {*late.difference(groups), *waiting}
         refusals = tuple(self._refusals(refused, needs))
         sentences = {group: self._sentence([group], code, needs) for group, code in refused.items()}
@@ -121,9 +132,9 @@ class Coordinators:
     def _round(
         self, groups: list[str], ask: Callable[[Address, list[str]], dict[str, GroupAnswer]]
     ) -> dict[str, GroupAnswer]:
-        if len(self._known) > _MOST_REMEMBERED:
+        if len(self._known) > _MAX_REMEMBERED:
             self._known.clear()
-        words = self._find([group for group in groups if group not in self._known])
+        results = self._find([group for group in groups if group not in self._known])
         by_coordinator: dict[Address, list[str]] = {}
         for group in groups:
             if group in self._known:
@@ -131,27 +142,27 @@ class Coordinators:
         for coordinator, theirs in by_coordinator.items():
             for chunk in _chunks(theirs):
                 try:
-                    said = ask(coordinator, chunk)
-                    words |= {group: said[group] for group in chunk if group in said}
+                    found = ask(coordinator, chunk)
+                    results |= {group: found[group] for group in chunk if group in found}
                 except UnreachableError:
-                    words |= dict.fromkeys(chunk, GroupAnswer(NOT_AVAILABLE))
-        for group, word in words.items():
-            if word.code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                    results |= dict.fromkeys(chunk, GroupAnswer(COORDINATOR_NOT_AVAILABLE))
+        for group, result in results.items():
+            if result.code in (COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR):
                 self._known.pop(group, None)
-        return words
+        return results
 
     def _find(self, groups: list[str]) -> dict[str, GroupAnswer]:
-        """Learn where the coordinators are; returns a word on each group whose coordinator is not known now."""
+        """Look up coordinators; return the error of each group whose coordinator is unknown now."""
         unknown: dict[str, GroupAnswer] = {}
         at = 0
         while at < len(groups):
             chunk = groups[at : at + _GROUPS_PER_REQUEST]
-            answer = self._ask(chunk)
-            if answer.API_VERSION < _MANY_KEYS_VERSION:
-                found = [(chunk[0], answer)]
+            response = self._find_coordinators(chunk)
+            if response.API_VERSION < _MANY_KEYS_VERSION:
+                found = [(chunk[0], response)]
             else:
                 asked = frozenset(chunk)
-                found = [(each.key, each) for each in answer.coordinators if each.key in asked]
+                found = [(each.key, each) for each in response.coordinators if each.key in asked]
             for group, coordinator in found:
                 if coordinator.error_code:
                     unknown[group] = GroupAnswer(coordinator.error_code)
@@ -160,7 +171,7 @@ class Coordinators:
             at += max(1, len(found))
         return unknown
 
-    def _ask(self, groups: list[str]) -> Any:
+    def _find_coordinators(self, groups: list[str]) -> Any:
         def build(version: int) -> Any:
             if version < _MANY_KEYS_VERSION:
                 return FindCoordinatorRequest(version=version, key=groups[0], key_type=_GROUP_KEY)
@@ -182,16 +193,16 @@ class Coordinators:
                 f"'{self._admin.alias}' does not support offsets of share groups, so those of {names} are not synced;"
                 " Kafka 4.1 or newer does, with the feature share.version at 1 or higher."
             )
-        if code in _PASSING:
+        if code in NO_COORDINATOR:
             return (
                 f"The cluster '{self._admin.alias}' has had no coordinator for the group {names} for"
                 f" {self._admin.timeout_s:.0f} s or more: {describe(code)}."
             )
-        return f"The cluster '{self._admin.alias}' refused to answer about the group {names}: {describe(code)}."
+        return f"The cluster '{self._admin.alias}' refused the request for the group {names}: {describe(code)}."
 
 
 def some_of(groups: Iterable[str], most: int = 3) -> str:
-    """A few names, and how many more there are."""
+    """Return a few names, and how many more there are."""
     names = [f"'{group}'" for group in groups]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

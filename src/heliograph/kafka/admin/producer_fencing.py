@@ -1,10 +1,10 @@
-"""Takes the place of every producer that an earlier instance of a flow may still run.
+"""Fences every producer that an earlier instance of a flow may still run.
 
-A task fences its own predecessor when it begins. But an earlier instance may have had more tasks than we start now;
-theirs would go on writing. So, before the first task begins, every transactional id of the flow that the cluster knows
-is taken over (Connect keeps a record of the number of tasks for this; asking the cluster needs none).
+A task fences its own predecessor when it begins. But an earlier instance may have had more tasks than start now, and
+these would continue to write. So, before the first task begins, every transactional id of the flow that the cluster
+knows is taken over (Connect keeps a record of the number of tasks for this; listing the ids needs none).
 
-Invariant: it returns only when every coordinator has told all its ids, and each of ours among them was taken over.
+Invariant: it returns only when every coordinator has listed all its ids, and each of ours among them was taken over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from heliograph.errors import BrokerError, ClusterError
-from heliograph.kafka.error_codes import AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import (
+    AUTHORIZATION_FAILED,
+    CONCURRENT_TRANSACTIONS,
+    INVALID_TRANSACTION_TIMEOUT,
+    NO_COORDINATOR,
+    UNSUPPORTED_VERSION,
+    Verdict,
+    describe,
+    verdict_of,
+)
 from heliograph.model import Address
 
 if TYPE_CHECKING:
@@ -26,14 +35,12 @@ if TYPE_CHECKING:
 
 _TRANSACTION_KEY = 1
 _RETRY_PAUSE_S = 0.1
-_INVALID_TRANSACTION_TIMEOUT, _CONCURRENT_TRANSACTIONS = 50, 51
-_NO_COORDINATOR = frozenset({14, 15, 16})  # it is loaded, not there, or another broker's
-_IDS_WITHOUT_A_LIST = 16  # targets before Kafka 3.0 do not list transactional ids; so many tasks are taken over blindly
+_IDS_WITHOUT_A_LIST = 16  # brokers before Kafka 3.0 do not list transactional ids; the ids of so many tasks are fenced
 _TIMEOUT_MS = 60_000
 
 
 def fence_producers(admin: Admin, prefix: str) -> tuple[str, ...]:
-    """Fence all producers whose transactional id is `prefix` and a number; returns their ids."""
+    """Fence all producers whose transactional id is `prefix` and a number; return their ids."""
     try:
         known = _known_ids(admin, prefix)
     except BrokerError as error:
@@ -46,25 +53,26 @@ def fence_producers(admin: Admin, prefix: str) -> tuple[str, ...]:
 
 
 def _known_ids(admin: Admin, prefix: str) -> tuple[str, ...]:
-    """Where one broker cannot tell yet, all are asked again: meanwhile ids may have moved to one that had told its own.
+    """Return the ids with the prefix that the brokers list.
 
-    A broker that has just started answers with an error and an empty list while it loads its coordinators.
+    If one broker cannot list its ids yet, all are listed again: meanwhile ids may have moved to another. A broker that
+    has just started responds with an error and an empty list while it loads its coordinators.
     """
     found: set[str] = set()
     deadline = time.monotonic() + admin.timeout_s
     while True:
         refusals: dict[Address, int] = {}
         for broker in admin.view([]).brokers.values():
-            answer = admin.ask_at(
+            response = admin.ask_at(
                 broker,
                 ListTransactionsRequest,
                 ListTransactionsResponse,
                 lambda version: ListTransactionsRequest(version=version, state_filters=[], producer_id_filters=[]),
                 newest=0,
             )
-            found.update(state.transactional_id for state in answer.transaction_states)
-            if answer.error_code:
-                refusals[broker] = answer.error_code
+            found.update(state.transactional_id for state in response.transaction_states)
+            if response.error_code:
+                refusals[broker] = response.error_code
         if not refusals:
             return tuple(sorted(name for name in found if name.startswith(prefix) and name[len(prefix) :].isdigit()))
         broker, code = next(iter(refusals.items()))
@@ -87,13 +95,13 @@ def _fence(admin: Admin, transactional_id: str) -> None:
         if not _may_pass(code, deadline):
             raise ClusterError(
                 f"The cluster '{admin.alias}' does not let us take over the transactional id {transactional_id}:"
-                f" {describe(code)}. {_what_to_do(code)}"
+                f" {describe(code)}. {_advice(code)}"
             )
         time.sleep(_RETRY_PAUSE_S)
 
 
 def _take_over(admin: Admin, transactional_id: str) -> int:
-    """Begin as a producer with this id; the error code of whoever refused."""
+    """Initialise a producer with this id; return the error code of the broker that refused, or 0."""
 
     def find(version: int) -> Any:
         return FindCoordinatorRequest(version=version, key=transactional_id, key_type=_TRANSACTION_KEY)
@@ -114,13 +122,13 @@ def _take_over(admin: Admin, transactional_id: str) -> int:
     return int(admin.ask_at(coordinator, InitProducerIdRequest, InitProducerIdResponse, init, newest=4).error_code)
 
 
-def _what_to_do(code: int) -> str:
+def _advice(code: int) -> str:
     if code in AUTHORIZATION_FAILED:
         return "The principal needs WRITE and DESCRIBE on it."
-    if code == _INVALID_TRANSACTION_TIMEOUT:
+    if code == INVALID_TRANSACTION_TIMEOUT:
         return f"The brokers' transaction.max.timeout.ms must be at least {_TIMEOUT_MS}."
-    if code == _CONCURRENT_TRANSACTIONS:
+    if code == CONCURRENT_TRANSACTIONS:
         return "Its last transaction has not ended; check that every partition it wrote to has a leader."
-    if code in _NO_COORDINATOR:
+    if code in NO_COORDINATOR:
         return "It has no coordinator; check that the partitions of __transaction_state have leaders."
     return "The log of its coordinator's broker may say why."

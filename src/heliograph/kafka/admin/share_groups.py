@@ -1,14 +1,12 @@
-"""The requests about offsets of share groups (KIP-932) as kafka-python's classes, made from the files in `schemas`.
+"""Offsets of share groups (KIP-932): the start offset of a group in each partition, read and set.
 
-Offsets of share groups (KIP-932): where a group begins in each partition, read and set.
+Everything before the *start offset* of a share group in a partition is done: acknowledged, rejected or given up.
+Records after it may be done as well, in any order, and only the leader of the partition knows which. Kafka also writes
+the start offset late, with the next acknowledgement. So a group that continues at a start offset loses nothing and may
+get records again, as share groups do anyway. If Kafka reports a lag of 0 (from 4.2 on) and the log has not grown
+meanwhile, the group is at the end of the log. kafka-python lacks these messages; they are made from `schemas`.
 
-The *start offset* of a share group in a partition has everything before it done: acknowledged, rejected or given up.
-Records behind it may be done as well, in any order, and only the broker that leads the partition knows which. Kafka
-also writes the start offset down late, with the next acknowledgement. So who continues at a start offset loses nothing
-and may get records again, as share groups do anyway. Where Kafka says that nothing is left to do (a lag of 0, from 4.2
-on) and the log has not grown meanwhile, the group is at the end of the log.
-
-Invariant: `set_offsets` changes only a group without members; the broker holds this.
+Invariant: `set_offsets` changes only a group without members; the broker guarantees this.
 """
 
 from __future__ import annotations
@@ -19,15 +17,15 @@ from kafka.protocol.api_message import ApiMessage
 
 from heliograph.errors import BrokerError, GroupActiveError
 from heliograph.kafka.admin.coordinators import (
-    LOADING,
-    NOT_AVAILABLE,
-    NOT_COORDINATOR,
     Coordinators,
     GroupAnswer,
     GroupAnswers,
 )
 from heliograph.kafka.error_codes import (
-    GROUP_AUTHORIZATION_FAILED,
+    CONCERNS_WHOLE_GROUP,
+    GROUP_ID_NOT_FOUND,
+    NO_ERROR,
+    NON_EMPTY_GROUP,
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
     describe,
@@ -54,19 +52,16 @@ DescribeShareGroupOffsetsResponse = _message("DescribeShareGroupOffsetsResponse"
 AlterShareGroupOffsetsRequest = _message("AlterShareGroupOffsetsRequest")
 AlterShareGroupOffsetsResponse = _message("AlterShareGroupOffsetsResponse")
 
-_GROUP_ID_NOT_FOUND, _NON_EMPTY_GROUP = 69, 68
-_FOR_COORDINATORS = frozenset(
-    {LOADING, NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}
-)
+_FOR_COORDINATORS = CONCERNS_WHOLE_GROUP | {UNSUPPORTED_VERSION}
 _NOT_CREATED = (
     "the cluster has no share group of this name and does not create one; start a share consumer of the group there"
     " once, and stop it"
 )
-_Starts = dict[TopicPartition, tuple[int, int]]  # start offset and lag, which is -1 where it is not known
+_Starts = dict[TopicPartition, tuple[int, int]]  # start offset and lag, which is -1 if it is unknown
 
 
 class ShareGroups:
-    """Asks about, and moves, the share groups of one cluster. Not thread-safe, as its admin client."""
+    """Reads and moves the share groups of one cluster. Not thread-safe, like its admin client."""
 
     def __init__(self, admin: Admin, coordinators: Coordinators, needs: str) -> None:
         self._admin = admin
@@ -74,12 +69,12 @@ class ShareGroups:
         self._needs = needs
 
     def start_offsets(self, groups: Collection[str]) -> GroupAnswers[dict[TopicPartition, CommittedOffset]]:
-        """Where each group continues; partitions in which a group has done nothing yet are left out."""
+        """Return the offset at which each group continues; partitions that a group has not read yet are left out."""
         found = self._starts(groups)
         idle = {tp for starts in found.of.values() for tp, (_start, lag) in starts.items() if lag == 0}
         ends = self._admin.known_offsets(list(idle), LATEST) if idle else {}
         drained = [group for group, starts in found.of.items() if _begins_before(starts, ends)]
-        # Between two equal ends nothing was written, so a lag of 0 in between is one of the whole log.
+        # Nothing was written between two equal ends, so a lag of 0 in between is one of the whole log.
         again = self._starts(drained).of if drained else {}
         later = self._admin.known_offsets(list(idle), LATEST) if again else {}
         stable = {tp: end for tp, end in ends.items() if later.get(tp) == end}
@@ -96,22 +91,24 @@ class ShareGroups:
         each = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 
         def build(version: int) -> Any:
-            asked = [each(group_id=group, topics=None) for group in groups]
-            return DescribeShareGroupOffsetsRequest(version=version, groups=asked)
+            requested = [each(group_id=group, topics=None) for group in groups]
+            return DescribeShareGroupOffsetsRequest(version=version, groups=requested)
 
         try:
-            answer = self._admin.ask_at(
+            response = self._admin.ask_at(
                 broker, DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, build, newest=1
             )
         except BrokerError as error:
             return dict.fromkeys(groups, GroupAnswer(error.code))
-        words = {group.group_id: GroupAnswer(group.error_code, _starts_of(group)) for group in answer.groups}
-        return words | {group: GroupAnswer(0, {}) for group, word in words.items() if word.code == _GROUP_ID_NOT_FOUND}
+        results = {group.group_id: GroupAnswer(group.error_code, _starts_of(group)) for group in response.groups}
+        return results | {
+            group: GroupAnswer(NO_ERROR, {}) for group, result in results.items() if result.code == GROUP_ID_NOT_FOUND
+        }
 
     def set_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str]:
-        """Set where a group without members continues; returns the reason for each partition that was refused.
+        """Set the start offsets of a group without members; return the reason for each partition that was refused.
 
-        Creates the group where it is not there (Kafka 4.3 does). Raises GroupActiveError where it has members.
+        Kafka 4.3 and newer create the group if it does not exist. Raises GroupActiveError if it has members.
         """
         if not offsets:
             return {}
@@ -121,7 +118,7 @@ class ShareGroups:
 
         codes: dict[TopicPartition, int] = self._coordinators.ask_about([group], ask, needs="READ")[group]
         return {
-            tp: _NOT_CREATED if code == _GROUP_ID_NOT_FOUND else reason_of(tp, code)
+            tp: _NOT_CREATED if code == GROUP_ID_NOT_FOUND else reason_of(tp, code)
             for tp, code in codes.items()
             if code
         }
@@ -141,23 +138,23 @@ class ShareGroups:
             return AlterShareGroupOffsetsRequest(version=version, group_id=group, topics=topics)
 
         try:
-            answer = self._admin.ask_at(
+            response = self._admin.ask_at(
                 broker, AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, build, newest=0
             )
         except BrokerError as error:
             return GroupAnswer(error.code)
-        if answer.error_code == _NON_EMPTY_GROUP:
+        if response.error_code == NON_EMPTY_GROUP:
             raise active_error(group, self._admin.alias)
-        if answer.error_code in _FOR_COORDINATORS:
-            return GroupAnswer(answer.error_code)
-        if answer.error_code:
-            return GroupAnswer(0, dict.fromkeys(offsets, answer.error_code))
+        if response.error_code in _FOR_COORDINATORS:
+            return GroupAnswer(response.error_code)
+        if response.error_code:
+            return GroupAnswer(NO_ERROR, dict.fromkeys(offsets, response.error_code))
         codes = {
             TopicPartition(topic.topic_name, partition.partition_index): partition.error_code
-            for topic in answer.responses
+            for topic in response.responses
             for partition in topic.partitions
         }
-        return GroupAnswer(0, codes)
+        return GroupAnswer(NO_ERROR, codes)
 
 
 def _starts_of(group: Any) -> _Starts:
@@ -170,7 +167,7 @@ def _starts_of(group: Any) -> _Starts:
 
 
 def _begins_before(starts: _Starts, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether a group without lag begins before the end of a log."""
+    """Return whether a group without lag begins before the end of a log."""
     return any(lag == 0 and start < ends.get(tp, start) for tp, (start, lag) in starts.items())
 
 
@@ -182,7 +179,7 @@ def _offsets(starts: _Starts, ends: Mapping[TopicPartition, int]) -> dict[TopicP
 
 
 def active_error(group: str, alias: str) -> GroupActiveError:
-    """The error for a group whose offsets only its members may move."""
+    """Return the error for a group whose offsets only its members may move."""
     return GroupActiveError(
         f"The group '{group}' on '{alias}' has active members, so its offsets stay as they are; stop its consumers"
         " first."
@@ -190,7 +187,7 @@ def active_error(group: str, alias: str) -> GroupActiveError:
 
 
 def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    """The partitions of each topic."""
+    """Return the partitions of each topic."""
     found: dict[str, list[TopicPartition]] = {}
     for tp in tps:
         found.setdefault(tp.topic, []).append(tp)
@@ -198,7 +195,7 @@ def by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
 
 
 def reason_of(tp: TopicPartition, code: int) -> str:
-    """Why an offset was refused."""
+    """Return why an offset was refused."""
     if code == TOPIC_AUTHORIZATION_FAILED:
         return f"the principal needs READ on the topic {tp.topic}"
     return describe(code)

@@ -1,15 +1,13 @@
-"""Lets records pass only if they continue what was handed on before: a log that was cut is never read on in silence.
+"""Delivers records only if they continue those delivered before, so that a truncated log is never continued silently.
 
-A doubt arises where the batch at our position is of another leader's epoch than the record before it, or where the log
-ends before our position. The leader is then asked (`epoch_ends`), its answer judged (`wire/leader_epochs.py`), and the
-listener told. Until then nothing is read of the partition. In calm times this costs a look at one header per answer.
+A doubt arises if the batch at our position has another leader epoch than the record before it, or if the log ends
+before our position. The partition is then not read until its leader has returned where the epoch of our last record
+ends in its log (OffsetForLeaderEpoch, KIP-320); `wire/batches/leader_epochs` judges the response. Without a doubt this
+costs a look at one batch header per response.
 
-
-Asks leaders where an epoch ends in their logs (OffsetForLeaderEpoch): is what was copied still there? (KIP-320)
-
-A question waits for metadata that is newer than the doubt: a topic that was created again is known by its id, and must
-not be taken for one whose log was cut. It names the leader's epoch, so that only the leader of now answers. Brokers
-before 2.3 want CLUSTER_ACTION for it, and others may not know it at all; the owner hears of that and goes on.
+A request waits for metadata newer than the doubt: a topic that was created again is known by its id, and must not be
+taken for one whose log was truncated. It names the leader's epoch, so that only the current leader answers. Brokers
+before 2.3 want CLUSTER_ACTION for it and older ones do not know it; reading then continues and the listener is called.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ from heliograph.model import TopicPartition
 from heliograph.wire.batches.leader_epochs import UNKNOWN_EPOCH, Doubt, Finding, doubt_at, epoch_at, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from heliograph.kafka.fetch.fetch_lanes import FetchPartition
+    from heliograph.kafka.fetch.fetch_lanes import FetchPartition, FetchRetries
     from heliograph.kafka.net.buffers import Buffer
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
@@ -34,36 +30,158 @@ if TYPE_CHECKING:
 
 
 _NEWEST, _OLDEST = 4, 0
-_TELLS_EPOCH = 1  # the oldest version whose answer names the epoch that was found
+_NAMES_EPOCH = 1  # the oldest version whose response names the epoch that was found
 _CONSUMER = -1
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
 
-class EpochEndListener(Protocol):
-    """Who has doubts."""
+class ContinuityListener(Protocol):
+    """Decides about a log that has changed."""
+
+    def on_cut(self, partition: FetchPartition, offset: int) -> bool:
+        """The log was truncated before our position: return whether to resume at `offset`; if not, it is retried."""
+
+    def on_unchecked(self, partition: FetchPartition, why: str) -> None:
+        """The leader has changed, and no broker can say whether its log has everything that was delivered."""
+
+
+class PositionChanges(Protocol):
+    """Changes the positions of partitions."""
+
+    def decide(self, partition: FetchPartition) -> None:
+        """Choose a position, in a log whose ends are known."""
+
+    def restart_at(self, partition: FetchPartition, position: int) -> None:
+        """Read from another offset, once the ends of the log are known."""
+
+    def restart_recreated(self, partition: FetchPartition, why: str) -> bool:
+        """Read a topic that was created again from its start; return whether the listener accepts it."""
+
+
+class Continuity:
+    """The doubts about the partitions of one task."""
+
+    def __init__(
+        self,
+        partitions: dict[TopicPartition, FetchPartition],
+        cluster: Cluster,
+        network: Network,
+        retries: FetchRetries,
+        positions: PositionChanges,
+        listener: ContinuityListener,
+    ) -> None:
+        self._partitions = partitions
+        self._cluster = cluster
+        self._retries = retries
+        self._positions = positions
+        self._listener = listener
+        self._epoch_ends = EpochEnds(cluster, network, retries, self)
+
+    @property
+    def has_doubts(self) -> bool:
+        """Return whether a partition waits for its leader's response."""
+        return bool(self._epoch_ends.wanted)
+
+    def pump(self, now: float) -> None:
+        """Send the requests that are due."""
+        self._epoch_ends.pump(now)
+
+    def admits(self, partition: FetchPartition, data: PartitionData) -> bool:
+        """Return whether fetched records continue those that were delivered; if not, or not yet known, drop them."""
+        assert partition.position is not None
+        assert data.records is not None
+        epoch = epoch_at(data.records, partition.position)
+        doubt = doubt_at(partition.epochs, partition.position, epoch)
+        if doubt is not None and epoch != partition.checked_epoch:
+            self._raise_doubt(partition, doubt)
+            return False
+        partition.checked_epoch = UNKNOWN_EPOCH
+        return True
+
+    def reaches(self, partition: FetchPartition, latest: int) -> bool:
+        """Return whether a log that ends at `latest` has our position, or the reason that it has not is unknowable.
+
+        Without topic ids a truncated log cannot be distinguished from that of a topic that was created again.
+        """
+        position = partition.position
+        if position is None or position <= latest or partition.topic_id is None:
+            return True
+        epoch = partition.epochs.before(position)
+        if epoch != UNKNOWN_EPOCH:
+            self._raise_doubt(partition, Doubt(position, epoch, None))
+        return epoch == UNKNOWN_EPOCH
+
+    def _raise_doubt(self, partition: FetchPartition, doubt: Doubt) -> None:
+        partition.doubt = doubt
+        self._epoch_ends.want(partition.tp, doubt)
+
+    def clear_doubt(self, partition: FetchPartition) -> None:
+        """Read a partition again, whatever its leader's response will be."""
+        partition.doubt = None
+        self._epoch_ends.forget(partition.tp)
+        partition.mark_dirty()
 
     def on_epoch_end(self, tp: TopicPartition, doubt: Doubt, epoch: int, end_offset: int) -> None:
-        """The leader has answered; -1 and -1 where it knows no such epoch."""
+        """Take the offset at which the epoch of our last record ends in the leader's log."""
+        partition = self._partitions[tp]
+        current_epoch = self._cluster.leader_epochs.get(tp, UNKNOWN_EPOCH)
+        finding, cut = judge(doubt, partition.epochs, current_epoch, epoch, end_offset)
+        if finding is Finding.CUT:
+            if self._listener.on_cut(partition, cut):
+                self._positions.restart_at(partition, cut)
+            else:
+                self._retries.retry([tp], f"its log was cut at offset {cut}; what was read before is still under way")
+        elif finding is Finding.UNKNOWN:
+            self.on_epochs_refused(tp, doubt, f"its leader keeps no account of the epoch {doubt.epoch}")
+        elif finding is Finding.SAME:
+            self._continue(partition, doubt)
+        elif doubt.seen is None:
+            self._positions.decide(partition)
+        else:
+            why = (
+                f"its log has come to the leader's epoch {doubt.seen} only, and we have copied records of {doubt.epoch}"
+            )
+            self._positions.restart_recreated(partition, why)
 
     def on_epochs_refused(self, tp: TopicPartition, doubt: Doubt, why: str) -> None:
-        """The leader does not tell, now or later."""
+        """Continue to read, since nothing is proven, and report that."""
+        partition = self._partitions[tp]
+        if doubt.seen is None:
+            self._positions.decide(partition)
+        else:
+            self._listener.on_unchecked(partition, why)
+            self._continue(partition, doubt)
 
-    def retry(self, tps: Iterable[TopicPartition], why: str) -> None:
-        """The answer was lost, or another broker leads."""
+    def _continue(self, partition: FetchPartition, doubt: Doubt) -> None:
+        if doubt.seen is not None:
+            partition.checked_epoch = doubt.seen
+        self.clear_doubt(partition)
+        if doubt.seen is None:
+            self._retries.retry(
+                [partition.tp], f"its leader does not show yet what lies before offset {doubt.position}"
+            )
 
-    def is_waiting(self, tp: TopicPartition, now: float) -> bool:
-        """Whether the partition's next try is not due yet."""
+
+class EpochEndListener(Protocol):
+    """Takes the responses of leaders about epochs."""
+
+    def on_epoch_end(self, tp: TopicPartition, doubt: Doubt, epoch: int, end_offset: int) -> None:
+        """Take the leader's response; -1 and -1 if it knows no such epoch."""
+
+    def on_epochs_refused(self, tp: TopicPartition, doubt: Doubt, why: str) -> None:
+        """The leader does not say, now or later."""
 
 
 class EpochEnds:
-    """The doubts of one cluster's partitions; each is asked again until its owner forgets it."""
+    """The epochs of one cluster's partitions to ask leaders about; each is requested until its doubt is forgotten."""
 
-    def __init__(self, cluster: Cluster, network: Network, owner: EpochEndListener) -> None:
+    def __init__(self, cluster: Cluster, network: Network, retries: FetchRetries, listener: EpochEndListener) -> None:
         self.wanted: dict[TopicPartition, Doubt] = {}
         self._cluster = cluster
         self._network = network
-        self._owner = owner
-        self._asked: dict[TopicPartition, Doubt] = {}
+        self._retries = retries
+        self._listener = listener
+        self._in_flight: dict[TopicPartition, Doubt] = {}
         self._seen_version: dict[TopicPartition, int] = {}
 
     def want(self, tp: TopicPartition, doubt: Doubt) -> None:
@@ -71,36 +189,36 @@ class EpochEnds:
         if self.wanted.get(tp) != doubt:
             self.wanted[tp] = doubt
             self._seen_version[tp] = self._cluster.version
-            self._asked.pop(tp, None)
+            self._in_flight.pop(tp, None)
             self._cluster.want_metadata()
 
     def forget(self, tp: TopicPartition) -> None:
-        """There is no doubt any more."""
+        """Stop asking about a partition."""
         self.wanted.pop(tp, None)
         self._seen_version.pop(tp, None)
-        self._asked.pop(tp, None)
+        self._in_flight.pop(tp, None)
 
     def pump(self, now: float) -> None:
         """Send the requests that are due."""
         by_node: dict[int, list[TopicPartition]] = {}
         for tp in self.wanted:
             node_id = self._cluster.leaders.get(tp)
-            is_due = tp not in self._asked and self._cluster.version > self._seen_version[tp]
-            if is_due and node_id is not None and not self._owner.is_waiting(tp, now):
+            is_due = tp not in self._in_flight and self._cluster.version > self._seen_version[tp]
+            if is_due and node_id is not None and not self._retries.is_waiting(tp, now):
                 by_node.setdefault(node_id, []).append(tp)
         for node_id, tps in by_node.items():
             connection = self._cluster.connection_to(node_id)
             if connection is None:
                 continue
             doubts = {tp: self.wanted[tp] for tp in tps}
-            if connection.speaks(OffsetForLeaderEpochRequest):
-                self._asked |= doubts
-                self._ask(connection, doubts)
+            if connection.supports(OffsetForLeaderEpochRequest):
+                self._in_flight |= doubts
+                self._send(connection, doubts)
             else:
                 for tp, doubt in doubts.items():
-                    self._owner.on_epochs_refused(tp, doubt, f"{connection.address} does not know that request")
+                    self._listener.on_epochs_refused(tp, doubt, f"{connection.address} does not know that request")
 
-    def _ask(self, connection: Connection, doubts: dict[TopicPartition, Doubt]) -> None:
+    def _send(self, connection: Connection, doubts: dict[TopicPartition, Doubt]) -> None:
         by_topic: dict[str, list[Any]] = {}
         for tp, doubt in doubts.items():
             by_topic.setdefault(tp.topic, []).append(
@@ -117,166 +235,30 @@ class EpochEnds:
             topics=[_Topic(topic=name, partitions=partitions) for name, partitions in by_topic.items()],
         )
 
-        def answered(answer: Any, _buffer: Buffer) -> None:
-            for topic in answer.topics:
+        def on_response(response: Any, _buffer: Buffer) -> None:
+            for topic in response.topics:
                 for data in topic.partitions:
                     tp = TopicPartition(topic.topic, data.partition)
                     doubt = doubts.get(tp)
-                    if doubt is not None and self._asked.get(tp) is doubt:
-                        del self._asked[tp]
-                        self._learn(tp, doubt, data, tells_epoch=version >= _TELLS_EPOCH)
-            lost("the leader's answer does not name it")
+                    if doubt is not None and self._in_flight.get(tp) is doubt:
+                        del self._in_flight[tp]
+                        self._take(tp, doubt, data, names_epoch=version >= _NAMES_EPOCH)
+            on_lost("the leader's response does not name it")
 
-        def lost(why: str) -> None:
-            still_asked = [tp for tp, doubt in doubts.items() if self._asked.get(tp) is doubt]
-            for tp in still_asked:
-                del self._asked[tp]
-            if still_asked:
-                self._owner.retry(still_asked, why)
+        def on_lost(why: str) -> None:
+            unanswered = [tp for tp, doubt in doubts.items() if self._in_flight.get(tp) is doubt]
+            for tp in unanswered:
+                del self._in_flight[tp]
+            if unanswered:
+                self._retries.retry(unanswered, why)
 
-        connection.request(request, OffsetForLeaderEpochResponse, answered, lost, self._cluster.request_deadline)
+        connection.request(request, OffsetForLeaderEpochResponse, on_response, on_lost, self._cluster.request_deadline)
         self._network.flush(connection)
 
-    def _learn(self, tp: TopicPartition, doubt: Doubt, data: Any, *, tells_epoch: bool) -> None:
+    def _take(self, tp: TopicPartition, doubt: Doubt, data: Any, *, names_epoch: bool) -> None:
         if not data.error_code:
-            self._owner.on_epoch_end(tp, doubt, data.leader_epoch if tells_epoch else doubt.epoch, data.end_offset)
+            self._listener.on_epoch_end(tp, doubt, data.leader_epoch if names_epoch else doubt.epoch, data.end_offset)
         elif verdict_of(data.error_code) is Verdict.FAIL_PARTITION:
-            self._owner.on_epochs_refused(tp, doubt, describe(data.error_code))
+            self._listener.on_epochs_refused(tp, doubt, describe(data.error_code))
         else:
-            self._owner.retry([tp], describe(data.error_code))
-
-
-class ContinuityListener(Protocol):
-    """Who is told of a log that is not the one it was."""
-
-    def on_cut(self, partition: FetchPartition, offset: int) -> bool:
-        """The log was cut at an offset before our position: whether to read on there; if not now, it is asked again."""
-
-    def on_unchecked(self, partition: FetchPartition, why: str) -> None:
-        """Others have led since, and nobody can tell whether their log has all that was handed on."""
-
-
-class Reader(Protocol):
-    """Who reads the partitions."""
-
-    partitions: dict[TopicPartition, FetchPartition]
-
-    def place(self, partition: FetchPartition) -> None:
-        """Decide where to read, in a log whose ends are known."""
-
-    def begin_at(self, partition: FetchPartition, position: int) -> None:
-        """Read on at another place, once the log's ends are known."""
-
-    def begin_again(self, partition: FetchPartition, why: str) -> bool:
-        """It is not the topic it was; whether it is read from its start."""
-
-    def wanted_again(self, tp: TopicPartition) -> None:
-        """A partition may be read now."""
-
-    def retry(self, tps: Iterable[TopicPartition], why: str) -> None:
-        """Try partitions again after a pause."""
-
-    def is_waiting(self, tp: TopicPartition, now: float) -> bool:
-        """Whether a partition's next try is not due yet."""
-
-
-class Continuity:
-    """The doubts about the partitions of one task."""
-
-    def __init__(self, cluster: Cluster, network: Network, reader: Reader, listener: ContinuityListener) -> None:
-        self._cluster = cluster
-        self._reader = reader
-        self._listener = listener
-        self._ends = EpochEnds(cluster, network, self)
-
-    @property
-    def has_doubts(self) -> bool:
-        """Whether a partition waits for an answer."""
-        return bool(self._ends.wanted)
-
-    def pump(self, now: float) -> None:
-        """Ask what is to be asked."""
-        self._ends.pump(now)
-
-    def believe(self, partition: FetchPartition) -> None:
-        """Doubt a partition no more, whatever its leader will answer."""
-        partition.doubt = None
-        self._ends.forget(partition.tp)
-        self._reader.wanted_again(partition.tp)
-
-    def admits(self, partition: FetchPartition, data: PartitionData) -> bool:
-        """Whether fetched records continue what was handed on; if not, or not yet known, they are dropped."""
-        assert partition.position is not None
-        assert data.records is not None
-        epoch = epoch_at(data.records, partition.position)
-        doubt = doubt_at(partition.epochs, partition.position, epoch)
-        if doubt is not None and epoch != partition.checked_epoch:
-            self._doubt(partition, doubt)
-            return False
-        partition.checked_epoch = UNKNOWN_EPOCH
-        return True
-
-    def reaches(self, partition: FetchPartition, latest: int) -> bool:
-        """Whether a log that ends at `latest` has our position, or it cannot be known why not.
-
-        Without topic ids a log that was cut cannot be told from one of a topic that was created again.
-        """
-        position = partition.position
-        if position is None or position <= latest or partition.topic_id is None:
-            return True
-        epoch = partition.epochs.before(position)
-        if epoch != UNKNOWN_EPOCH:
-            self._doubt(partition, Doubt(position, epoch, None))
-        return epoch == UNKNOWN_EPOCH
-
-    def _doubt(self, partition: FetchPartition, doubt: Doubt) -> None:
-        partition.doubt = doubt
-        self._ends.want(partition.tp, doubt)
-
-    # --- what the leader says -----------------------------------------------------------------------------------------
-
-    def on_epoch_end(self, tp: TopicPartition, doubt: Doubt, epoch: int, end_offset: int) -> None:
-        """Where the epoch of what we have ends in the leader's log."""
-        partition = self._reader.partitions[tp]
-        current_epoch = self._cluster.leader_epochs.get(tp, UNKNOWN_EPOCH)
-        finding, cut = judge(doubt, partition.epochs, current_epoch, epoch, end_offset)
-        if finding is Finding.CUT:
-            if self._listener.on_cut(partition, cut):
-                self._reader.begin_at(partition, cut)
-            else:
-                self._reader.retry([tp], f"its log was cut at offset {cut}; what was read before is still under way")
-        elif finding is Finding.UNKNOWN:
-            self.on_epochs_refused(tp, doubt, f"its leader keeps no account of the epoch {doubt.epoch}")
-        elif finding is Finding.SAME:
-            self._continue(partition, doubt)
-        elif doubt.seen is None:
-            self._reader.place(partition)
-        else:
-            why = (
-                f"its log has come to the leader's epoch {doubt.seen} only, and we have copied records of {doubt.epoch}"
-            )
-            self._reader.begin_again(partition, why)
-
-    def _continue(self, partition: FetchPartition, doubt: Doubt) -> None:
-        if doubt.seen is not None:
-            partition.checked_epoch = doubt.seen
-        self.believe(partition)
-        if doubt.seen is None:
-            self._reader.retry([partition.tp], f"its leader does not show yet what lies before offset {doubt.position}")
-
-    def on_epochs_refused(self, tp: TopicPartition, doubt: Doubt, why: str) -> None:
-        """The leader does not say: nothing is proven, so reading goes on, and that is told."""
-        partition = self._reader.partitions[tp]
-        if doubt.seen is None:
-            self._reader.place(partition)
-        else:
-            self._listener.on_unchecked(partition, why)
-            self._continue(partition, doubt)
-
-    def retry(self, tps: Iterable[TopicPartition], why: str) -> None:
-        """No answer has come."""
-        self._reader.retry(tps, why)
-
-    def is_waiting(self, tp: TopicPartition, now: float) -> bool:
-        """Whether a partition's next try is not due yet."""
-        return self._reader.is_waiting(tp, now)
+            self._retries.retry([tp], describe(data.error_code))

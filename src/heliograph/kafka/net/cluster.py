@@ -1,17 +1,17 @@
-"""One cluster as a copy task sees it: who leads which partition, and a connection to each broker that matters.
+"""One cluster as a copy task sees it: the leader of each partition, and connections to its brokers.
 
-A broker works on one request of a connection at a time, so one connection leaves a busy broker's other threads idle,
-and over a long round trip it caps the rate. Therefore a broker can be reached over several *lanes*; a partition stays
-on its lane, which keeps its order. Metadata is asked for at the start, when a broker says it is the wrong one, and
-every `_MAX_AGE_S`; `version` counts the answers. Connections are made on first use and again, with back-off, after they
-are lost. Nothing here blocks. `refusal` says that a broker does not know us, or we not it: what we log in with may be
-out of date, which only whoever gave it can mend.
+A broker handles one request of a connection at a time, so one connection leaves a busy broker's other threads idle, and
+over a long round trip it limits the rate. A broker can therefore be reached over several *lanes*; a partition stays on
+its lane, which keeps its order. Metadata is requested at the start, when a broker is not the leader we took it for, and
+every `_MAX_AGE_S`; `version` counts the responses. Connections are opened on first use and reopened, with back-off,
+after they are lost. Nothing here blocks. `refusal` is set if a broker rejects our credentials, or we its certificate:
+the secrets may be out of date, and only the caller that passed them can renew them.
 
 Invariants:
-A. `trouble` is told only while somebody waits for a connection or an answer: a broker may close a connection that
-   nobody uses, or leave the cluster.
-B. A topic is asked for as long as somebody watches it and no longer: one that is deleted never has all its leaders, and
-   would be asked for again and again.
+A. `issue` is set only while something waits for a connection or a response: a broker may close a connection that is not
+   in use, or leave the cluster.
+B. Metadata of a topic is requested only while the topic is watched: a deleted topic never has all its leaders, and
+   would be requested forever.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from heliograph.errors import AuthenticationError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from heliograph.model import Address, TopicPartition
 
 if TYPE_CHECKING:
@@ -40,16 +40,15 @@ if TYPE_CHECKING:
 
 
 _MAX_AGE_S = 60.0
-_OUTDATED_PATIENCE_S = 30.0
-_STILL_WANTED_S = 10.0  # behind the time of its next try; the longest pause of whoever wants a connection is shorter
-_NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # from version 10 on topics have ids
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_RELIABLE_EPOCHS = 9  # before, a broker may tell an outdated epoch as long as partitions are moved
+_OUTDATED_EPOCH_GRACE_S = 30.0
+_STILL_WANTED_S = 10.0  # after its retry time; callers that want a connection never pause for longer
+_NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # topics have ids from version 10 on
+_RELIABLE_EPOCHS = 9  # in older versions an epoch may be outdated while partitions are reassigned
 
 
 @dataclass(slots=True)
 class Link:
-    """One lane to a broker: its connection, or when to try again."""
+    """One lane to a broker: its connection, or the time of the next try."""
 
     connection: Connection | None = None
     is_connecting: bool = False
@@ -57,19 +56,19 @@ class Link:
     backoff: Backoff = field(default_factory=Backoff)
 
     def is_missed(self, now: float) -> bool:
-        """Whether it is not there and somebody wants it: nobody has let the time for its next try pass unused."""
+        """Return whether it is not connected but wanted: no caller let the time of its next try pass unused."""
         return self.connection is None and (self.is_connecting or now < self.retry_at + _STILL_WANTED_S)
 
 
 @dataclass(slots=True)
 class Node:
-    """A broker, and our lanes to it."""
+    """A broker and the lanes to it."""
 
     address: Address
     lanes: dict[int, Link] = field(default_factory=dict)
 
     def link(self, lane: int) -> Link:
-        """The lane, made on first use."""
+        """Return a lane, made on first use."""
         return self.lanes.setdefault(lane, Link())
 
 
@@ -89,8 +88,8 @@ class Cluster:
         self.leader_epochs: dict[TopicPartition, int] = {}
         self._outdated_since: dict[TopicPartition, float] = {}
         self.topic_ids: dict[str, UUID] = {}
-        self.hidden: set[str] = set()  # topics that we may not see
-        self.missing_since: dict[str, float] = {}  # topics that are not there
+        self.hidden: set[str] = set()  # topics that we may not describe
+        self.missing_since: dict[str, float] = {}  # topics that do not exist
         self.version = 0
         self.issue: str | None = None
         self.refusal: AuthenticationError | None = None
@@ -109,22 +108,21 @@ class Cluster:
 
     @property
     def request_deadline(self) -> float:
-        """When a request sent now counts as lost."""
+        """The time at which a request sent now counts as lost."""
         return time.monotonic() + self._request_timeout_s
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether metadata is wanted or under way, or a connection being made."""
+        """Return whether metadata is wanted or in flight, or a connection is being opened."""
         return self._metadata_wanted or self._metadata_in_flight or self._is_connecting()
 
-    def _is_connecting(self) -> bool:
-        return any(link.is_connecting for node in self._nodes.values() for link in node.lanes.values())
-
-    def _misses_a_link(self, now: float) -> bool:
-        return any(link.is_missed(now) for node in self._nodes.values() for link in node.lanes.values())
+    def raise_refusal(self) -> None:
+        """Raise if a broker has rejected us, or we it: the caller may have newer secrets."""
+        if self.refusal is not None:
+            raise self.refusal
 
     def watch(self, topics: Iterable[str]) -> None:
-        """Follow these topics' leaders too, until as many calls of `unwatch`."""
+        """Request the leaders of these topics too, until as many calls of `unwatch`."""
         for topic in topics:
             if not self._watchers[topic]:
                 self._unwatched.discard(topic)
@@ -132,23 +130,121 @@ class Cluster:
             self._watchers[topic] += 1
 
     def unwatch(self, topic: str) -> None:
-        """One who watched a topic does so no more; after the last it is not asked for again."""
+        """Undo one `watch` of a topic; after the last the topic is not requested any more."""
         self._watchers[topic] -= 1
         if self._watchers[topic] <= 0:
             del self._watchers[topic]
             self._unwatched.add(topic)
-            self.topic_ids.pop(topic, None)  # watched again it may be another topic of that name
+            self.topic_ids.pop(topic, None)  # when it is watched again, it may be another topic of that name
 
     def want_metadata(self) -> None:
-        """Ask for metadata as soon as allowed."""
+        """Request metadata as soon as the back-off allows."""
         self._metadata_wanted = True
 
+    def maintain(self, now: float) -> None:
+        """Request metadata if it is wanted or old."""
+        if self.issue is not None and not self._misses_a_link(now):
+            self.issue = None
+        is_old = now - self._metadata_at > _MAX_AGE_S
+        if self._metadata_in_flight or now < self._next_metadata_at or not (self._metadata_wanted or is_old):
+            return
+        connection = self.any_connection()
+        if connection is None:
+            return
+        version = connection.version_of(MetadataRequest, _NEWEST_METADATA, _OLDEST_METADATA)
+        topics = [MetadataRequest.MetadataRequestTopic(name=name, version=version) for name in sorted(self._watchers)]
+        request = MetadataRequest(version=version, topics=topics, allow_auto_topic_creation=False)
+        self._metadata_in_flight, self._metadata_wanted = True, False
+        self._next_metadata_at = now + self._metadata_backoff.next_pause_s()
+
+        def on_response(response: Any, _buffer: Buffer) -> None:
+            self._on_metadata(response, has_epochs=version >= _RELIABLE_EPOCHS)
+
+        connection.request(request, MetadataResponse, on_response, self._on_metadata_lost, self.request_deadline)
+        self._network.flush(connection)
+
+    def _on_metadata_lost(self, _why: str) -> None:
+        self._metadata_in_flight, self._metadata_wanted = False, True
+
+    def _on_metadata(self, response: Any, *, has_epochs: bool) -> None:
+        self._metadata_in_flight = False
+        self._metadata_at = time.monotonic()
+        self.version += 1
+        self._take_brokers({broker.node_id: Address(broker.host, broker.port) for broker in response.brokers})
+        self._forget_unwatched()
+        topics = [topic for topic in response.topics if topic.name in self._watchers]
+        self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
+        missing = [topic.name for topic in topics if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION]
+        self.missing_since = {name: self.missing_since.get(name, self._metadata_at) for name in missing}
+        are_complete = [self._take_topic(topic, has_epochs=has_epochs) for topic in topics]
+        if all(are_complete):
+            self._metadata_backoff.reset()
+        else:
+            self.want_metadata()
+
+    def _take_brokers(self, addresses: dict[int, Address]) -> None:
+        for node_id, address in addresses.items():
+            node = self._nodes.get(node_id)
+            if node is None or node.address != address:
+                self._nodes[node_id] = Node(address)
+                self._leave(node, "the broker has moved")
+        for gone in [node_id for node_id in self._nodes if node_id >= 0 and node_id not in addresses]:
+            self._leave(self._nodes.pop(gone), "the broker has left the cluster")
+
+    def _leave(self, node: Node | None, why: str) -> None:
+        for link in list(node.lanes.values()) if node is not None else ():
+            if link.connection is not None:
+                self._network.drop(link.connection, why)
+
+    def _forget_unwatched(self) -> None:
+        if self._unwatched:
+            for known in (self.leaders, self.leader_epochs, self._outdated_since):
+                for tp in [tp for tp in known if tp.topic in self._unwatched]:
+                    del known[tp]
+            self._unwatched.clear()
+
+    def _take_topic(self, topic: Any, *, has_epochs: bool) -> bool:
+        """Take the leaders of a topic; return whether it has all of them."""
+        is_complete = not topic.error_code and bool(topic.partitions)
+        is_known = topic.name in self.topic_ids and self.topic_ids[topic.name] == getattr(topic, "topic_id", None)
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            if is_known and has_epochs and self._is_outdated(tp, partition.leader_epoch):
+                is_complete = False
+            elif partition.leader_id < 0:
+                is_complete = False
+                self.leaders.pop(tp, None)
+            else:
+                self.leaders[tp] = partition.leader_id
+                if has_epochs:
+                    self.leader_epochs[tp] = partition.leader_epoch
+                else:
+                    self.leader_epochs.pop(tp, None)
+        self._take_topic_id(topic)
+        return is_complete
+
+    def _is_outdated(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """Return whether a broker does not know the current leader yet.
+
+        If it keeps to the older epoch, the cluster was restored from an old copy.
+        """
+        if leader_epoch >= self.leader_epochs.get(tp, -1):
+            self._outdated_since.pop(tp, None)
+            return False
+        since = self._outdated_since.setdefault(tp, self._metadata_at)
+        return self._metadata_at - since < _OUTDATED_EPOCH_GRACE_S
+
+    def _take_topic_id(self, topic: Any) -> None:
+        topic_id = getattr(topic, "topic_id", None)
+        if topic_id is not None and topic_id.int and not topic.error_code:
+            self.topic_ids[topic.name] = topic_id
+
     def has_broker(self, node_id: int) -> bool:
-        """Whether the last metadata names this broker."""
+        """Return whether the last metadata names this broker."""
         return node_id in self._nodes
 
     def connection_to(self, node_id: int, lane: int = 0) -> Connection | None:
-        """The ready connection to a broker on a lane; None starts one."""
+        """Return the ready connection to a broker on a lane, or None and begin to open one."""
         node = self._nodes.get(node_id)
         if node is None:
             self.want_metadata()
@@ -159,12 +255,12 @@ class Cluster:
         return link.connection
 
     def is_connecting_to(self, node_id: int, lane: int = 0) -> bool:
-        """Whether a connection to a broker is being made; where not, it is unknown or was not reached just now."""
+        """Return whether a connection is being opened; if not, the broker is unknown or was just unreachable."""
         node = self._nodes.get(node_id)
         return node is not None and node.link(lane).is_connecting
 
     def any_connection(self) -> Connection | None:
-        """A ready connection to whichever broker; None starts one, another at each call."""
+        """Return a ready connection to any broker, or None and begin to open one, to another broker at each call."""
         for node in self._nodes.values():
             for link in node.lanes.values():
                 if link.connection is not None:
@@ -198,102 +294,8 @@ class Cluster:
 
         self._network.connect(address, self._security, opened, lost)
 
-    def raise_refusal(self) -> None:
-        """End here where a broker has refused us, or we it: whoever gave us our secrets may have newer ones."""
-        if self.refusal is not None:
-            raise self.refusal
+    def _is_connecting(self) -> bool:
+        return any(link.is_connecting for node in self._nodes.values() for link in node.lanes.values())
 
-    def maintain(self, now: float) -> None:
-        """Ask for metadata where it is wanted or old."""
-        if self.issue is not None and not self._misses_a_link(now):
-            self.issue = None
-        is_old = now - self._metadata_at > _MAX_AGE_S
-        if self._metadata_in_flight or now < self._next_metadata_at or not (self._metadata_wanted or is_old):
-            return
-        connection = self.any_connection()
-        if connection is None:
-            return
-        version = connection.version_of(MetadataRequest, _NEWEST_METADATA, _OLDEST_METADATA)
-        topics = [MetadataRequest.MetadataRequestTopic(name=name, version=version) for name in sorted(self._watchers)]
-        request = MetadataRequest(version=version, topics=topics, allow_auto_topic_creation=False)
-        self._metadata_in_flight, self._metadata_wanted = True, False
-        self._next_metadata_at = now + self._metadata_backoff.next_pause_s()
-
-        def answered(answer: Any, _buffer: Buffer) -> None:
-            self._learn(answer, has_epochs=version >= _RELIABLE_EPOCHS)
-
-        connection.request(request, MetadataResponse, answered, self._metadata_lost, self.request_deadline)
-        self._network.flush(connection)
-
-    def _metadata_lost(self, _why: str) -> None:
-        self._metadata_in_flight, self._metadata_wanted = False, True
-
-    def _learn(self, answer: Any, *, has_epochs: bool) -> None:
-        self._metadata_in_flight = False
-        self._metadata_at = time.monotonic()
-        self.version += 1
-        self._learn_brokers({broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers})
-        self._forget_unwatched()
-        topics = [topic for topic in answer.topics if topic.name in self._watchers]
-        self.hidden = {topic.name for topic in topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED}
-        missing = [topic.name for topic in topics if topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION]
-        self.missing_since = {name: self.missing_since.get(name, self._metadata_at) for name in missing}
-        are_complete = [self._learn_topic(topic, has_epochs=has_epochs) for topic in topics]
-        if all(are_complete):
-            self._metadata_backoff.reset()
-        else:
-            self.want_metadata()
-
-    def _forget_unwatched(self) -> None:
-        if self._unwatched:
-            for known in (self.leaders, self.leader_epochs, self._outdated_since):
-                for tp in [tp for tp in known if tp.topic in self._unwatched]:
-                    del known[tp]
-            self._unwatched.clear()
-
-    def _learn_topic(self, topic: Any, *, has_epochs: bool) -> bool:
-        """Whether it has all its leaders."""
-        complete = not topic.error_code and bool(topic.partitions)
-        is_known = topic.name in self.topic_ids and self.topic_ids[topic.name] == getattr(topic, "topic_id", None)
-        for partition in topic.partitions:
-            tp = TopicPartition(topic.name, partition.partition_index)
-            if is_known and has_epochs and self._is_outdated(tp, partition.leader_epoch):
-                complete = False
-            elif partition.leader_id < 0:
-                complete = False
-                self.leaders.pop(tp, None)
-            else:
-                self.leaders[tp] = partition.leader_id
-                if has_epochs:
-                    self.leader_epochs[tp] = partition.leader_epoch
-                else:
-                    self.leader_epochs.pop(tp, None)
-        self._learn_id(topic)
-        return complete
-
-    def _is_outdated(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """Whether a broker has not heard yet who leads; one that insists tells of a log restored from an old copy."""
-        if leader_epoch >= self.leader_epochs.get(tp, -1):
-            self._outdated_since.pop(tp, None)
-            return False
-        since = self._outdated_since.setdefault(tp, self._metadata_at)
-        return self._metadata_at - since < _OUTDATED_PATIENCE_S
-
-    def _learn_id(self, topic: Any) -> None:
-        topic_id = getattr(topic, "topic_id", None)
-        if topic_id is not None and topic_id.int and not topic.error_code:
-            self.topic_ids[topic.name] = topic_id
-
-    def _learn_brokers(self, addresses: dict[int, Address]) -> None:
-        for node_id, address in addresses.items():
-            node = self._nodes.get(node_id)
-            if node is None or node.address != address:
-                self._nodes[node_id] = Node(address)
-                self._leave(node, "the broker has moved")
-        for gone in [node_id for node_id in self._nodes if node_id >= 0 and node_id not in addresses]:
-            self._leave(self._nodes.pop(gone), "the broker has left the cluster")
-
-    def _leave(self, node: Node | None, why: str) -> None:
-        for link in list(node.lanes.values()) if node is not None else ():
-            if link.connection is not None:
-                self._network.drop(link.connection, why)
+    def _misses_a_link(self, now: float) -> bool:
+        return any(link.is_missed(now) for node in self._nodes.values() for link in node.lanes.values())

@@ -1,15 +1,16 @@
 """One connection to one broker: opened and authenticated blocking, then used without blocking.
 
-Requests are pipelined; a broker answers in order, so answers are matched by position and checked by correlation id.
-The body of an answer is read straight into one buffer (`recv_into`), and a request leaves as a list of buffers
-(`sendmsg`): no byte of a batch is copied in Python. Why not kafka-python's transport: it reads in 4 KiB pieces
-(measured: 3 s CPU per GB against 1.3 s). Over TLS OpenSSL reads straight from the socket into the answer's buffer and
-writes full records; letting it work on memory and moving larger pieces through the socket ourselves was measured and
-costs more (1.0 s CPU per GB received either way, 0.6 against 0.9 s sent).
+Requests are pipelined; a broker answers in order, so responses are matched by position and checked by correlation id.
+The body of a response is read straight into one buffer (`recv_into`), and a request is sent as a list of buffers
+(`sendmsg`): no byte of a batch is copied in Python. kafka-python's transport is not used because it reads in 4 KiB
+pieces (measured: 3 s CPU per GB against 1.3 s). Over TLS OpenSSL reads straight from the socket into the response's
+buffer and writes full records; letting it work on memory and moving larger pieces through the socket ourselves costs
+more (measured: 1.0 s CPU per GB received either way, 0.6 against 0.9 s sent).
 
-Nothing that comes is trusted (`answers`): a length, an id or a body that cannot be is a lost connection.
+Nothing that a broker sends is trusted (`response_decoder`): an invalid length, correlation id or body is a lost
+connection.
 
-Invariant: after `ConnectionLost` every pending request has been handed back through `abandon`, exactly once.
+Invariant: after `ConnectionLost` every pending request has been returned through `abandon`, exactly once.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import BrokerError, UnreachableError
+from heliograph.kafka.error_codes import NO_ERROR, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from heliograph.kafka.net.buffers import Buffer, room_for
+from heliograph.kafka.net.response_decoder import (
+    MAX_FETCH_RESPONSE_BYTES,
+    MAX_HANDSHAKE_RESPONSE_BYTES,
+    MAX_RESPONSE_BYTES,
+    decode_response,
+    max_response_bytes,
+)
 from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Session, log_in
 from heliograph.kafka.security.tls import handshake_error, wrap
 from heliograph.wire.messages.fetch_response import MalformedResponseError
-from heliograph.wire.messages.response_guard import (
-    MOST_ANSWER_BYTES,
-    MOST_FETCHED_BYTES,
-    MOST_HANDSHAKE_BYTES,
-    decode_answer,
-    most_bytes_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,19 +52,19 @@ if TYPE_CHECKING:
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
 _MAX_IOVECS = 512
-_SMALLEST_BYTES = 5  # of an answer: a correlation id and anything
+_MIN_RESPONSE_BYTES = 5  # a correlation id and anything
 _TLS_RECORD_BYTES = 16 << 10
-_LEAST_MOVED_BYTES, _STILL_S = 16 << 10, 10.0  # less in so long a time is no progress
-_SLOWEST_BYTES_PER_S = 16 << 10  # of an answer that takes longer than its time-out
+_MIN_MOVED_BYTES, _STALLED_S = 16 << 10, 10.0  # fewer bytes in this time count as a stalled connection
+_MIN_BYTES_PER_S = 16 << 10  # of a response that takes longer than its time-out
 
 
-class ConnectionLost(Exception):  # noqa: N818  (an event of the loop, not an error for people)
-    """The socket is closed or broken, or an answer took too long."""
+class ConnectionLost(Exception):  # noqa: N818  (an event of the loop, not an error for users)
+    """The socket is closed or broken, or a response took too long or is invalid."""
 
 
 @dataclass(slots=True)
 class Pending:
-    """A request whose answer is awaited."""
+    """A request whose response is awaited."""
 
     correlation_id: int
     decode: Callable[[memoryview, int], Any]
@@ -106,31 +108,24 @@ class Connection:
         self._moved_at = -math.inf
 
     def version_of(self, request_class: Any, newest: int, oldest: int = 0) -> int:
-        """The newest version of an API that both sides know."""
+        """Return the newest version of an API that both sides support."""
         low, high = self._versions.get(request_class.API_KEY, (-1, -1))
         version = min(high, newest)
         if version < max(low, oldest):
             raise BrokerError(
-                f"the broker {self.address} does not speak {request_class.__name__} {oldest} to {newest}", 35
+                f"the broker {self.address} does not support {request_class.__name__} {oldest} to {newest}",
+                UNSUPPORTED_VERSION,
             )
         return version
 
-    def speaks(self, request_class: Any) -> bool:
-        """Whether the broker knows an API at all."""
+    def supports(self, request_class: Any) -> bool:
+        """Return whether the broker supports an API in any version."""
         return request_class.API_KEY in self._versions
 
     def next_correlation_id(self) -> int:
-        """A number for the next request."""
+        """Return the correlation id of the next request."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
-
-    def send(self, parts: list[Any], pending: Pending) -> None:
-        """Queue a framed request; it leaves with `flush`. While we log in again, the broker would take it amiss."""
-        if self.is_holding:
-            self._held.append((parts, pending))
-            return
-        self.pending.append(pending)
-        self._outbox.extend(memoryview(part) for part in parts if len(part))
 
     def request(
         self,
@@ -161,24 +156,24 @@ class Connection:
             ),
         )
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return bool(self.pending or self._held)
+    def send(self, parts: list[Any], pending: Pending) -> None:
+        """Queue a framed request, which `flush` sends; hold it during re-authentication, when a broker rejects it."""
+        if self.is_holding:
+            self._held.append((parts, pending))
+            return
+        self.pending.append(pending)
+        self._outbox.extend(memoryview(part) for part in parts if len(part))
 
-    def is_moving(self, now: float) -> bool:
-        """Whether bytes go on coming or leaving, though an answer is late; to be asked about once a second.
-
-        On a long and narrow line a large answer takes longer than any deadline; asked for again it would take as long.
-        Who sends a byte now and then does not count, so an answer comes to its end.
-        """
-        if self._moved_bytes - self._noted_bytes >= _LEAST_MOVED_BYTES:
-            self._noted_bytes, self._moved_at = self._moved_bytes, now
-        return now - self._moved_at < _STILL_S
+    def stop_holding(self) -> None:
+        """Queue the requests held during re-authentication."""
+        self.is_holding = False
+        held, self._held = self._held, []
+        for parts, pending in held:
+            self.send(parts, pending)
 
     @property
     def wants_write(self) -> bool:
-        """Whether bytes wait to be sent."""
+        """Return whether bytes wait to be sent."""
         return bool(self._outbox)
 
     def flush(self) -> None:
@@ -190,7 +185,7 @@ class Connection:
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             return
         except OSError as error:
-            raise ConnectionLost(_words(error)) from None
+            raise ConnectionLost(_reason(error)) from None
 
     def _send_some(self) -> int:
         if isinstance(self.sock, ssl.SSLSocket):
@@ -201,9 +196,9 @@ class Connection:
         return self.sock.sendmsg([self._outbox[i] for i in range(_MAX_IOVECS)])
 
     def _fill_tls_record(self) -> None:
-        """Join small parts: each would cost a record of its own, and a system call.
+        """Join small parts: each would cost a TLS record of its own, and a system call.
 
-        What was joined stays in front until it is sent, as OpenSSL wants the same bytes again after a full socket.
+        The joined bytes stay in front until they are sent, as OpenSSL wants the same bytes again after a full socket.
         """
         if len(self._outbox) == 1 or len(self._outbox[0]) >= _TLS_RECORD_BYTES:
             return
@@ -227,7 +222,7 @@ class Connection:
             self._outbox.popleft()
 
     def receive(self, pool: BufferPool) -> Iterator[tuple[Pending, Any, Buffer]]:
-        """The whole answers that have arrived, decoded; each buffer is held once for the caller."""
+        """Yield the complete responses that have arrived, decoded; each buffer is held once for the caller."""
         try:
             while True:
                 if self._body is None:
@@ -242,7 +237,7 @@ class Connection:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
-            raise ConnectionLost(_words(error)) from None
+            raise ConnectionLost(_reason(error)) from None
 
     def _fill(self, view: memoryview, wanted: int) -> bool:
         while self._filled < wanted:
@@ -256,38 +251,46 @@ class Connection:
     def _begin_body(self, pool: BufferPool) -> None:
         (size,) = _SIZE.unpack(self._size_view)
         if not self.pending:
-            raise ConnectionLost("the broker sent an answer that nobody asked for")
+            raise ConnectionLost("the broker sent a response without a request")
         pooled = self.pending[0].pooled
-        if not _SMALLEST_BYTES <= size <= (MOST_FETCHED_BYTES if pooled else MOST_ANSWER_BYTES):
-            raise ConnectionLost(f"the broker says that its answer has {size} bytes, which none has")
+        if not _MIN_RESPONSE_BYTES <= size <= (MAX_FETCH_RESPONSE_BYTES if pooled else MAX_RESPONSE_BYTES):
+            raise ConnectionLost(f"invalid response size {size}")
         self._body = pool.take(size) if pooled else Buffer(room_for(size))
         self._body.hold()
         self._body_size, self._filled = size, 0
 
     def _decode(self, buffer: Buffer) -> tuple[Pending, Any, Buffer]:
-        """Where it is no answer the buffer is given back, and the request stays among those to hand back."""
+        """Decode a response; if it is invalid, release its buffer and leave the request for `abandon`."""
         pending = self.pending[0]
         if _CORRELATION.unpack_from(buffer.view)[0] != pending.correlation_id:
             buffer.release()
-            raise ConnectionLost("the broker answered another request than the one asked")
+            raise ConnectionLost("the broker's response has the correlation id of another request")
         start = 5 if pending.is_flexible else 4
         try:
-            answer = pending.decode(buffer.view[start : self._body_size], pending.version)
+            response = pending.decode(buffer.view[start : self._body_size], pending.version)
         except MalformedResponseError as error:
             buffer.release()
             raise ConnectionLost(str(error)) from None
         self.pending.popleft()
-        return pending, answer, buffer
+        return pending, response, buffer
 
-    def stop_holding(self) -> None:
-        """Queue what was held back while we logged in again."""
-        self.is_holding = False
-        held, self._held = self._held, []
-        for parts, pending in held:
-            self.send(parts, pending)
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether a caller waits for a response."""
+        return bool(self.pending or self._held)
+
+    def is_moving(self, now: float) -> bool:
+        """Return whether enough bytes arrive or leave, although a response is late; to be called about once a second.
+
+        On a slow high-latency link a large response takes longer than any deadline, and would take as long again. A
+        broker that sends a byte now and then does not count as moving, so every response ends.
+        """
+        if self._moved_bytes - self._noted_bytes >= _MIN_MOVED_BYTES:
+            self._noted_bytes, self._moved_at = self._moved_bytes, now
+        return now - self._moved_at < _STALLED_S
 
     def abandon(self, why: str) -> None:
-        """Close, and tell everyone who waits."""
+        """Close, and call `on_lost` of every pending request."""
         self.stop_holding()
         self.sock.close()
         self._outbox.clear()
@@ -299,21 +302,21 @@ class Connection:
 
 
 def _schema_decoder(response_class: Any) -> Callable[[memoryview, int], Any]:
-    return lambda view, version: decode_answer(response_class, view, version)
+    return lambda view, version: decode_response(response_class, view, version)
 
 
-def _words(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
 def open_connection(address: Address, security: Security, client_id: str, timeout_s: float) -> Connection:
-    """Connect, wrap in TLS, ask for API versions, authenticate; blocking, each step within `timeout_s`."""
+    """Connect, wrap in TLS, request API versions, authenticate; blocking, each step within `timeout_s`."""
     try:
         sock = socket.create_connection((address.host, address.port), timeout=timeout_s)
     except OSError as error:
-        raise UnreachableError(f"{address} cannot be reached: {_words(error)}") from None
-    except (ValueError, OverflowError):  # such as a part of a name that is longer than names can be
-        raise UnreachableError(f"{address!r} cannot be reached: it is no address") from None
+        raise UnreachableError(f"{address} cannot be reached: {_reason(error)}") from None
+    except (ValueError, OverflowError):  # such as a label of a host name that is too long
+        raise UnreachableError(f"{address!r} cannot be reached: it is not an address") from None
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -344,20 +347,21 @@ def _handshake(sock: socket.socket, address: Address, security: Security, client
 
 
 def _introduce(connection: Connection) -> Connection:
-    """Learn what the broker speaks and how long a word to it and back takes."""
-    answer = None
+    """Return a connection that knows the broker's API versions and its round-trip time."""
+    response = None
     round_trip_s = 0.0
-    for version in (3, 0):  # a broker that does not know version 3 says so in an answer of version 0
+    for version in (3, 0):  # a broker that does not support version 3 responds with an error in version 0
         request = ApiVersionsRequest(version=version, client_software_name="heliograph", client_software_version="0")
-        asked_at = time.monotonic()
-        answer = _ask(connection, request, ApiVersionsResponse, flexible_header=False)
-        round_trip_s = time.monotonic() - asked_at
-        if answer.error_code == 0:
+        sent_at = time.monotonic()
+        response = _ask(connection, request, ApiVersionsResponse, flexible_header=False)
+        round_trip_s = time.monotonic() - sent_at
+        if response.error_code == NO_ERROR:
             break
-    if answer is None or answer.error_code:
-        raise BrokerError(f"{connection.address} did not tell its API versions", answer.error_code if answer else -1)
-    versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-    features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
+    if response is None or response.error_code:
+        code = response.error_code if response else UNKNOWN_SERVER_ERROR
+        raise BrokerError(f"{connection.address} did not return its API versions", code)
+    versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+    features = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
     introduced = Connection(connection.sock, connection.address, connection.client_id, versions, features)
     introduced.round_trip_s = round_trip_s
     return introduced
@@ -366,23 +370,23 @@ def _introduce(connection: Connection) -> Connection:
 def _authenticate(connection: Connection, security: Security) -> None:
     version = connection.version_of(SaslAuthenticateRequest, NEWEST_AUTHENTICATE)
     steps = log_in(security, connection.address, version)
-    question = next(steps)
+    step = next(steps)
     session = Session(security)
     try:
         while True:
-            question = steps.send(_ask(connection, question.request, question.response_class))
+            step = steps.send(_ask(connection, step.request, step.response_class))
     except StopIteration as end:
-        session.lasts(end.value, time.monotonic())
+        session.set_lifetime(end.value, time.monotonic())
     connection.session = session
 
 
 def ask(connection: Connection, request: Any, response_class: Any, *, timeout_s: float) -> Any:
-    """One request and its answer on a connection that nobody else uses; blocks for up to `timeout_s`.
+    """Send one request on a connection without other users and return its response; blocks for up to `timeout_s`.
 
-    A large answer on a slow line may take longer, as long as it keeps a pace.
+    A large response on a slow line may take longer, as long as it keeps a minimum rate.
     """
     connection.sock.settimeout(timeout_s)
-    return _ask(connection, request, response_class, max_bytes=most_bytes_of(response_class))
+    return _ask(connection, request, response_class, max_bytes=max_response_bytes(response_class))
 
 
 def _ask(
@@ -391,35 +395,35 @@ def _ask(
     response_class: Any,
     *,
     flexible_header: bool = True,
-    max_bytes: int = MOST_HANDSHAKE_BYTES,
+    max_bytes: int = MAX_HANDSHAKE_RESPONSE_BYTES,
 ) -> Any:
     correlation_id = connection.next_correlation_id()
     request.with_header(correlation_id, connection.client_id)
     connection.sock.sendall(request.encode(header=True, framed=True))
     (size,) = _SIZE.unpack(_read_exactly(connection.sock, 4))
-    if not _SMALLEST_BYTES <= size <= max_bytes:
-        raise ConnectionLost("the answer is not Kafka's")
+    if not _MIN_RESPONSE_BYTES <= size <= max_bytes:
+        raise ConnectionLost("the response is not Kafka's")
     body = _read_exactly(connection.sock, size)
     if _CORRELATION.unpack_from(body)[0] != correlation_id:
-        raise ConnectionLost("the broker answered another request than the one asked")
+        raise ConnectionLost("the broker's response has the correlation id of another request")
     version = request.API_VERSION
     if response_class is ApiVersionsResponse and bytes(body[4:6]) != b"\0\0":
-        version = 0  # an error, be it that the version is not known, is told in the oldest format
+        version = 0  # an error, such as an unsupported version, comes in the oldest format
     flexible = flexible_header and response_class.flexible_version_q(version)
     try:
-        return decode_answer(response_class, body[5 if flexible else 4 :], version)
+        return decode_response(response_class, body[5 if flexible else 4 :], version)
     except MalformedResponseError as error:
         raise ConnectionLost(str(error)) from None
 
 
 def _read_exactly(sock: socket.socket, size: int) -> memoryview:
-    """Read within the socket's time-out and what a slow line takes; a byte now and then does not extend it."""
+    """Read within the socket's time-out, extended by the time that a slow line takes at the minimum rate."""
     view, filled = room_for(size), 0
-    timeout_s = sock.gettimeout() or _STILL_S
+    timeout_s = sock.gettimeout() or _STALLED_S
     deadline = time.monotonic() + timeout_s
     try:
         while filled < size:
-            left_s = deadline + filled / _SLOWEST_BYTES_PER_S - time.monotonic()
+            left_s = deadline + filled / _MIN_BYTES_PER_S - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError("timed out")
             sock.settimeout(left_s)

@@ -1,7 +1,7 @@
-"""The event loop under a copy task: one selector, all connections to both clusters, one thread.
+"""The event loop of a copy task: one selector, all connections to both clusters, one thread.
 
-Opening a connection blocks (TCP, TLS, SASL), so it happens on a helper thread; the loop goes on serving the other
-brokers and is woken when the connection is ready. Everything else happens on the loop's thread, without a lock.
+Opening a connection blocks (TCP, TLS, SASL), so it happens on a helper thread, which wakes the loop when the connection
+is ready; meanwhile the loop serves the other brokers. Everything else happens on the loop's thread, without a lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.net.connection import Connection, ConnectionLost, open_connection
-from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, Question, log_in
+from heliograph.kafka.security.sasl import NEWEST_AUTHENTICATE, SaslRequest, log_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
-_MOST_OPENERS = 32
+_MAX_OPENERS = 32
 
 
 class Network:
@@ -45,8 +45,8 @@ class Network:
         self._wakee.setblocking(False)
         self._selector.register(self._wakee, _READ, None)
         self._opened: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        # Many, since a broker that says nothing takes one for seconds, and the others must not wait for it.
-        self._openers = ThreadPoolExecutor(max_workers=_MOST_OPENERS, thread_name_prefix="connect")
+        # Many, since a broker that does not respond occupies one for seconds, and the others must not wait for it.
+        self._openers = ThreadPoolExecutor(max_workers=_MAX_OPENERS, thread_name_prefix="connect")
         self._logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
         self._lost_callbacks: dict[Connection, Callable[[HeliographError | str], None]] = {}
         self._writing: set[Connection] = set()
@@ -66,9 +66,9 @@ class Network:
             except HeliographError as error:
                 failure = error
                 self._opened.put(lambda: on_lost(failure))
-            except Exception as error:  # noqa: BLE001  (a helper thread must answer, whatever went wrong)
-                words = f"{address}: {error}"
-                self._opened.put(lambda: on_lost(words))
+            except Exception as error:  # noqa: BLE001  (a helper thread must call back, whatever went wrong)
+                reason = f"{address}: {error}"
+                self._opened.put(lambda: on_lost(reason))
             else:
                 self._opened.put(lambda: self._adopt(connection, on_open, on_lost))
             self._wake()
@@ -89,12 +89,12 @@ class Network:
         try:
             self._waker.send(b"\0")
         except (BlockingIOError, OSError):
-            return  # a full pipe wakes the loop as well; a closed one has no loop to wake
+            return  # a full pipe wakes the loop anyway; a closed one has no loop to wake
 
     def poll(self, timeout_s: float) -> bool:
-        """Wait for something to happen and read what has come; whether anyone was called back.
+        """Wait for events and read what has arrived; return whether a callback was called.
 
-        A large answer arrives in many pieces; the loop need not look at its timers and queues for each of them.
+        A large response arrives in many pieces; the loop need not look at its timers and queues for each of them.
         """
         has_called = False
         for key, _events in self._selector.select(timeout_s):
@@ -114,8 +114,8 @@ class Network:
     def _serve(self, connection: Connection) -> bool:
         has_called = False
         try:
-            for pending, answer, buffer in connection.receive(self._pool):
-                pending.on_response(answer, buffer)
+            for pending, response, buffer in connection.receive(self._pool):
+                pending.on_response(response, buffer)
                 buffer.release()
                 has_called = True
             if connection.wants_write:
@@ -126,7 +126,7 @@ class Network:
         return has_called
 
     def flush(self, connection: Connection) -> None:
-        """Send what is queued; what the socket does not take now is sent by the loop."""
+        """Send what is queued; the loop sends what the socket does not take now."""
         try:
             connection.flush()
         except ConnectionLost as lost:
@@ -141,30 +141,30 @@ class Network:
                 self._selector.modify(connection.sock, _READ, connection)
 
     def drop(self, connection: Connection, why: HeliographError | str) -> None:
-        """Close a connection and tell its owner, then everyone who waits for an answer."""
+        """Close a connection; call its owner, then the callers that wait for responses."""
         on_lost = self._lost_callbacks.pop(connection, None)
         if on_lost is None:
             return
         self._writing.discard(connection)
         self._selector.unregister(connection.sock)
-        on_lost(why)  # first: it sees whether somebody waits, and nobody who tries again is given the lost connection
+        on_lost(why)  # first: it sees whether a caller waits, and no retry gets the lost connection
         connection.abandon(str(why))
 
     def maintain(self, now: float | None = None) -> None:
-        """What is due from time to time; to be called about once a second."""
+        """Drop stalled connections and renew SASL sessions; to be called about once a second."""
         moment = time.monotonic() if now is None else now
         self._drop_overdue(moment)
         self._renew_sessions(moment)
 
     def _drop_overdue(self, moment: float) -> None:
-        """Drop connections whose oldest request is past its deadline and that stand still: a stopped broker's."""
+        """Drop stalled connections whose oldest request is past its deadline, such as those to a stopped broker."""
         for connection in list(self._lost_callbacks):
             is_moving = connection.is_moving(moment)
             if connection.pending and connection.pending[0].deadline < moment and not is_moving:
                 self.drop(connection, f"{connection.address} did not answer in time")
 
     def _renew_sessions(self, moment: float) -> None:
-        """Log in again where the broker's session comes to its end (KIP-368); requests wait meanwhile."""
+        """Re-authenticate before a broker's session ends (KIP-368); requests are held meanwhile."""
         for connection in self._lost_callbacks:
             session = connection.session
             if session is not None and session.log_in_at <= moment and not session.is_renewing:
@@ -172,41 +172,43 @@ class Network:
                 self._logins.submit(self._prepare_login, connection)
 
     def _prepare_login(self, connection: Connection) -> None:
-        """On a helper thread, since a token may have to be fetched."""
+        """Begin a login on a helper thread, since a token may have to be fetched."""
         assert connection.session is not None
         try:
             version = connection.version_of(SaslAuthenticateRequest, NEWEST_AUTHENTICATE)
             steps = log_in(connection.session.security, connection.address, version)
-            question = next(steps)
+            step = next(steps)
         except HeliographError as error:
             failure = error
             self._opened.put(lambda: self.drop(connection, failure))
-        except Exception as error:  # noqa: BLE001  (a helper thread must answer, whatever went wrong)
-            words = f"{connection.address}: {error}"
-            self._opened.put(lambda: self.drop(connection, words))
+        except Exception as error:  # noqa: BLE001  (a helper thread must call back, whatever went wrong)
+            reason = f"{connection.address}: {error}"
+            self._opened.put(lambda: self.drop(connection, reason))
         else:
-            self._opened.put(lambda: self._ask_login(connection, steps, question))
+            self._opened.put(lambda: self._continue_login(connection, steps, step))
         self._wake()
 
-    def _ask_login(self, connection: Connection, steps: Generator[Question, Any, int], question: Question) -> None:
+    def _continue_login(
+        self, connection: Connection, steps: Generator[SaslRequest, Any, int], step: SaslRequest
+    ) -> None:
         if connection not in self._lost_callbacks:
             return
         connection.is_holding = False
         ahead = connection.pending[-1].deadline if connection.pending else 0.0  # a produce may wait for its replicas
         deadline = max(ahead, time.monotonic()) + self._connect_timeout_s
 
-        def answered(answer: Any, _buffer: Buffer) -> None:
+        def on_response(response: Any, _buffer: Buffer) -> None:
             try:
-                self._ask_login(connection, steps, steps.send(answer))
+                self._continue_login(connection, steps, steps.send(response))
             except StopIteration as end:
                 assert connection.session is not None
-                connection.session.lasts(end.value, time.monotonic())
+                connection.session.set_lifetime(end.value, time.monotonic())
                 connection.stop_holding()
                 self.flush(connection)
             except HeliographError as error:
                 self.drop(connection, error)
 
-        connection.request(question.request, question.response_class, answered, lambda _why: None, deadline)
+        connection.request(step.request, step.response_class, on_response, lambda _why: None, deadline)
         connection.is_holding = True
         self.flush(connection)
 

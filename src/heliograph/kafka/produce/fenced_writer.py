@@ -1,11 +1,11 @@
-"""Writes records of our own in transactions, under an id that one process at a time can hold.
+"""Writes records of our own in transactions, under a transactional id that one process at a time owns.
 
-Whoever claims the id takes it from its holder: from then on the brokers refuse what the former holder writes, and what
-it had begun is aborted. It is the copy tasks' own producer, driven until the brokers have decided; so a caller blocks.
+A claim fences the former owner: from then on the brokers refuse its writes, and abort its open transaction. It uses
+the copy tasks' own producer and blocks until the brokers have decided.
 
 Invariants:
-A. After a failure nothing is held: the next write needs a claim, and that claim ends what the failed one left open.
-B. A write is seen as a whole or not at all.
+A. After a failure the id is not ours: the next write needs a claim, which aborts what the failed write left open.
+B. Readers see a write as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEPT_BYTES = 1 << 20
 
 
 class FencedWriter:
-    """One holder, or would-be holder, of a transactional id. Not thread-safe. `security` is asked for at each claim."""
+    """Claims a transactional id and writes under it. Not thread-safe. `security` is called at each claim."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class FencedWriter:
         self._transactions: _Transactions | None = None
 
     def claim(self) -> None:
-        """Take the id from whoever holds it; raises ClusterError where the cluster does not let us."""
+        """Fence the present owner of the id; raises ClusterError if the cluster refuses."""
         self.close()
         try:
             security = self._security()
@@ -73,8 +73,8 @@ class FencedWriter:
     def write(self, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
         """Write the records in one transaction.
 
-        Raises FencedError where another has claimed the id since, ClusterError for whatever else: then they may have
-        been written or not.
+        Raises FencedError if another process has claimed the id since, ClusterError for any other failure; the records
+        may then have been written or not.
         """
         transactions = self._transactions
         if transactions is None:
@@ -85,7 +85,7 @@ class FencedWriter:
         self._run(transactions, transactions.is_ended, self._timeout_s)
 
     def close(self) -> None:
-        """Hold the id no more."""
+        """Close the connections; the next write needs a new claim."""
         if self._transactions is not None:
             self._transactions.close()
             self._transactions = None
@@ -101,7 +101,7 @@ class FencedWriter:
 
 
 class _Transactions:
-    """One claim of the id: its connections, its producer, and the transaction under way."""
+    """One claim of the id: its connections, its producer, and the open transaction."""
 
     def __init__(self, cluster: Cluster, network: Network, pool: BufferPool, session: ProducerSession) -> None:
         self._cluster = cluster
@@ -111,13 +111,13 @@ class _Transactions:
         self._is_ended = False
 
     def enqueue(self, tp: TopicPartition, records: Sequence[OwnRecord]) -> None:
-        """Begin a transaction with these records."""
+        """Queue the records of a new transaction."""
         partition = self._producer.add(tp)
         for batch in build_batches(records, int(time.time() * 1000)):
             self._producer.enqueue(partition, Outgoing(batch.view, batch.record_count, None, None))
 
     def is_written(self) -> bool:
-        """Whether every record is acknowledged."""
+        """Return whether every record is acknowledged."""
         return self._producer.is_idle
 
     def end(self) -> None:
@@ -126,11 +126,11 @@ class _Transactions:
         self._session.end(self._on_ended)
 
     def is_ended(self) -> bool:
-        """Whether the commit is decided."""
+        """Return whether the transaction is committed."""
         return self._is_ended
 
     def run_until(self, is_done: Callable[[], bool], timeout_s: float) -> None:
-        """Send what is due and wait for answers, again and again."""
+        """Send requests and handle answers until a condition holds; raises ClusterError at the time-out."""
         deadline = time.monotonic() + timeout_s
         while not is_done():
             now = time.monotonic()
@@ -149,7 +149,7 @@ class _Transactions:
     def _issue(self) -> str:
         issues = [partition.issue for partition in self._producer.partitions.values()]
         known = (*issues, self._session.issue, self._cluster.issue)
-        return next((words for words in known if words), "no broker has answered")
+        return next((issue for issue in known if issue), "no broker has answered")
 
     def close(self) -> None:
         """Close the connections."""
@@ -158,18 +158,18 @@ class _Transactions:
     def _on_ended(self) -> None:
         self._is_ended = True
 
-    # --- what became of the batches -----------------------------------------------------------------------------------
+    # --- ProduceListener ----------------------------------------------------------------------------------------------
 
     def on_acked(self, tp: TopicPartition, outgoing: Outgoing, base_offset: int) -> None:
-        """`is_written` sees it."""
+        """Do nothing: `is_written` asks the producer."""
 
     def on_target_failed(self, tp: TopicPartition, outgoing: Outgoing, why: str) -> None:  # noqa: ARG002
-        """The broker will never take it."""
+        """Raise the broker's refusal."""
         raise ClusterError(f"The cluster '{self._cluster.alias}' does not take our records for {tp.topic}: {why}.")
 
     def on_stuck(self, tp: TopicPartition) -> None:
-        """It is tried again until the time is over."""
+        """Do nothing: the producer retries until the time-out."""
 
     def on_too_large(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | str:  # noqa: ARG002
-        """A record cannot be cut."""
+        """Return why the write fails: our records are not split."""
         return "the records are larger than the topic's max.message.bytes"

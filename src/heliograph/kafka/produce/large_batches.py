@@ -1,8 +1,7 @@
-"""How large a batch a topic takes: its `max.message.bytes`, asked for only when a batch was refused for its size.
+"""Replaces a batch that the target finds too large: by smaller ones, or by none, as `errors.tolerance` says.
 
-What to send in place of a batch the target finds too large: smaller ones, or nothing, as `errors.tolerance` says.
-
-The topic's limit is asked for only now: hardly any flow ever needs it. Until it is known the batch is tried again.
+The topic's `max.message.bytes` is requested only when a batch was refused for its size: hardly any flow ever needs it.
+Until it is known the batch is retried.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ if TYPE_CHECKING:
 
 _TOPIC_RESOURCE = 2
 _KEY = "max.message.bytes"
-UNKNOWN = 0  # the cluster does not tell us
+UNKNOWN = 0  # the cluster does not show us the config
 
 
 class TopicLimits:
-    """What is known of the topics' limits."""
+    """Requests and caches the `max.message.bytes` of topics."""
 
     def __init__(self, cluster: Cluster, network: Network) -> None:
         self._cluster = cluster
         self._network = network
         self._limits: dict[str, int] = {}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
 
     def max_message_bytes(self, topic: str) -> int | None:
-        """The limit; UNKNOWN where the cluster keeps it to itself, None while it is being asked for."""
-        if topic not in self._limits and topic not in self._asked:
-            self._ask(topic)
+        """Return the limit; UNKNOWN if the cluster does not show it, None until its answer has come."""
+        if topic not in self._limits and topic not in self._requested:
+            self._request(topic)
         return self._limits.get(topic)
 
-    def forget(self, topic: str) -> None:
-        """Ask again next time: somebody may have changed it."""
+    def drop(self, topic: str) -> None:
+        """Drop a limit that may have changed; the next call requests it again."""
         self._limits.pop(topic, None)
 
-    def _ask(self, topic: str) -> None:
+    def _request(self, topic: str) -> None:
         connection = self._cluster.any_connection()
         if connection is None:
             return
@@ -59,29 +58,29 @@ class TopicLimits:
             include_synonyms=False,
             include_documentation=False,
         )
-        self._asked.add(topic)
+        self._requested.add(topic)
 
         def answered(answer: Any, _buffer: Buffer) -> None:
-            self._asked.discard(topic)
+            self._requested.discard(topic)
             values = [c.value for result in answer.results for c in result.configs if c.name == _KEY]
             reported = values[0] if values else None
             self._limits[topic] = int(reported) if reported and reported.isdecimal() else UNKNOWN
 
         def lost(_why: str) -> None:
-            self._asked.discard(topic)
+            self._requested.discard(topic)
 
         connection.request(request, DescribeConfigsResponse, answered, lost, self._cluster.request_deadline)
         self._network.flush(connection)
 
 
 class SkippedRecord(str):
-    """The sentence for a record that was left out."""
+    """The sentence for a record that is left out."""
 
     __slots__ = ()
 
 
 class LargeBatches:
-    """Cuts batches to what their topics take."""
+    """Splits batches to the size that their topics accept."""
 
     def __init__(self, limits: TopicLimits, pool: BufferPool, *, leaves_out: bool) -> None:
         self._limits = limits
@@ -90,7 +89,7 @@ class LargeBatches:
         self._tried_again: Outgoing | None = None
 
     def instead_of(self, tp: TopicPartition, outgoing: Outgoing) -> list[Outgoing] | SkippedRecord | str:
-        """Batches to send instead, the word that the record is left out, or why the partition must stop."""
+        """Return batches to send instead, a SkippedRecord if the record is left out, or why the partition must stop."""
         piece: Piece | None = outgoing.tag
         limit = self._limits.max_message_bytes(tp.topic)
         if limit is None:
@@ -99,7 +98,7 @@ class LargeBatches:
         if piece is None or outgoing.record_count == 1:
             if limit >= size and outgoing is not self._tried_again:
                 self._tried_again = outgoing  # the limit may have been raised just now
-                self._limits.forget(tp.topic)
+                self._limits.drop(tp.topic)
                 return [outgoing]
             return self._single(tp, piece, size, limit)
         if limit == UNKNOWN or limit >= size:
@@ -117,9 +116,9 @@ class LargeBatches:
         )
         if piece is None:
             return f"our own record needs {size} bytes; {tp.topic} {takes}"
-        words = f"its one record needs {size} bytes, but {tp.topic} on the target {takes}"
+        sentence = f"its one record needs {size} bytes, but {tp.topic} on the target {takes}"
         if self._leaves_out:
             return SkippedRecord(
-                f"the record at offset {piece.base_offset} was left out (errors.tolerance=all): {words}."
+                f"the record at offset {piece.base_offset} was left out (errors.tolerance=all): {sentence}."
             )
-        return f"{words}. Raise max.message.bytes of {tp.topic}, or leave such records out with errors.tolerance=all"
+        return f"{sentence}. Raise max.message.bytes of {tp.topic}, or leave such records out with errors.tolerance=all"

@@ -1,17 +1,13 @@
-"""The lanes of a producer: how many requests each has under way, and which of them a broker wants to be quiet.
+"""The lanes of a producer and the leaders of its partitions: where a batch can be sent now.
 
-A lane is one connection to one broker. It counts from its first batch on, so that one that has not been used yet is not
-taken for full.
+A lane is one connection to one broker. It counts from its first batch on, so that an unused lane does not look full.
 
+A partition without a reachable leader has an issue, which holds its reading back until metadata names a leader that can
+be reached: a few kilobytes for an unreachable broker would hold the memory of all other partitions. A partition that
+was given up or unassigned is left once it has no batch queued or in flight: its topic may be deleted, and waiting for
+it would keep the loop awake for ever and metadata incomplete.
 
-Which target partitions wait for a leader, which for the way to it, and which are followed at all.
-
-A partition that waits has trouble, which holds its reading back, until metadata names a leader and that can be reached:
-a few kilobytes for a broker behind a broken line would hold the memory of all the others. One that was given up,
-or taken from its task, is left once nothing of it is queued or under way: its topic may be deleted, and waiting for it
-would keep the loop awake for ever and metadata incomplete.
-
-Invariant: a partition with a batch that a broker may have seen is followed, and so is each that may get batches.
+Invariant: a partition is followed while it may get batches or has one that a broker may have seen.
 """
 
 from __future__ import annotations
@@ -20,17 +16,18 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
+    from heliograph.kafka.produce.queue_memory import QueueMemory
     from heliograph.kafka.produce.target_partition import TargetPartition
     from heliograph.model import TopicPartition
 
 
 Lane = tuple[int, int]
 
-_LONG_S = 1.0  # a connection that was idle is made again in less
+_LONG_S = 1.0  # an idle connection is opened again in less
 
 
 class ProduceLanes:
@@ -42,22 +39,22 @@ class ProduceLanes:
         self._most_in_flight = most_in_flight
         self._under_way: dict[Lane, int] = {}
         self._paused_until: dict[Lane, float] = {}
-        self._closed: dict[Lane, tuple[float, float]] = {}  # when it was first and last found so
+        self._closed: dict[Lane, tuple[float, float]] = {}  # when it was first and last found closed
 
     def use(self, lane: Lane) -> None:
-        """Something is to be sent on it."""
+        """Count a lane on which a batch will be sent."""
         self._under_way.setdefault(lane, 0)
 
     def has_room(self, lane: Lane) -> bool:
-        """Whether another request may leave."""
+        """Return whether another request may be sent."""
         return self._under_way.get(lane, 0) < self._most_in_flight
 
     def sent(self, lane: Lane) -> None:
-        """A request has left."""
+        """Count a request."""
         self._under_way[lane] = self._under_way.get(lane, 0) + 1
 
     def answered(self, lane: Lane, throttle_time_ms: int = 0) -> None:
-        """Its answer has come, or will not come any more."""
+        """Count the answer to a request, or its loss."""
         self._under_way[lane] -= 1
         if throttle_time_ms > 0:
             self.throttled_ms += throttle_time_ms
@@ -65,26 +62,26 @@ class ProduceLanes:
 
     @property
     def are_full(self) -> bool:
-        """Whether every lane has all its requests under way; a thousand partitions are then not looked at."""
+        """Return whether every lane has all its requests under way; the partitions need not be examined then."""
         known = [lane for lane in self._under_way if self._cluster.has_broker(lane[0])]
         return bool(known) and not any(map(self.has_room, known))
 
     def end_pauses(self, now: float) -> None:
-        """Forget the pauses that are over."""
+        """Drop the pauses that are over."""
         if self._paused_until:
             self._paused_until = {lane: until for lane, until in self._paused_until.items() if until > now}
 
     @property
     def has_pauses(self) -> bool:
-        """Whether a broker wants us to be quiet."""
+        """Return whether a broker demands a pause."""
         return bool(self._paused_until)
 
     def is_paused(self, lane: Lane) -> bool:
-        """Whether this broker wants us to be quiet."""
+        """Return whether the broker of this lane demands a pause."""
         return lane in self._paused_until
 
     def connection(self, lane: Lane) -> Connection | None:
-        """The connection to send on now; None where there is none yet, or the broker wants us to be quiet."""
+        """Return the connection to send on; None if there is none yet, or the broker demands a pause."""
         connection = self._cluster.connection_to(*lane) if not self.is_paused(lane) else None
         if connection is None:
             now = time.monotonic()
@@ -95,55 +92,45 @@ class ProduceLanes:
         return connection
 
     def is_closed_for_long(self, lane: Lane) -> bool:
-        """Whether what is to be sent there should not stay in shared memory meanwhile."""
+        """Return whether the batches for this lane should leave the shared memory."""
         first, last = self._closed.get(lane, (0.0, 0.0))
         return last - first > _LONG_S
 
 
 class TargetLeaders:
-    """The leaders of one producer's partitions.
+    """Tracks the partitions of one producer whose leader is unknown or unreachable."""
 
-    `park` frees the memory of one that waits for an end nobody knows, `keep` of one that will soon go on.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        lanes: ProduceLanes,
-        *,
-        park: Callable[[TargetPartition], None],
-        keep: Callable[[TargetPartition], None],
-    ) -> None:
+    def __init__(self, cluster: Cluster, lanes: ProduceLanes, memory: QueueMemory) -> None:
         self._cluster = cluster
-        self._park = park
-        self._keep = keep
         self._lanes = lanes
+        self._memory = memory
+        self._followed: set[TopicPartition] = set()
         self._waiting: dict[TopicPartition, TargetPartition] = {}
         self._cut_off: dict[TopicPartition, TargetPartition] = {}
         self._leaving: dict[TopicPartition, TargetPartition] = {}
 
     @property
     def are_missing(self) -> bool:
-        """Whether a partition waits for its leader, or for the way to it."""
+        """Return whether a partition waits for a leader or for the connection to it."""
         return bool(self._waiting or self._cut_off)
 
     def follow(self, partition: TargetPartition) -> None:
-        """A partition may get batches."""
+        """Watch the topic of a partition that may get batches."""
         self._leaving.pop(partition.tp, None)
-        if not partition.is_followed:
-            partition.is_followed = True
+        if partition.tp not in self._followed:
+            self._followed.add(partition.tp)
             self._cluster.watch([partition.tp.topic])
 
     def miss(self, partition: TargetPartition) -> None:
-        """A partition has no leader."""
+        """Let a partition without a leader wait for one."""
         self._waiting[partition.tp] = partition
 
     def cut_off(self, lane: Lane, partitions: Iterable[TargetPartition]) -> None:
-        """Nothing can be sent on a lane just now: let its partitions wait, if that has lasted."""
+        """Let the partitions of a lane wait if nothing could be sent on it for some time."""
         if not self._lanes.is_closed_for_long(lane):
             return
-        # A pause ends by itself: what is queued is kept for it, or a quota here would be paid for by the source.
-        free = self._keep if self._lanes.is_paused(lane) else self._park
+        # A pause ends by itself, so the queue is kept: a quota here must not make the source send records twice.
+        free = self._memory.keep if self._lanes.is_paused(lane) else self._memory.park
         for partition in partitions:
             if not partition.in_flight:
                 self._cut_off[partition.tp] = partition
@@ -151,12 +138,12 @@ class TargetLeaders:
                 free(partition)
 
     def leave(self, partition: TargetPartition) -> None:
-        """A partition gets no batches any more; those it has are seen through."""
-        if partition.is_followed:
+        """Stop watching a partition that gets no more batches, once those it has are settled."""
+        if partition.tp in self._followed:
             self._leaving[partition.tp] = partition
 
     def pump(self) -> None:
-        """Wait for the leaders that are missing; what was not sent is read again when they are there."""
+        """Update the issue of each waiting partition; its unsent batches are read again when it has a leader."""
         if self._leaving:
             self._leave_idle()
         for tp, partition in list(self._cut_off.items()):
@@ -170,12 +157,12 @@ class TargetLeaders:
             else:
                 self._cluster.want_metadata()
                 partition.issue = self._why_missing(tp.topic)
-                self._park(partition)
+                self._memory.park(partition)
 
     def _why_cut_off(self, partition: TargetPartition) -> str | None:
         node_id = self._cluster.leaders.get(partition.tp)
         if node_id is None or partition.tp.topic in self._cluster.missing_since:
-            return None  # which is another trouble, told with its next batch
+            return None  # another issue, found with its next batch
         lane = (node_id, partition.lane)
         return self._why_closed(lane) if self._lanes.connection(lane) is None else None
 
@@ -187,7 +174,7 @@ class TargetLeaders:
         if topic in self._cluster.hidden:
             return f"the target does not show us {topic}; the principal needs WRITE on the topic"
         if topic in self._cluster.missing_since:
-            return f"the target has no topic {topic}; the next look at topics makes it, if refresh.topics.enabled"
+            return f"the target has no topic {topic}; the next topic refresh creates it, if refresh.topics.enabled"
         return "the target has no leader for it"
 
     def _leave_idle(self) -> None:
@@ -196,5 +183,5 @@ class TargetLeaders:
                 del self._leaving[tp]
                 self._waiting.pop(tp, None)
                 self._cut_off.pop(tp, None)
-                partition.is_followed = False
+                self._followed.discard(tp)
                 self._cluster.unwatch(tp.topic)

@@ -1,19 +1,19 @@
-"""Who our producer is, and its transactions: the talk with the coordinator that stands behind every batch we write.
+"""The producer's identity and its transactions.
 
 Without a transactional id this is one InitProducerId to any broker. With one it is Kafka's transaction protocol, first
 version (partitions are added by a request of their own; targets 2.5 to 3.x) or second (KIP-890, Kafka 4: a partition is
 added by its first batch, and each end of a transaction gives a new epoch). One request is under way at a time.
 
 Invariants:
-A. A batch leaves only under the identity it was stamped with, for a partition the transaction knows (`admits`).
-B. `end` is called only when every batch stamped under this identity was acknowledged, or refused without a doubt; so
-   the transaction holds exactly the former, and the next one begins under the identity `end` leaves behind.
-C. A producer whose place was taken learns it for sure: before a doomed task gives up it asks the coordinator. Only a
-   fenced one raises `FencedError`, which is final; all else raises `TaskError`, which is tried again.
+A. A batch leaves only under the identity it was stamped with, for a partition of the transaction (`admits`).
+B. `end` is called only when every batch stamped under this identity was acknowledged, or certainly not appended; so the
+   transaction holds exactly the acknowledged ones, and the next begins under the identity that `end` results in.
+C. A fenced producer learns it for certain: before an aborted session gives up it asks the coordinator. Only a fenced
+   one raises `FencedError`, which is final; everything else raises `TaskError`, which is retried.
 
-To a broker, a producer that was replaced and one whose transaction took too long look the same: both find their epoch
-outdated. So each session begins with a transaction time-out that is a few milliseconds its own; whose time-out the
-coordinator knows is whose place it is. Targets before 3.0 do not tell it; there the epoch alone decides (KIP-360).
+To a broker, a producer that was replaced and one whose transaction timed out look the same: both have an outdated
+epoch. So each session registers a transaction time-out that differs by a few random milliseconds; the time-out that the
+coordinator reports shows whose id it is. Targets before 3.0 do not report it; there the epoch alone decides (KIP-360).
 """
 
 from __future__ import annotations
@@ -35,7 +35,17 @@ from kafka.protocol.producer import (
 
 from heliograph.errors import FencedError, TaskError
 from heliograph.kafka.backoff import Backoff
-from heliograph.kafka.error_codes import Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    FENCED,
+    NO_ERROR,
+    OPERATION_NOT_ATTEMPTED,
+    PRODUCER_FENCED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Verdict,
+    describe,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +59,8 @@ if TYPE_CHECKING:
 
 _TRANSACTION_KEY = 1
 _NEWEST_FIND, _NEWEST_INIT, _NEWEST_ADD, _NEWEST_END, _NEWEST_END_V1 = 3, 4, 3, 5, 3
-_OLDEST_INIT_THAT_TELLS_FENCED = 3
-_PRODUCER_FENCED, _INVALID_PRODUCER_EPOCH = 90, 47
-_CONCURRENT_TRANSACTIONS = 51
-_OPERATION_NOT_ATTEMPTED = 55
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED = 53, 31
-_MOMENT_S, _MOST_MOMENTS = 0.01, 20
+_OLDEST_INIT_WITH_FENCED_ERROR = 3
+_SHORT_PAUSE_S, _MOST_SHORT_PAUSES = 0.01, 20
 _PROBE_TIMEOUT_S = 10.0
 _PROBE_PAUSE_S = 0.2
 _RIVALS_TIME_S = 6.0
@@ -62,14 +68,14 @@ _MOST_MARK_MS = 999
 
 
 class Identity(NamedTuple):
-    """What a broker knows a producer by."""
+    """The id and epoch by which a broker knows a producer."""
 
     producer_id: int
     epoch: int
 
 
 class ProducerSession:
-    """The identity of one task's producer, transactional where it has a `transactional_id`."""
+    """The identity of one task's producer, transactional if it has a `transactional_id`."""
 
     def __init__(
         self,
@@ -85,55 +91,55 @@ class ProducerSession:
         self.issue: str | None = None
         self._cluster = cluster
         self._network = network
-        mark_ms = random.randint(1, _MOST_MARK_MS)  # noqa: S311  (to be told apart, not a secret)
+        mark_ms = random.randint(1, _MOST_MARK_MS)  # noqa: S311  (to tell sessions apart, not a secret)
         self._transaction_timeout_ms = max(1, transaction_timeout_ms - mark_ms)
         self._coordinator: int | None = None
-        self._is_asking = False
+        self._is_waiting = False
         self._retry_at = 0.0
         self._backoff = Backoff(first_s=0.05, most_s=2.0)
-        self._moments = 0
+        self._short_pauses = 0
         self._added: set[TopicPartition] = set()
         self._to_add: set[TopicPartition] = set()
         self._on_ended: Callable[[], None] | None = None
-        self._doom: str | None = None
-        self._doomed_until = 0.0
+        self._abort_reason: str | None = None
+        self._abort_deadline = 0.0
 
     @property
     def is_ready(self) -> bool:
-        """Whether batches can be stamped."""
-        return self.identity is not None and self._doom is None
+        """Return whether batches can be stamped."""
+        return self.identity is not None and self._abort_reason is None
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is wanted of the coordinator."""
-        return self.identity is None or bool(self._to_add or self._on_ended or self._doom)
+        """Return whether a request to the coordinator is due or under way."""
+        return self.identity is None or bool(self._to_add or self._on_ended or self._abort_reason)
 
     def admits(self, tp: TopicPartition) -> bool:
-        """Whether a batch for this partition may leave now; where not, the partition is being added."""
+        """Return whether a batch for this partition may leave now; if not, the partition is being added."""
         if self.transactional_id is None or self.uses_second_protocol or tp in self._added:
             return True
         self._to_add.add(tp)
         return False
 
     def end(self, on_ended: Callable[[], None]) -> None:
-        """Commit the open transaction; `on_ended` is called when it is decided."""
+        """Commit the open transaction; calls `on_ended` when it is committed."""
         self._on_ended = on_ended
 
-    def doom(self, why: str) -> None:
-        """The brokers do not take our batches any more: give up, as soon as it is known whether we are fenced."""
+    def abort(self, why: str) -> None:
+        """Give up, since the brokers refuse our batches; raises as soon as it is known whether we are fenced."""
         if self.transactional_id is None or self.identity is None:
             raise TaskError(f"{why}; the task begins again.")
-        if self._doom is None:
-            self._doom = why
-            self._doomed_until = time.monotonic() + _PROBE_TIMEOUT_S
+        if self._abort_reason is None:
+            self._abort_reason = why
+            self._abort_deadline = time.monotonic() + _PROBE_TIMEOUT_S
 
     def pump(self, now: float) -> None:
         """Send the next request that is due."""
-        if self._doom is not None and now > self._doomed_until:
-            raise TaskError(f"{self._doom}; the task begins again.")
-        if self._is_asking or now < self._retry_at:
+        if self._abort_reason is not None and now > self._abort_deadline:
+            raise TaskError(f"{self._abort_reason}; the task begins again.")
+        if self._is_waiting or now < self._retry_at:
             return
-        if self._doom is not None:
+        if self._abort_reason is not None:
             self._probe()
         elif self.identity is None:
             self._init()
@@ -152,62 +158,62 @@ class ProducerSession:
             return None
         connection = self._cluster.connection_to(self._coordinator)
         if connection is None and not self._cluster.is_connecting_to(self._coordinator):
-            self._coordinator = None  # its broker is gone or cannot be reached: another one may have taken over
-            self._again("the transaction coordinator cannot be reached")
+            self._coordinator = None  # its broker is unreachable: another may have taken over
+            self._retry_later("the transaction coordinator cannot be reached")
         return connection
 
-    def _ask(self, connection: Connection, request: Any, response: Any, on_answer: Callable[[Any], None]) -> None:
-        self._is_asking = True
+    def _send(self, connection: Connection, request: Any, response: Any, on_answer: Callable[[Any], None]) -> None:
+        self._is_waiting = True
 
         def answered(answer: Any, _buffer: Buffer) -> None:
-            self._is_asking = False
+            self._is_waiting = False
             on_answer(answer)
 
         def lost(why: str) -> None:
-            self._is_asking = False
+            self._is_waiting = False
             self._coordinator = None
-            self._again(why)
+            self._retry_later(why)
 
         connection.request(request, response, answered, lost, self._cluster.request_deadline)
         self._network.flush(connection)
 
-    def _again(self, why: str) -> None:
+    def _retry_later(self, why: str) -> None:
         self.issue = why
         self._retry_at = time.monotonic() + self._backoff.next_pause_s()
 
-    def _in_a_moment(self, why: str) -> None:
-        """The last transaction's markers are still being written: for a moment, or until a partition has a leader."""
-        self._moments += 1
-        if self._moments > _MOST_MOMENTS:
-            self._again(why)
+    def _retry_soon(self, why: str) -> None:
+        """Retry shortly: the last transaction's markers are being written; a partition without a leader delays them."""
+        self._short_pauses += 1
+        if self._short_pauses > _MOST_SHORT_PAUSES:
+            self._retry_later(why)
         else:
             self.issue = why
-            self._retry_at = time.monotonic() + _MOMENT_S
+            self._retry_at = time.monotonic() + _SHORT_PAUSE_S
 
     def _refused(self, code: int, doing: str) -> None:
-        """Try again, or give up with a sentence."""
-        if code == _CONCURRENT_TRANSACTIONS:
-            self._in_a_moment(f"{doing}: {describe(code)}")
+        """Retry, abort or raise, as the code demands."""
+        verdict = verdict_of(code)
+        if verdict is Verdict.RETRY_SOON:
+            self._retry_soon(f"{doing}: {describe(code)}")
             return
-        if code in (_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _CLUSTER_AUTHORIZATION_FAILED):
+        if code in (TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED):
             needs = (
                 "IDEMPOTENT_WRITE on the cluster"
                 if self.transactional_id is None
                 else f"WRITE and DESCRIBE on the transactional id {self.transactional_id}"
             )
             raise TaskError(f"the target did not let us {doing} ({describe(code)}); the principal needs {needs}.")
-        verdict = verdict_of(code)
         if verdict in (Verdict.FAIL_PARTITION, Verdict.FAIL_TASK, Verdict.OUT_OF_ORDER):
-            if self.identity is None or self._doom is not None:
+            if self.identity is None or self._abort_reason is not None:
                 raise TaskError(f"the target did not let us {doing}: {describe(code)}.")
-            self.doom(f"the target did not let us {doing}: {describe(code)}")
+            self.abort(f"the target did not let us {doing}: {describe(code)}")
             return
         self._coordinator = None
-        self._again(f"{doing}: {describe(code)}")
+        self._retry_later(f"{doing}: {describe(code)}")
 
     def _succeeded(self) -> None:
         self._backoff.reset()
-        self._moments = 0
+        self._short_pauses = 0
         self.issue = None
 
     def _find_coordinator(self) -> None:
@@ -226,14 +232,14 @@ class ProducerSession:
             else:
                 self._coordinator = answer.node_id
 
-        self._ask(connection, request, FindCoordinatorResponse, found)
+        self._send(connection, request, FindCoordinatorResponse, found)
 
     def _init(self) -> None:
         connection = self._connection()
         if connection is None:
             return
         known = self.identity or Identity(-1, -1)
-        oldest = _OLDEST_INIT_THAT_TELLS_FENCED if self.transactional_id is not None else 0
+        oldest = _OLDEST_INIT_WITH_FENCED_ERROR if self.transactional_id is not None else 0
         request = InitProducerIdRequest(
             version=connection.version_of(InitProducerIdRequest, _NEWEST_INIT, oldest),
             transactional_id=self.transactional_id,
@@ -242,24 +248,24 @@ class ProducerSession:
             producer_epoch=known.epoch,
         )
         self.uses_second_protocol = connection.features.get("transaction.version", 0) >= 2
-        self._ask(connection, request, InitProducerIdResponse, self._learn_identity)
+        self._send(connection, request, InitProducerIdResponse, self._learn_identity)
 
     def _learn_identity(self, answer: Any) -> None:
         code = answer.error_code
-        if self._doom is not None:
-            self._end_doomed(code)
+        if self._abort_reason is not None:
+            self._finish_abort(code)
         elif code:
-            self._refused(code, "begin as its producer")
+            self._refused(code, "initialize our producer")
         else:
             self.identity = Identity(answer.producer_id, answer.producer_epoch)
             self._succeeded()
 
     def _probe(self) -> None:
-        """Find out whether our place was taken."""
+        """Ask the coordinator whether another instance has taken our id."""
         connection = self._connection()
         if connection is None:
             return
-        if not connection.speaks(DescribeTransactionsRequest):
+        if not connection.supports(DescribeTransactionsRequest):
             self._init()
             return
         request = DescribeTransactionsRequest(version=0, transactional_ids=[self.transactional_id])
@@ -267,25 +273,25 @@ class ProducerSession:
         def described(answer: Any) -> None:
             (state,) = answer.transaction_states
             if state.error_code:
-                self._end_doomed(state.error_code)
+                self._finish_abort(state.error_code)
             elif state.transaction_timeout_ms != self._transaction_timeout_ms:
-                self._end_doomed(_PRODUCER_FENCED)
-            elif time.monotonic() > self._doomed_until - _PROBE_TIMEOUT_S + _RIVALS_TIME_S:
-                self._end_doomed(0)
-            else:  # a rival's first step is to end our transaction; only then it leaves its own mark
+                self._finish_abort(PRODUCER_FENCED)
+            elif time.monotonic() > self._abort_deadline - _PROBE_TIMEOUT_S + _RIVALS_TIME_S:
+                self._finish_abort(NO_ERROR)
+            else:  # a rival first ends our transaction, and only then registers its own time-out
                 self._retry_at = time.monotonic() + _PROBE_PAUSE_S
 
-        self._ask(connection, request, DescribeTransactionsResponse, described)
+        self._send(connection, request, DescribeTransactionsResponse, described)
 
-    def _end_doomed(self, code: int) -> None:
-        if code in (_PRODUCER_FENCED, _INVALID_PRODUCER_EPOCH):
+    def _finish_abort(self, code: int) -> None:
+        if code in FENCED:
             raise FencedError(
                 f"another instance has taken over as the producer {self.transactional_id}; this one stops so that"
                 " nothing is written twice. Run only one instance of a flow with the same group.id."
             )
-        if code == 0 or verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.FAIL_TASK):
-            raise TaskError(f"{self._doom}; the task begins again.")
-        self._refused(code, "ask who we are")
+        if code == NO_ERROR or verdict_of(code) in (Verdict.FAIL_PARTITION, Verdict.FAIL_TASK):
+            raise TaskError(f"{self._abort_reason}; the task begins again.")
+        self._refused(code, "describe our transactional id")
 
     def _add_partitions(self) -> None:
         connection = self._connection()
@@ -310,18 +316,18 @@ class ProducerSession:
                 for topic in answer.results_by_topic_v3_and_below
                 for result in topic.results_by_partition
             }
-            failed = codes - {0}
-            self._to_add -= adding  # who is still wanted comes again with its batch: a topic may be gone for good
-            if failed:  # where one partition is refused, the others were merely not tried
+            failed = codes - {NO_ERROR}
+            self._to_add -= adding  # those still needed are added again with their next batch: a topic may be gone
+            if failed:  # if one partition is refused, the others were not attempted
                 self._cluster.want_metadata()
                 self._refused(
-                    next(iter(failed - {_OPERATION_NOT_ATTEMPTED} or failed)), "add partitions to the transaction"
+                    next(iter(failed - {OPERATION_NOT_ATTEMPTED} or failed)), "add partitions to the transaction"
                 )
             else:
                 self._added |= adding
                 self._succeeded()
 
-        self._ask(connection, request, AddPartitionsToTxnResponse, added)
+        self._send(connection, request, AddPartitionsToTxnResponse, added)
 
     def _end(self) -> None:
         connection = self._connection()
@@ -349,4 +355,4 @@ class ProducerSession:
             if on_ended is not None:
                 on_ended()
 
-        self._ask(connection, request, EndTxnResponse, ended)
+        self._send(connection, request, EndTxnResponse, ended)

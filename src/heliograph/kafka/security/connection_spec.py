@@ -1,28 +1,7 @@
-"""From `security.protocol`, `sasl.*` and `ssl.*` to the plain values that a connection is opened with.
+"""Addresses, security and time-outs of a cluster, as plain values that travel to executors.
 
-`Security` is a frozen bag of strings: it crosses to executors. Files are read, tokens fetched and contexts built from
-it where sockets open. Secrets never show in its repr. What contradicts itself or is missing is refused here, at load
-time, with the key's name as the user wrote it.
-
-
-What crosses to an executor: frozen values, no open resource. Sockets open inside the task.
-
-Secrets travel here, in the task's payload, never in Spark's configuration; they do not show in a repr.
-
-One cluster as a copy task sees it: who leads which partition, and a connection to each broker that matters.
-
-A broker works on one request of a connection at a time, so one connection leaves a busy broker's other threads idle,
-and over a long round trip it caps the rate. Therefore a broker can be reached over several *lanes*; a partition stays
-on its lane, which keeps its order. Metadata is asked for at the start, when a broker says it is the wrong one, and
-every `_MAX_AGE_S`; `version` counts the answers. Connections are made on first use and again, with back-off, after they
-are lost. Nothing here blocks. `refusal` says that a broker does not know us, or we not it: what we log in with may be
-out of date, which only whoever gave it can mend.
-
-Invariants:
-A. `trouble` is told only while somebody waits for a connection or an answer: a broker may close a connection that
-   nobody uses, or leave the cluster.
-B. A topic is asked for as long as somebody watches it and no longer: one that is deleted never has all its leaders, and
-   would be asked for again and again.
+Nothing is opened here. Files are read, tokens fetched and TLS contexts built when a socket opens, in the process that
+opens it. Secrets travel in the task's payload, never in Spark's configuration, and are not part of a repr.
 """
 
 from __future__ import annotations
@@ -41,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Security(Stores):
-    """How to connect to a cluster's brokers."""
+    """The values with which connections to a cluster's brokers are opened and authenticated."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
@@ -59,18 +38,18 @@ class Security(Stores):
 
     @property
     def uses_tls(self) -> bool:
-        """Whether the socket is wrapped."""
+        """Return whether the connection uses TLS."""
         return self.protocol in ("SSL", "SASL_SSL")
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether the broker asks for credentials."""
+        """Return whether the connection authenticates by SASL."""
         return self.protocol.startswith("SASL_")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """How to reach one cluster."""
+    """The addresses, security and time-out of one cluster."""
 
     alias: str
     bootstrap: tuple[Address, ...]
@@ -79,7 +58,7 @@ class ClusterSpec:
 
 
 def parse_bootstrap(servers: tuple[str, ...], key: str, shown_as: str | None = None) -> tuple[Address, ...]:
-    """`host:port` entries to addresses; raises a ConfigError that names each wrong one, or what was written for it."""
+    """Parse `host:port` entries; raise a ConfigError that names each invalid one, or `shown_as` in its place."""
     addresses, problems = [], []
     for server in servers:
         host, colon, port = server.rpartition(":")

@@ -1,10 +1,10 @@
-"""Reads JKS, the store of certificates and keys that Java had before PKCS12 and that many still have.
+"""Reads JKS, Java's format for stores of certificates and keys before PKCS12, which is still in wide use.
 
-Only reading, and only what TLS needs: private keys with their chains, and trusted certificates. The format is Java's
-own: big-endian numbers, Java's modified UTF-8 for names, and a SHA-1 over password and content at the end. A private
-key is hidden by a stream of SHA-1 digests of the password. Weak as that is, it is what the files contain.
+It reads only what TLS needs: private keys with their chains, and trusted certificates. The format is Java's own:
+big-endian numbers, modified UTF-8 for names, and a SHA-1 over password and content at the end. A private key is
+encrypted by a stream of SHA-1 digests of the password: weak, but that is what the files contain.
 
-Invariant: a length that reaches behind the end of the data is an error before anything is cut or allocated.
+Invariant: a length that reaches past the end of the data is an error before anything is cut or allocated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEQUENCE, _OCTETS = 0x30, 0x04
 
 
 class JksError(ValueError):
-    """What is wrong with a store, in words that follow its name."""
+    """A store cannot be read; the message follows the name of the store."""
 
 
 class WrongPasswordError(JksError):
@@ -31,7 +31,7 @@ class WrongPasswordError(JksError):
 
 @dataclass(frozen=True, slots=True)
 class ProtectedKey:
-    """A private key that its password still hides, and its certificates in DER, our own first."""
+    """A private key that is still encrypted, and its certificates in DER, its own first."""
 
     protected: bytes = field(repr=False)
     chain: tuple[bytes, ...]
@@ -39,14 +39,14 @@ class ProtectedKey:
 
 @dataclass(frozen=True, slots=True)
 class JksContent:
-    """What is in a store, in its order; trusted certificates in DER."""
+    """The entries of a store, in their order; trusted certificates in DER."""
 
     keys: tuple[ProtectedKey, ...]
     trusted: tuple[bytes, ...]
 
 
 def read_jks(data: bytes, password: str | None) -> JksContent:
-    """The content; checked by the password where one is given, as Java does."""
+    """Return the content of a store; like Java, check it only if there is a password."""
     if len(data) < len(MAGIC) + _DIGEST_BYTES:
         raise JksError("it is cut short")
     content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
@@ -75,8 +75,8 @@ def read_jks(data: bytes, password: str | None) -> JksContent:
     return JksContent(tuple(keys), tuple(trusted))
 
 
-def reveal_key(key: ProtectedKey, password: str) -> bytes:
-    """The private key as PKCS8 in DER."""
+def decrypt_key(key: ProtectedKey, password: str) -> bytes:
+    """Decrypt a private key; return it as PKCS8 in DER."""
     outer, _end = _element(key.protected, 0, _SEQUENCE)
     algorithm, end = _element(outer, 0, _SEQUENCE)
     if not algorithm.startswith(_PROTECTION):
@@ -101,7 +101,7 @@ def _password_bytes(password: str) -> bytes:
 
 
 class _JksReader:
-    """Takes a store apart from its front."""
+    """A cursor over the bytes of a store."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
@@ -123,7 +123,7 @@ class _JksReader:
 
 
 def _element(data: bytes, at: int, wanted_tag: int) -> tuple[bytes, int]:
-    """The content of the DER element that begins at a place, and where it ends."""
+    """Return the content of the DER element that begins at an index, and the index of its end."""
     header = data[at : at + 2]
     start = at + 2
     size = header[1] if len(header) == 2 else 0

@@ -1,8 +1,8 @@
-"""Keys and certificates out of whatever holds them: JKS, PKCS12, PEM files, PEM text inside a configuration.
+"""Reads keys and certificates from JKS, PKCS12 and PEM files, and from PEM text inside a configuration.
 
-Which format a file has is told by its first bytes, whatever `ssl.keystore.type` says: Java reads JKS and PKCS12 in each
-other's place too, and people rely on it. Files are read at each call, so a renewed one is used by the next connection.
-OpenSSL takes a key only from a file: `load_into` lends it one that is in memory, or whose content only we can open.
+The first bytes of a file decide its format, whatever `ssl.keystore.type` says: Java reads JKS and PKCS12 in each
+other's place too, and users rely on it. Files are read at each call, so the next connection uses a renewed one.
+OpenSSL takes a key only from a file, so `load_into` passes it a temporary one in memory.
 
 Errors are `KeyStoreError`s that name the key of the configuration, never a password or a part of a private key.
 """
@@ -35,7 +35,7 @@ from cryptography.x509.oid import NameOID
 
 from heliograph.diagnostics import Mention, Text
 from heliograph.errors import KeyStoreError
-from heliograph.kafka.security.jks import MAGIC, JksError, read_jks, reveal_key
+from heliograph.kafka.security.jks import MAGIC, JksError, decrypt_key, read_jks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ KEYSTORE_LOCATION, KEYSTORE_KEY = "ssl.keystore.location", "ssl.keystore.key"
 KEYSTORE_CHAIN, KEYSTORE_PASSWORD = "ssl.keystore.certificate.chain", "ssl.keystore.password"
 KEY_PASSWORD = "ssl.key.password"  # noqa: S105
 NO_SECRET: dict[str, bool] = {"is_secret": False}
-"""Of a field that hides from `repr` for its length only."""
+"""Metadata of a field that `repr` omits only because it is long."""
 _MAX_STORE_BYTES = 16 << 20
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 _DER_SEQUENCE = 0x30
@@ -63,9 +63,9 @@ _PEM_LINE = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]++)-----")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Where our key and the certificates we trust are, as the `ssl.*` keys say it; empty is not given.
+    """The places of our key and of the certificates we trust, as in the `ssl.*` keys; empty means not set.
 
-    `written` holds the names that keys have in the user's file, for messages.
+    `written` maps keys to their names in the user's file, for messages.
     """
 
     trusted_file: str = ""
@@ -79,23 +79,23 @@ class Stores:
     written: tuple[tuple[str, str], ...] = field(default=(), repr=False, metadata=NO_SECRET)
 
     def named(self, key: str) -> str:
-        """A key's name as the user wrote it."""
+        """Return a key's name as the user wrote it."""
         return dict(self.written).get(key, key)
 
     @property
     def has_trusted(self) -> bool:
-        """Whether it says whom to trust; where not, those count whom this machine trusts."""
+        """Return whether there is a truststore; without one the authorities that this machine trusts count."""
         return bool(self.trusted_file or self.trusted_pem)
 
     @property
     def has_key(self) -> bool:
-        """Whether we have a certificate to show."""
+        """Return whether we have a certificate of our own."""
         return bool(self.key_file or self.key_pem)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """What the stores held, in PEM: our key (not encrypted), our certificate and those above it, whom we trust."""
+    """The content of the stores in PEM: our key (not encrypted), our certificate with its issuers, those we trust."""
 
     key_pem: bytes = field(default=b"", repr=False)
     chain_pem: bytes = b""
@@ -103,7 +103,7 @@ class KeyMaterial:
 
 
 def load_key_material(stores: Stores) -> KeyMaterial:
-    """Read the stores; raises a KeyStoreError that names the key and what is wrong with it."""
+    """Read the stores; raise a KeyStoreError that names the key of the configuration and the reason."""
     key, chain = _own_key(stores)
     trusted = _trusted(stores)
     key_pem = b"" if key is None else key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -111,9 +111,9 @@ def load_key_material(stores: Stores) -> KeyMaterial:
 
 
 def own_subject(stores: Stores) -> str:
-    """Whom our certificate is about, as a broker without rules for it spells the name.
+    """Return the subject of our certificate, as a broker without mapping rules spells it.
 
-    Raises KeyStoreError also where the subject has parts that Java has no names for: it writes those in numbers.
+    Raises KeyStoreError also if the subject has parts without a name in Java, which writes those as numbers.
     """
     if stores.chain_pem:
         name, chain = KEYSTORE_CHAIN, _pem_certificates(stores.chain_pem, stores.named(KEYSTORE_CHAIN))
@@ -136,7 +136,7 @@ def load_into(context: ssl.SSLContext, material: KeyMaterial) -> None:
     once = secrets.token_hex(32)
     key = load_pem_private_key(material.key_pem, None, unsafe_skip_rsa_key_validation=True)  # it was checked above
     hidden = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(once.encode("ascii")))
-    with _lent_file(hidden + material.chain_pem) as path:
+    with _temporary_file(hidden + material.chain_pem) as path:
         try:
             context.load_cert_chain(path, password=once)
         except ssl.SSLError as error:
@@ -145,8 +145,8 @@ def load_into(context: ssl.SSLContext, material: KeyMaterial) -> None:
 
 
 @contextmanager
-def _lent_file(content: bytes) -> Iterator[str]:
-    """A path to read the content from, for as long as the block lasts; in memory where the system can."""
+def _temporary_file(content: bytes) -> Iterator[str]:
+    """Yield the path of a temporary file with the content, in memory if the system supports it."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("key")
         try:
@@ -155,7 +155,7 @@ def _lent_file(content: bytes) -> Iterator[str]:
         finally:
             os.close(number)
         return
-    with tempfile.NamedTemporaryFile() as file:  # which only its owner can read
+    with tempfile.NamedTemporaryFile() as file:  # readable only by its owner
         file.write(content)
         file.flush()
         yield file.name
@@ -187,7 +187,7 @@ def _own_key(stores: Stores) -> tuple[PrivateKeyTypes | None, list[x509.Certific
 def _paired(
     key: PrivateKeyTypes, chain: list[x509.Certificate], name: str
 ) -> tuple[PrivateKeyTypes, list[x509.Certificate]]:
-    """Key and chain, the chain beginning with the key's own certificate."""
+    """Return the key and the chain, which begins with the key's own certificate."""
     own = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     for at, certificate in enumerate(chain):
         if certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) == own:
@@ -201,7 +201,7 @@ def _jks_key(stores: Stores, data: bytes, name: str) -> tuple[PrivateKeyTypes, l
         content = read_jks(data, stores.key_store_password or None)
         if not content.keys:
             raise KeyStoreError("there is no private key in this store.", name)
-        plain = reveal_key(content.keys[0], stores.key_password or password)
+        plain = decrypt_key(content.keys[0], stores.key_password or password)
     except JksError as error:
         both = (Mention(stores.named(KEYSTORE_PASSWORD)), " and ", Mention(stores.named(KEY_PASSWORD)))
         raise KeyStoreError(Text.of(f"{error}; check ", *both, "."), name) from None
@@ -218,7 +218,7 @@ def _pkcs12_key(stores: Stores, data: bytes, name: str) -> tuple[PrivateKeyTypes
 
 
 def _chain_of(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
-    """Our certificate and, one by one, those that have issued it."""
+    """Return our certificate followed by its issuers, each after the certificate that it issued."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject:
         above = next((other for other in others if other.subject == chain[-1].issuer and other not in chain), None)
@@ -251,7 +251,7 @@ def _loaded_key(der: bytes, name: str) -> PrivateKeyTypes:
         raise KeyStoreError("the private key is of a kind that is not known here.", name) from None
 
 
-# --- whom we trust ----------------------------------------------------------------------------------------------------
+# --- trusted certificates ---------------------------------------------------------------------------------------------
 
 
 def _trusted(stores: Stores) -> list[x509.Certificate]:
@@ -268,7 +268,7 @@ def _trusted(stores: Stores) -> list[x509.Certificate]:
     else:
         found = _pem_certificates(_pem_text(data, name), name)
     if not found:
-        raise KeyStoreError("there is no certificate in this store; nobody could be trusted.", name)
+        raise KeyStoreError("there is no certificate in this store, so no broker could be trusted.", name)
     return found
 
 
@@ -326,7 +326,7 @@ def _pem_text(data: bytes, name: str) -> str:
 
 
 def _pem_blocks(text: str) -> list[tuple[str, str]]:
-    """Kind and canonical text of each block; line breaks may have become blanks or nothing on the way here."""
+    """Return kind and canonical text of each block; its line breaks may have become blanks or been removed."""
     blocks = []
     for kind, body in _pem_bodies(text):
         if ":" in body:  # an old encrypted key, whose headers need their lines
@@ -339,7 +339,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _pem_bodies(text: str) -> Iterator[tuple[str, str]]:
-    """Kind and text of each block that is closed; what begins inside of one is part of it."""
+    """Yield kind and text of each block that has an end; a block that begins inside another is part of it."""
     lines = list(_PEM_LINE.finditer(text))
     last_ends = {line[2]: line.start() for line in lines if line[1] == "END"}
     opened: re.Match[str] | None = None

@@ -1,11 +1,13 @@
-"""Tokens for OAUTHBEARER: asked for with a client's id and secret, kept until they are due, renewed before they end.
+"""Tokens for OAUTHBEARER: requested with a client's id and secret, kept until they are due, renewed before they end.
 
 The endpoint is any OIDC server's (RFC 6749, client credentials), over TLS by the `ssl.*` options of the login module;
-or a file that somebody else keeps fresh, read at each login. A token is kept once per process and client; only one
-thread asks at a time, the others wait for its answer. When it is due follows `sasl.login.refresh.*`, as Kafka's does.
+or a file that another program keeps fresh, read at each login. A token is kept once per process and client; one thread
+requests it while the others wait. `sasl.login.refresh.*` decide when it is due, as in Kafka.
 
-Invariants: a token that has ended is never given out. Neither token nor secret is in a message, nor what the endpoint
-says beyond its error code. What is not made of a token's letters is not sent to a broker, whatever file it came from.
+Invariants:
+A. A token that has ended is never used.
+B. No message contains a token, a secret, or any text of the endpoint beyond its error code.
+C. Only a text of a token's characters is sent to a broker, whatever file it came from.
 """
 
 from __future__ import annotations
@@ -36,21 +38,21 @@ if TYPE_CHECKING:
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-# Codes of RFC 6749: any other word of an endpoint might be that of a server which is none.
+# Codes of RFC 6749; any other text may come from a server that is not a token endpoint.
 _ERROR_CODES = frozenset(
     {
         *("invalid_request", "invalid_client", "invalid_grant", "invalid_scope", "unauthorized_client"),
         *("unsupported_grant_type", "access_denied", "server_error", "temporarily_unavailable"),
     }
 )
-_MAX_ANSWER_BYTES = 1 << 20
+_MAX_RESPONSE_BYTES = 1 << 20
 DEFAULT_TIMEOUT_MS = 10_000
-_DEFAULT_LIFE_S = 300.0  # of a token that says nothing about its end
+_DEFAULT_LIFE_S = 300.0  # of a token that does not state its end
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshRule:
-    """When a token is due, by `sasl.login.refresh.*`."""
+    """The time at which a token is due, by `sasl.login.refresh.*`."""
 
     window_factor: float = 0.8
     window_jitter: float = 0.05
@@ -58,7 +60,7 @@ class RefreshRule:
     buffer_s: int = 300
 
     def due_at(self, now: float, starts_at: float, ends_at: float) -> float:
-        """When to ask for the next one: after a share of its life, the two times kept where it lives long enough."""
+        """Return when to request the next token: after a share of its life, within both periods if it is long."""
         share = self.window_factor + self.window_jitter * random.random()  # noqa: S311  (jitter, not a secret)
         due = starts_at + (ends_at - starts_at) * min(1.0, share)
         if now + self.min_period_s + self.buffer_s > ends_at:
@@ -68,9 +70,9 @@ class RefreshRule:
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """Who asks for tokens, where and how; `origin` is the key that names the endpoint, `secret_origin` the secret's.
+    """A client of a token endpoint; `origin` is the key that names the endpoint, `secret_origin` that of the secret.
 
-    `written` is the endpoint as the user wrote it where a placeholder is in it: only that is fit for a message.
+    `written` is the endpoint as the user wrote it; if it contains a placeholder, only that may be in a message.
     """
 
     endpoint_url: str
@@ -91,7 +93,7 @@ class OAuthClient:
 
     @property
     def shown(self) -> str:
-        """The endpoint for a message: its host or its path, unless they came out of a placeholder."""
+        """The endpoint for a message: its host or its path, unless a placeholder was resolved in it."""
         url = urlsplit(self.endpoint_url)
         if "${" in self.written:
             return redact_value(self.origin, self.written)
@@ -100,7 +102,7 @@ class OAuthClient:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token, when to ask for the next, and when it ends, by this machine's clock."""
+    """A token, when it is due to be renewed, and when it ends, by this machine's clock."""
 
     value: str = field(repr=False)
     due_at: float
@@ -108,7 +110,7 @@ class Token:
 
 
 class TokenKeeper:
-    """Keeps the tokens of a process."""
+    """The tokens of a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -116,7 +118,7 @@ class TokenKeeper:
         self._tokens: dict[OAuthClient, Token] = {}
 
     def token(self, client: OAuthClient) -> Token:
-        """A token that has not ended; asks for a new one where it is due, and uses the old where that fails."""
+        """Return a token that has not ended; request a new one when it is due, and keep the old one if that fails."""
         with self._lock:
             lock = self._locks[client]
         with lock:
@@ -133,7 +135,7 @@ class TokenKeeper:
             return fresh
 
     def forget(self, client: OAuthClient) -> None:
-        """A broker has refused the token: the next login asks for another."""
+        """Drop a token that a broker has refused, so that the next login requests another."""
         self._tokens.pop(client, None)
 
 
@@ -141,20 +143,20 @@ KEEPER = TokenKeeper()
 
 
 def fetch_token(client: OAuthClient) -> Token:
-    """A new token, from the endpoint or from the file."""
+    """Return a new token, from the endpoint or from the file."""
     url = urlsplit(client.endpoint_url)
     if url.scheme == "file":
         text = _read_file(unquote(url.path), client)
-        return Token(_checked(text.strip(), client), 0.0, 0.0)  # read again at each login, and gone with its file
-    answer = _ask_with_patience(client, url)
-    value = answer.get("access_token")
+        return Token(_checked(text.strip(), client), 0.0, 0.0)  # due at once: the file is read at each login
+    response = _request_with_retries(client, url)
+    value = response.get("access_token")
     if not isinstance(value, str):
-        raise AuthenticationError(f"the token endpoint of {client.origin} ({client.shown}) answered without a token.")
+        raise AuthenticationError(f"the token endpoint of {client.origin} ({client.shown}) returned no token.")
     now = time.time()
-    starts_at, ends_at = _life(_checked(value, client), answer, now)
+    starts_at, ends_at = _life(_checked(value, client), response, now)
     if ends_at <= now:
         raise AuthenticationError(
-            f"the token endpoint of {client.origin} ({client.shown}) gave a token that has ended; compare the clocks."
+            f"the token endpoint of {client.origin} ({client.shown}) returned an expired token; compare the clocks."
         )
     return Token(value, client.refresh.due_at(now, starts_at, ends_at), ends_at)
 
@@ -162,7 +164,7 @@ def fetch_token(client: OAuthClient) -> Token:
 def _read_file(path: str, client: OAuthClient) -> str:
     try:
         with Path(path).open("rb") as file:
-            return file.read(_MAX_ANSWER_BYTES).decode("ascii", "replace")
+            return file.read(_MAX_RESPONSE_BYTES).decode("ascii", "replace")
     except OSError as error:
         raise AuthenticationError(
             f"{client.origin}: the file {client.shown} cannot be read: {error.strerror}."
@@ -171,15 +173,15 @@ def _read_file(path: str, client: OAuthClient) -> str:
 
 def _checked(value: str, client: OAuthClient) -> str:
     if not _TOKEN.fullmatch(value):
-        raise AuthenticationError(f"{client.origin}: what it gives is not a token.")
+        raise AuthenticationError(f"{client.origin}: its content is not a token.")
     remember_token(value)
     return value
 
 
-def _life(value: str, answer: Mapping[str, object], now: float) -> tuple[float, float]:
-    """When a token begins and ends: by its own claims, else by the answer's `expires_in`."""
+def _life(value: str, response: Mapping[str, object], now: float) -> tuple[float, float]:
+    """Return when a token begins and ends: by its own claims, or by the response's `expires_in`."""
     claims = _claims(value)
-    ends_at, expires_in = claims.get("exp"), answer.get("expires_in")
+    ends_at, expires_in = claims.get("exp"), response.get("expires_in")
     if isinstance(ends_at, (int, float)):
         starts_at = claims.get("iat")
         return (min(float(starts_at), now) if isinstance(starts_at, (int, float)) else now), float(ends_at)
@@ -190,7 +192,7 @@ def _life(value: str, answer: Mapping[str, object], now: float) -> tuple[float, 
 
 
 def _claims(value: str) -> Mapping[str, object]:
-    """What a JSON web token says; nothing where it is none. It is not verified: that is the broker's part."""
+    """Return the claims of a JSON web token, none if it is not one. They are not verified: the broker does that."""
     parts = value.split(".")
     if len(parts) != 3:
         return {}
@@ -201,16 +203,13 @@ def _claims(value: str) -> Mapping[str, object]:
     return claims if isinstance(claims, dict) else {}
 
 
-# --- the endpoint -----------------------------------------------------------------------------------------------------
-
-
-def _ask_with_patience(client: OAuthClient, url: SplitResult) -> Mapping[str, object]:
-    """Ask, and again where the endpoint cannot be reached or is in trouble, for as long as the settings allow."""
+def _request_with_retries(client: OAuthClient, url: SplitResult) -> Mapping[str, object]:
+    """Request a token, again while the endpoint is unreachable or overloaded, for as long as the settings allow."""
     backoff = Backoff(client.retry_backoff_ms / 1000, client.retry_backoff_max_ms / 1000)
     deadline = time.monotonic() + client.retry_backoff_max_ms / 1000
     while True:
         try:
-            return _ask(client, url)
+            return _request(client, url)
         except UnreachableError:
             pause_s = backoff.next_pause_s()
             if time.monotonic() + pause_s > deadline:
@@ -218,7 +217,7 @@ def _ask_with_patience(client: OAuthClient, url: SplitResult) -> Mapping[str, ob
             time.sleep(pause_s)
 
 
-def _ask(client: OAuthClient, url: SplitResult) -> Mapping[str, object]:
+def _request(client: OAuthClient, url: SplitResult) -> Mapping[str, object]:
     connection = _connection(client, url)
     try:
         connection.connect()
@@ -227,16 +226,16 @@ def _ask(client: OAuthClient, url: SplitResult) -> Mapping[str, object]:
         path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
         connection.request("POST", path, _body(client), _headers(client))
         response = connection.getresponse()
-        return _understood(client, response.status, response.read(_MAX_ANSWER_BYTES + 1))
+        return _checked_response(client, response.status, response.read(_MAX_RESPONSE_BYTES + 1))
     except ssl.SSLCertVerificationError as error:
         raise AuthenticationError(
             f"the certificate of the token endpoint {client.shown} is not trusted: {error.verify_message};"
             f" name its authority by ssl.truststore.location in {client.secret_origin}."
         ) from None
     except (OSError, http.client.HTTPException) as error:
-        words = getattr(error, "strerror", None) or type(error).__name__
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise UnreachableError(
-            f"the token endpoint {client.shown} of {client.origin} does not answer: {words}"
+            f"the token endpoint {client.shown} of {client.origin} does not answer: {reason}"
         ) from None
     finally:
         connection.close()
@@ -271,14 +270,14 @@ def _headers(client: OAuthClient) -> dict[str, str]:
     }
 
 
-def _understood(client: OAuthClient, status: int, body: bytes) -> Mapping[str, object]:
+def _checked_response(client: OAuthClient, status: int, body: bytes) -> Mapping[str, object]:
     try:
-        answer = json.loads(body) if len(body) <= _MAX_ANSWER_BYTES else None
+        content = json.loads(body) if len(body) <= _MAX_RESPONSE_BYTES else None
     except (ValueError, RecursionError):
-        answer = None
-    fields = answer if isinstance(answer, dict) else {}
+        content = None
+    fields = content if isinstance(content, dict) else {}
     if status in (408, 429) or status >= 500:
-        raise UnreachableError(f"the token endpoint {client.shown} of {client.origin} is in trouble (HTTP {status})")
+        raise UnreachableError(f"the token endpoint {client.shown} of {client.origin} failed (HTTP {status})")
     if status != 200:
         code = fields.get("error")
         why = f": {code}" if isinstance(code, str) and code in _ERROR_CODES else ""

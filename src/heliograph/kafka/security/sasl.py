@@ -1,17 +1,14 @@
-"""SASL mechanisms as a client speaks them: what to say first, and what to answer.
+"""SASL as a client: the conversation that authenticates a connection, and the mechanisms.
 
-PLAIN (RFC 4616), SCRAM (RFC 5802, with Kafka's delegation tokens) and OAUTHBEARER (RFC 7628) are here. GSSAPI and
-AWS_MSK_IAM are kafka-python's and need a library each, `gssapi` and `botocore`, which Heliograph does not bring; no
-real Kerberos or AWS has tested them. Nothing here knows sockets: `login.py` carries the words.
+A broker may limit how long a session lasts (KIP-368); the client then authenticates again before its end, on the same
+connection. `log_in` is the conversation without a socket: it yields requests and is sent their responses, so that an
+opening connection, which blocks, and a running loop, which does not, can both carry it.
 
-Invariant: no error repeats a password, a token, or words of the broker that might contain them.
+PLAIN (RFC 4616), SCRAM (RFC 5802, with Kafka's delegation tokens) and OAUTHBEARER (RFC 7628) are our own. GSSAPI and
+AWS_MSK_IAM are kafka-python's and need a library each, `gssapi` and `botocore`, which Heliograph does not install; they
+were not tested with a real Kerberos or AWS.
 
-
-Authenticating over a connection: a conversation that blocks while it opens, and does not when it is repeated.
-
-A broker may tell how long a session lasts (KIP-368); before it ends the client says who it is once more, on the same
-connection. `log_in` is the conversation without a connection: it yields requests and is sent their answers, so that an
-opening connection and a running loop can both carry it.
+Invariant: no error contains a password, a token, or text of the broker that might contain them.
 """
 
 from __future__ import annotations
@@ -39,6 +36,7 @@ from kafka.protocol.sasl import (
 
 from heliograph.config.secrets.known_secrets import HIDDEN
 from heliograph.errors import AuthenticationError
+from heliograph.kafka.error_codes import UNSUPPORTED_SASL_MECHANISM
 from heliograph.kafka.security.oauth import KEEPER
 from heliograph.kafka.security.sasl_mechanisms import LIBRARIES, missing_library
 
@@ -49,22 +47,87 @@ if TYPE_CHECKING:
     from heliograph.model import Address
 
 
-_LEAST_ITERATIONS, _MOST_ITERATIONS = 4_096, 1_000_000
+NEWEST_AUTHENTICATE = 1  # the first version whose response has the lifetime of the session
+_MIN_RENEWAL_SHARE, _MAX_RENEWAL_SHARE = 0.75, 0.85  # of a session's life
+_CHECK_INTERVAL_S = 1.0  # how often loops compare the time
+_MAX_ROUNDS = 10
+_MAX_REASON_LETTERS = 300
+_MIN_ITERATIONS, _MAX_ITERATIONS = 4_096, 1_000_000
 _environment = threading.Lock()
 
 
-class Mechanism(Protocol):
-    """One conversation."""
+class SaslRequest(NamedTuple):
+    """A request of the conversation, and the class of its response."""
 
-    def first(self) -> bytes:
-        """What the client says first."""
-
-    def answer(self, challenge: bytes) -> bytes | None:
-        """What it says to the broker's words; None where all is said and the broker has proved itself."""
+    request: Any
+    response_class: Any
 
 
-def begin(security: Security, address: Address) -> Mechanism:
-    """A new conversation; asks for a token where the mechanism needs one."""
+@dataclass(slots=True)
+class Session:
+    """The security that a connection was authenticated with, and when to renew it, on the monotonic clock."""
+
+    security: Security
+    log_in_at: float = float("inf")
+    is_renewing: bool = False
+
+    def set_lifetime(self, lifetime_ms: int, now: float) -> None:
+        """Take the lifetime that the broker has set; 0 is unlimited."""
+        share = random.uniform(_MIN_RENEWAL_SHARE, _MAX_RENEWAL_SHARE)  # noqa: S311  (jitter, so that not all renew at once)
+        life_s = lifetime_ms / 1000
+        self.log_in_at = now + max(life_s * share - _CHECK_INTERVAL_S, life_s / 2) if life_s > 0 else float("inf")
+        self.is_renewing = False
+
+
+def log_in(security: Security, address: Address, version: int) -> Generator[SaslRequest, Any, int]:
+    """Authenticate; return the lifetime of the session in ms. May wait for a token before its first request."""
+    login = _login_name(security)
+    mechanism = make_mechanism(security, address)
+    handshake = yield SaslRequest(SaslHandshakeRequest(version=1, mechanism=security.mechanism), SaslHandshakeResponse)
+    if handshake.error_code:
+        raise AuthenticationError(_refused_mechanism(handshake, security, address))
+    message = mechanism.first()
+    for _round in range(_MAX_ROUNDS):
+        request = SaslAuthenticateRequest(version=version, auth_bytes=message)
+        response = yield SaslRequest(request, SaslAuthenticateResponse)
+        if response.error_code:
+            if security.oauth is not None:
+                KEEPER.forget(security.oauth)
+            raise AuthenticationError(f"{address} refused {login}: {_reason(response, security)}.")
+        try:
+            next_message = mechanism.respond(response.auth_bytes)
+        except AuthenticationError as error:
+            raise AuthenticationError(f"{address} did not authenticate {login}: {error}.") from None
+        if next_message is None:
+            return getattr(response, "session_lifetime_ms", 0) or 0
+        message = next_message
+    raise AuthenticationError(f"{address} did not finish the authentication of {login}.")
+
+
+def _reason(response: Any, security: Security) -> str:
+    """Return the broker's message, cut short and without our password, which the broker may know."""
+    message = (response.error_message or "authentication failed")[:_MAX_REASON_LETTERS].rstrip(".")
+    return message.replace(security.password, HIDDEN) if security.password else message
+
+
+def _login_name(security: Security) -> str:
+    if security.oauth is not None:
+        return f"the token of {security.oauth.origin}"
+    if security.username:
+        return f"the user '{security.username}' of {security.named('sasl.jaas.config')}"
+    return f"our {security.mechanism} login"
+
+
+def _refused_mechanism(handshake: Any, security: Security, address: Address) -> str:
+    if handshake.error_code != UNSUPPORTED_SASL_MECHANISM:
+        return f"{address} does not use SASL; check {security.named('security.protocol')}."
+    offered = ", ".join(handshake.mechanisms)
+    name = security.named("sasl.mechanism")
+    return f"{address} does not take {name}={security.mechanism}; it takes {offered}."
+
+
+def make_mechanism(security: Security, address: Address) -> Mechanism:
+    """Return a new mechanism; request a token if it needs one."""
     if security.mechanism == "PLAIN":
         return Plain(security.username, security.password)
     if security.mechanism.startswith("SCRAM-"):
@@ -72,26 +135,36 @@ def begin(security: Security, address: Address) -> Mechanism:
     if security.mechanism == "OAUTHBEARER":
         assert security.oauth is not None
         return OAuthBearer(KEEPER.token(security.oauth).value, security.oauth.extensions)
-    return Borrowed(security, address)
+    return LibraryMechanism(security, address)
+
+
+class Mechanism(Protocol):
+    """The client's side of one authentication."""
+
+    def first(self) -> bytes:
+        """Return the first message."""
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """Return the next message; None after the last one, when the broker has proved itself if it must."""
 
 
 class Plain:
-    """User name and password, as they are."""
+    """PLAIN: user name and password in clear text."""
 
     def __init__(self, username: str, password: str) -> None:
         self._username, self._password = username, password
 
     def first(self) -> bytes:
-        """All there is to say."""
+        """Return the only message."""
         return f"\0{self._username}\0{self._password}".encode()
 
-    def answer(self, _challenge: bytes) -> None:
-        """The broker has taken it."""
+    def respond(self, _challenge: bytes) -> None:
+        """Send nothing more."""
         return
 
 
 class Scram:
-    """A proof that both sides know the password, without telling it."""
+    """SCRAM: both sides prove that they know the password, without sending it."""
 
     def __init__(self, mechanism: str, username: str, password: str, *, is_token: bool = False) -> None:
         self._digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
@@ -102,36 +175,38 @@ class Scram:
         self._server_proof: bytes | None = None
 
     def first(self) -> bytes:
-        """Our name and a number nobody can foresee."""
+        """Return our name and a random nonce."""
         return f"n,,{self._bare}".encode()
 
-    def answer(self, challenge: bytes) -> bytes | None:
-        """Our proof; then, the broker's is checked."""
+    def respond(self, challenge: bytes) -> bytes | None:
+        """Return our proof; then check the broker's."""
         try:
-            words = dict(pair.split("=", 1) for pair in challenge.decode("utf-8").split(","))
+            attributes = dict(pair.split("=", 1) for pair in challenge.decode("utf-8").split(","))
             if self._server_proof is None:
-                return self._prove(challenge.decode("utf-8"), words)
-            if not hmac.compare_digest(base64.b64decode(words["v"], validate=True), self._server_proof):
-                raise AuthenticationError("its proof of the password is wrong; it may not be the broker it seems")
+                return self._prove(challenge.decode("utf-8"), attributes)
+            if not hmac.compare_digest(base64.b64decode(attributes["v"], validate=True), self._server_proof):
+                raise AuthenticationError(
+                    "its proof of the password is wrong; it may not be the broker it claims to be"
+                )
         except (KeyError, ValueError, binascii.Error):
-            raise AuthenticationError("its answer is not SCRAM's") from None
+            raise AuthenticationError("its message is not a valid one of SCRAM") from None
         return None
 
-    def _prove(self, challenge: str, words: dict[str, str]) -> bytes:
-        nonce, iterations = words["r"], int(words["i"])
+    def _prove(self, challenge: str, attributes: dict[str, str]) -> bytes:
+        nonce, iterations = attributes["r"], int(attributes["i"])
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise AuthenticationError("its answer is not to our question")
-        if not _LEAST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
+            raise AuthenticationError("its message does not contain our nonce")
+        if not _MIN_ITERATIONS <= iterations <= _MAX_ITERATIONS:
             raise AuthenticationError(f"it asks for {iterations} iterations, which is not between 4,096 and a million")
         salted = hashlib.pbkdf2_hmac(
-            self._digest, self._password, base64.b64decode(words["s"], validate=True), iterations
+            self._digest, self._password, base64.b64decode(attributes["s"], validate=True), iterations
         )
         client_key = self._hmac(salted, b"Client Key")
         final = f"c=biws,r={nonce}"
-        spoken = f"{self._bare},{challenge},{final}".encode()
-        signature = self._hmac(hashlib.new(self._digest, client_key).digest(), spoken)
+        messages = f"{self._bare},{challenge},{final}".encode()
+        signature = self._hmac(hashlib.new(self._digest, client_key).digest(), messages)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        self._server_proof = self._hmac(self._hmac(salted, b"Server Key"), spoken)
+        self._server_proof = self._hmac(self._hmac(salted, b"Server Key"), messages)
         return f"{final},p={base64.b64encode(proof).decode('ascii')}".encode()
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
@@ -139,23 +214,23 @@ class Scram:
 
 
 class OAuthBearer:
-    """A token, and what the broker's side wants to know beside it."""
+    """OAUTHBEARER: a token and its SASL extensions."""
 
     def __init__(self, token: str, extensions: tuple[tuple[str, str], ...] = ()) -> None:
         self._token, self._extensions = token, extensions
 
     def first(self) -> bytes:
-        """The token."""
-        more = "".join(f"\x01{name}={value}" for name, value in self._extensions)
-        return f"n,,\x01auth=Bearer {self._token}{more}\x01\x01".encode()
+        """Return the token."""
+        extensions = "".join(f"\x01{name}={value}" for name, value in self._extensions)
+        return f"n,,\x01auth=Bearer {self._token}{extensions}\x01\x01".encode()
 
-    def answer(self, challenge: bytes) -> bytes | None:
-        """Nothing where it was taken; a refusal must be acknowledged before the broker says so."""
+    def respond(self, challenge: bytes) -> bytes | None:
+        """Send nothing more if it was accepted; acknowledge a refusal, or the broker does not report it."""
         return b"\x01" if challenge else None
 
 
-class Borrowed:
-    """A mechanism of kafka-python."""
+class LibraryMechanism:
+    """A mechanism of kafka-python, which needs a library of its own."""
 
     def __init__(self, security: Security, address: Address) -> None:
         library = missing_library(security.mechanism)
@@ -166,7 +241,7 @@ class Borrowed:
             )
         variables = {"KRB5_CLIENT_KTNAME": security.kerberos_key_tab, "AWS_PROFILE": security.aws_profile}
         self._variables = {name: value for name, value in variables.items() if value}
-        with self._reported():
+        with self._prepared():
             self._mechanism: Any = get_sasl_mechanism(security.mechanism)(
                 host=address.host,
                 security_protocol=security.protocol,
@@ -175,23 +250,23 @@ class Borrowed:
             )
 
     def first(self) -> bytes:
-        """As kafka-python says it."""
-        with self._reported():
+        """Return kafka-python's message."""
+        with self._prepared():
             return bytes(self._mechanism.auth_bytes())
 
-    def answer(self, challenge: bytes) -> bytes | None:
-        """As kafka-python says it."""
-        with self._reported():
+    def respond(self, challenge: bytes) -> bytes | None:
+        """Return kafka-python's message."""
+        with self._prepared():
             self._mechanism.receive(challenge)
             if not self._mechanism.is_done():
                 return bytes(self._mechanism.auth_bytes())
         if not self._mechanism.is_authenticated():
-            raise AuthenticationError("it did not take our credentials")
+            raise AuthenticationError("it rejected our credentials")
         return None
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
-        """The libraries find keytab and profile in the environment only, and raise whatever they like."""
+    def _prepared(self) -> Iterator[None]:
+        """Set the environment, where the libraries look for keytab and profile; turn their errors into ours."""
         with _environment:
             before = {name: os.environ[name] for name in self._variables if name in os.environ}
             os.environ.update(self._variables)
@@ -207,81 +282,3 @@ class Borrowed:
                 for name in self._variables:
                     del os.environ[name]
                 os.environ.update(before)
-
-
-NEWEST_AUTHENTICATE = 1  # from it on answers tell how long a session lasts
-_EARLIEST_SHARE, _LATEST_SHARE = 0.75, 0.85
-_LOOK_INTERVAL_S = 1.0  # how often loops look whether it is time
-_UNSUPPORTED_MECHANISM = 33
-_MOST_ROUNDS = 10
-_MOST_REASON_LETTERS = 300
-
-
-class Question(NamedTuple):
-    """A request of the conversation, and the class of its answer."""
-
-    request: Any
-    response_class: Any
-
-
-@dataclass(slots=True)
-class Session:
-    """What a connection has logged in with, and when it must do so again, on the monotonic clock."""
-
-    security: Security
-    log_in_at: float = float("inf")
-    is_renewing: bool = False
-
-    def lasts(self, lifetime_ms: int, now: float) -> None:
-        """The broker has told how long; 0 is for ever."""
-        share = random.uniform(_EARLIEST_SHARE, _LATEST_SHARE)  # noqa: S311  (so that not all come at once)
-        life_s = lifetime_ms / 1000
-        self.log_in_at = now + max(life_s * share - _LOOK_INTERVAL_S, life_s / 2) if life_s > 0 else float("inf")
-        self.is_renewing = False
-
-
-def log_in(security: Security, address: Address, version: int) -> Generator[Question, Any, int]:
-    """The conversation; returns for how many ms the session lasts. Before its first request it may wait for a token."""
-    who = _who(security)
-    mechanism = begin(security, address)
-    handshake = yield Question(SaslHandshakeRequest(version=1, mechanism=security.mechanism), SaslHandshakeResponse)
-    if handshake.error_code:
-        raise AuthenticationError(_refused_mechanism(handshake, security, address))
-    words = mechanism.first()
-    for _round in range(_MOST_ROUNDS):
-        request = SaslAuthenticateRequest(version=version, auth_bytes=words)
-        answer = yield Question(request, SaslAuthenticateResponse)
-        if answer.error_code:
-            if security.oauth is not None:
-                KEEPER.forget(security.oauth)
-            raise AuthenticationError(f"{address} refused {who}: {_reason(answer, security)}.")
-        try:
-            next_words = mechanism.answer(answer.auth_bytes)
-        except AuthenticationError as error:
-            raise AuthenticationError(f"{address} did not authenticate {who}: {error}.") from None
-        if next_words is None:
-            return getattr(answer, "session_lifetime_ms", 0) or 0
-        words = next_words
-    raise AuthenticationError(f"{address} did not come to an end with {who}.")
-
-
-def _reason(answer: Any, security: Security) -> str:
-    """The broker's words, cut short; it may know our password, and must not make us repeat it."""
-    words = (answer.error_message or "authentication failed")[:_MOST_REASON_LETTERS].rstrip(".")
-    return words.replace(security.password, HIDDEN) if security.password else words
-
-
-def _who(security: Security) -> str:
-    if security.oauth is not None:
-        return f"the token of {security.oauth.origin}"
-    if security.username:
-        return f"the user '{security.username}' of {security.named('sasl.jaas.config')}"
-    return f"our {security.mechanism} login"
-
-
-def _refused_mechanism(handshake: Any, security: Security, address: Address) -> str:
-    if handshake.error_code != _UNSUPPORTED_MECHANISM:
-        return f"{address} asks for no SASL; check {security.named('security.protocol')}."
-    offered = ", ".join(handshake.mechanisms)
-    name = security.named("sasl.mechanism")
-    return f"{address} does not take {name}={security.mechanism}; it takes {offered}."

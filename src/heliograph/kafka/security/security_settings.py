@@ -1,8 +1,6 @@
-"""From `security.protocol`, `sasl.*` and `ssl.*` to the plain values that a connection is opened with.
+"""Turns `security.protocol`, `sasl.*` and `ssl.*` into a `Security`, and checks what a connector may reach with them.
 
-`Security` is a frozen bag of strings: it crosses to executors. Files are read, tokens fetched and contexts built from
-it where sockets open. Secrets never show in its repr. What contradicts itself or is missing is refused here, at load
-time, with the key's name as the user wrote it.
+A value that is missing or contradicts another is a ConfigError at load time, with the key's name as the user wrote it.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ _NAMED = (
 )
 _EXTENSION = "extension_"
 _EXTENSION_NAME, _EXTENSION_VALUE = re.compile(r"[A-Za-z]+"), re.compile(r"[\x21-\x7e \t\r\n]+")
-# The operator's Java library has names of its own for what Kafka's login module is told.
+# Strimzi's Java library has its own names for the options of Kafka's login module.
 _OAUTH_OPTIONS = {
     "clientId": "oauth.client.id",
     "clientSecret": "oauth.client.secret",
@@ -47,10 +45,24 @@ _OAUTH_OPTIONS = {
     "ssl.truststore.location": "oauth.ssl.truststore.location",
     "ssl.truststore.password": "oauth.ssl.truststore.password",
 }
+_URL, _JAAS = security_keys.OAUTH_TOKEN_ENDPOINT_URL.name, client_keys.SASL_JAAS_CONFIG.name
+_MECHANISM, _PROTOCOL = client_keys.SASL_MECHANISM.name, client_keys.SECURITY_PROTOCOL.name
+_KEY_STORES = (client_keys.SSL_KEYSTORE_LOCATION.name, security_keys.SSL_KEYSTORE_KEY.name)
+_SERVERS = client_keys.BOOTSTRAP_SERVERS.name
+_WORKERS = "worker:login"
+# With these a connector chooses which server gets the worker's login, or how well the login is protected in transit.
+_CHANNEL = (
+    *(_SERVERS, _PROTOCOL, _MECHANISM),
+    client_keys.SSL_TRUSTSTORE_LOCATION.name,
+    client_keys.SSL_TRUSTSTORE_CERTIFICATES.name,
+    client_keys.SSL_ENDPOINT_ALGORITHM.name,
+)
+_OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url",)
+_OAUTH_FILES = tuple(f"sasl.oauthbearer.assertion.{name}file" for name in ("", "private.key.", "template."))
 
 
 def make_security(settings: Settings, alias: str) -> Security:
-    """The security a cluster's settings spell; raises ConfigError naming the key that is missing or contradicts."""
+    """Return the security of a cluster's settings; raise ConfigError that names the missing or contradicting key."""
     protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
     fields: dict[str, Any] = {"protocol": protocol}
     if protocol != "PLAINTEXT":
@@ -68,35 +80,20 @@ def make_security(settings: Settings, alias: str) -> Security:
 
 
 def named_stores(settings: Settings) -> Stores:
-    """The stores that a client with these settings would open, whatever else is wrong with them."""
+    """Return the stores that a client with these settings would open, even if other settings are invalid."""
     protocol = settings[client_keys.SECURITY_PROTOCOL].upper()
     written = tuple((name, settings.written(name)) for name in _NAMED)
     return Stores(**_store_fields(settings), written=written) if protocol.endswith("SSL") else Stores()
 
 
-# --- what a connector may reach ---------------------------------------------------------------------------------------
-
-_URL, _JAAS = security_keys.OAUTH_TOKEN_ENDPOINT_URL.name, client_keys.SASL_JAAS_CONFIG.name
-_MECHANISM, _PROTOCOL = client_keys.SASL_MECHANISM.name, client_keys.SECURITY_PROTOCOL.name
-_KEY_STORES = (client_keys.SSL_KEYSTORE_LOCATION.name, security_keys.SSL_KEYSTORE_KEY.name)
-_SERVERS = client_keys.BOOTSTRAP_SERVERS.name
-_WORKERS = "worker:login"
-# By these a connector chooses who gets the worker's login, or how well it is protected on its way there.
-_CHANNEL = (
-    *(_SERVERS, _PROTOCOL, _MECHANISM),
-    client_keys.SSL_TRUSTSTORE_LOCATION.name,
-    client_keys.SSL_TRUSTSTORE_CERTIFICATES.name,
-    client_keys.SSL_ENDPOINT_ALGORITHM.name,
-)
-_OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url",)
-_OAUTH_FILES = tuple(f"sasl.oauthbearer.assertion.{name}file" for name in ("", "private.key.", "template."))
+# --- limits of a connector -------------------------------------------------------------------------------------------
 
 
 def _check_limits(settings: Settings, security: Security) -> None:
-    """Raise NotAllowedError where a connector's client reaches what its worker, or a rule, does not let it have.
+    """Raise NotAllowedError if a connector's client uses a resource that its worker, or a rule, does not allow.
 
-    What is judged is what the client is made of: placeholders are resolved, defaults are in place, and options of
-    another client's login play no part. Values of the worker's own file have no limits.
+    The values judged are those that the client uses: placeholders are resolved, defaults are in place, and options of
+    another client's login are not among them. Values of the worker's own file have no limits.
     """
     limits = settings.limits
     if security.oauth is not None:
@@ -115,7 +112,7 @@ def _check_limits(settings: Settings, security: Security) -> None:
 
 
 def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What a client takes from the machine, as rules name it, and the keys that decide it."""
+    """Yield the resources of this machine that a client uses, as rules name them, after the keys that choose them."""
     yield (client_keys.SSL_TRUSTSTORE_LOCATION.name,), security.trusted_file
     yield (client_keys.SSL_KEYSTORE_LOCATION.name,), security.key_file
     if security.oauth is not None:
@@ -137,7 +134,7 @@ def _taken(settings: Settings, security: Security) -> Iterator[tuple[tuple[str, 
 
 
 def _is_given(settings: Settings, *keys: str) -> bool:
-    """Whether a connector has set one of the keys; left empty, it leaves what the worker's file has under another."""
+    """Return whether a connector has set one of the keys; an empty value leaves what the worker's file sets."""
     return any(key in settings.limits and settings.values[key].strip() for key in keys)
 
 
@@ -184,7 +181,7 @@ def _not_alone(settings: Settings, given: Key[str], other: Key[str]) -> None:
 
 def _versions(settings: Settings) -> dict[str, Any]:
     newest = settings[client_keys.SSL_PROTOCOL]
-    if newest == "TLS":  # Java's word for whatever is the newest
+    if newest == "TLS":  # Java's name for the newest
         newest = "TLSv1.3"
     if newest not in VERSIONS:
         name = settings.written_as(client_keys.SSL_PROTOCOL)
@@ -214,7 +211,7 @@ def _checks_host_name(settings: Settings) -> dict[str, Any]:
 
 
 def _versions_of_suites(settings: Settings, suites: tuple[str, ...], allowed: list[str]) -> list[str]:
-    """A version for which no suite is listed is not spoken, as in Java."""
+    """Return the versions that have a suite in the list; as in Java, the others are not used."""
     name = settings.written_as(security_keys.SSL_CIPHER_SUITES)
     unknown = unknown_suites(suites)
     if unknown:
@@ -280,7 +277,8 @@ def _aws(options: Mapping[str, str], protocol: str, name: str, jaas_key: str) ->
         raise ConfigError("AWS_MSK_IAM needs security.protocol=SASL_SSL.", name)
     if any(option.startswith("awsRole") for option in options):
         raise ConfigError(
-            "awsRoleArn and its kin are not read; name the role in an AWS profile and the profile by awsProfileName.",
+            "the options awsRole* are not supported; name the role in an AWS profile and the profile by"
+            " awsProfileName.",
             jaas_key,
         )
     return {"aws_profile": options.get("awsProfileName", "")}
@@ -334,10 +332,10 @@ def _check_client(client_id: str, client_secret: str, jaas_key: str) -> None:
 
 def _check_endpoint(url: str, name: str) -> None:
     if not url:
-        raise ConfigError("it is missing; OAUTHBEARER asks for tokens there.", name)
+        raise ConfigError("it is missing; OAUTHBEARER requests tokens there.", name)
     try:
         parts = urlsplit(url)
-        is_file = url.startswith("file:///") and "%" not in url  # one way to write a path, for whoever judges it
+        is_file = url.startswith("file:///") and "%" not in url  # one way to write a path, so that rules can judge it
         is_usable = is_file if parts.scheme == "file" else bool(parts.hostname and parts.port != 0)
     except ValueError:
         is_usable = False
@@ -354,7 +352,7 @@ def _extensions(options: Mapping[str, str], jaas_key: str) -> tuple[tuple[str, s
 
 
 def _endpoint_stores(options: Mapping[str, str]) -> Stores:
-    """TLS to the token endpoint, by the `ssl.*` options of the login module."""
+    """Return the stores for TLS to the token endpoint, from the `ssl.*` options of the login module."""
     return Stores(
         trusted_file=options.get("ssl.truststore.location", ""),
         trusted_password=options.get("ssl.truststore.password", ""),

@@ -1,7 +1,7 @@
-"""TLS contexts of a client, and what went wrong in a handshake, said by the key of the configuration to look at.
+"""TLS contexts of a client, and errors of a handshake, which name the key of the configuration to check.
 
-A context is made for each connection, so that a renewed certificate is used by the next one. Trust is Java's: where a
-truststore is given only what is in it counts, and any certificate in it is an anchor, also one that others have issued.
+A context is made for each connection, so that the next one uses a renewed certificate. Trust is as in Java: if there is
+a truststore, only its certificates count, and each of them is an anchor, even if another authority issued it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _EXPIRED, _NOT_YET_VALID = 10, 9
 
 
 def openssl_suites(suites: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Java's names of cipher suites as those of OpenSSL: before TLS 1.3, and of it."""
+    """Return OpenSSL's names for Java's names of cipher suites: those before TLS 1.3, and those of TLS 1.3."""
     newest = tuple(suite for suite in suites if suite in _NEWEST_SUITES)
     older = tuple(_openssl_name(suite) for suite in suites if suite not in _NEWEST_SUITES)
     return older, newest
 
 
 def _openssl_name(suite: str) -> str:
-    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256`; other names stay as they are."""
+    """Turn `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` into `ECDHE-RSA-AES128-GCM-SHA256`; keep other names."""
     parts = re.fullmatch(r"(?:TLS|SSL)_(\w{1,64}?)_WITH_(\w{1,64})", suite)
     if parts is None:
         return suite
@@ -45,7 +45,7 @@ def _openssl_name(suite: str) -> str:
 
 
 def unknown_suites(suites: tuple[str, ...]) -> list[str]:
-    """Those that OpenSSL does not have."""
+    """Return the suites that OpenSSL does not have."""
     known = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unknown = []
     for suite in suites:
@@ -57,7 +57,7 @@ def unknown_suites(suites: tuple[str, ...]) -> list[str]:
 
 
 def make_ssl_context(security: Security) -> ssl.SSLContext:
-    """A client's context; raises an AuthenticationError where a store cannot be used."""
+    """Return a client's context; raise AuthenticationError if a store cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = VERSIONS[security.oldest_tls]
     context.maximum_version = VERSIONS[security.newest_tls]
@@ -76,7 +76,7 @@ def make_ssl_context(security: Security) -> ssl.SSLContext:
 
 
 def wrap(sock: socket.socket, address: Address, security: Security) -> ssl.SSLSocket:
-    """The socket behind TLS, its broker known."""
+    """Wrap a socket in TLS and verify the broker's certificate."""
     context = make_ssl_context(security)
     try:
         wrapped = context.wrap_socket(sock, server_hostname=address.host)
@@ -84,7 +84,7 @@ def wrap(sock: socket.socket, address: Address, security: Security) -> ssl.SSLSo
         raise handshake_error(error, address, security) from None
     _older, newest = openssl_suites(security.cipher_suites)
     agreed = wrapped.cipher()
-    # Python cannot choose among TLS 1.3's suites; what was not allowed is refused once it is known.
+    # Python cannot choose among TLS 1.3's suites, so one that is not allowed is refused after the handshake.
     if newest and wrapped.version() == "TLSv1.3" and agreed is not None and agreed[0] not in newest:
         wrapped.close()
         name = security.named("ssl.cipher.suites")
@@ -93,26 +93,26 @@ def wrap(sock: socket.socket, address: Address, security: Security) -> ssl.SSLSo
 
 
 def handshake_error(error: OSError, address: Address, security: Security) -> ClusterError:
-    """A failed handshake in words: whom it is about, and which key to look at."""
+    """Return the error for a failed handshake: the broker, the reason, and the key to check."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return AuthenticationError(_distrust(error, address, security))
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
-    if "EOF" in reason:  # also what a listener without TLS does
+    if "EOF" in reason:  # a listener without TLS does this too
         name = security.named("security.protocol")
         return UnreachableError(f"{address} closed the connection while TLS was agreed on; is {name} its listener's?")
     if not reason:
-        words = error.strerror or str(error) or type(error).__name__
-        return UnreachableError(f"{address} broke off while TLS was agreed on: {words}")
+        reason = error.strerror or str(error) or type(error).__name__
+        return UnreachableError(f"{address} broke off while TLS was agreed on: {reason}")
     if "ALERT" in reason and any(word in reason for word in ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")):
         return AuthenticationError(refused_certificate(reason, address, security))
     if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
-        return AuthenticationError(f"{address} does not speak TLS; check {security.named('security.protocol')}.")
+        return AuthenticationError(f"{address} does not use TLS; check {security.named('security.protocol')}.")
     keys = ", ".join(map(security.named, ("ssl.enabled.protocols", "ssl.cipher.suites", KEYSTORE_LOCATION)))
     return AuthenticationError(f"{address}: no TLS connection could be agreed on ({_plain(reason)}); check {keys}.")
 
 
 def refused_certificate(reason: str, address: Address, security: Security) -> str:
-    """Why a broker did not take our certificate, or that it wants one."""
+    """Say why a broker refused our certificate, or that it requires one."""
     name = security.named("ssl.keystore.key" if security.key_pem else KEYSTORE_LOCATION)
     if not security.has_key:
         return f"{address} asks for a client certificate ({_plain(reason)}); set {name}."
@@ -124,11 +124,11 @@ def _plain(reason: str) -> str:
 
 
 def _distrust(error: ssl.SSLCertVerificationError, address: Address, security: Security) -> str:
-    words = f"{address}: the broker's certificate is not trusted: {error.verify_message}"
+    problem = f"{address}: the broker's certificate is not trusted: {error.verify_message}"
     if error.verify_code in _HOST_MISMATCH:
         name = security.named("ssl.endpoint.identification.algorithm")
-        return f"{words.rstrip('.')}; use a name that is in the certificate, or leave {name} empty."
+        return f"{problem.rstrip('.')}; use a name that is in the certificate, or leave {name} empty."
     if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
-        return f"{words}; the broker needs another, or the clock of one of both is wrong."
+        return f"{problem}; renew it, or correct the clock of the broker or of this machine."
     name = security.named("ssl.truststore.certificates" if security.trusted_pem else TRUSTSTORE_LOCATION)
-    return f"{words}; its authority must be in {name}."
+    return f"{problem}; its authority must be in {name}."

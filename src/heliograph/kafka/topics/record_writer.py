@@ -1,18 +1,24 @@
-"""Writes a few records of our own from the driver, blocking: checkpoints, heartbeats.
-
-Not idempotent: each of these records says what holds now, so one that is written twice does no harm.
-"""
+"""Writes a few records of our own from the driver, blocking: checkpoints, heartbeats, a Connect worker's state."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.protocol.producer import ProduceRequest
 
 from heliograph.errors import BrokerError, UnreachableError
-from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, Verdict, describe, verdict_of
+from heliograph.kafka.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
+    BrokerRefusal,
+    Verdict,
+    verdict_of,
+)
 from heliograph.kafka.own_records import build_batches
+from heliograph.kafka.produce.own_batches import OwnBatchRequest, OwnBatchResponse, refusal_in, write_refusal
+from heliograph.wire.messages.produce_messages import MAX_VERSION, MIN_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,9 +35,9 @@ _RETRIED = (Verdict.RETRY, Verdict.RETRY_SOON, Verdict.RETRY_WITH_METADATA)
 def write_records(
     admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord], before_try: Callable[[], None] = lambda: None
 ) -> None:
-    """Write the records in order; raises ClusterError where that is not possible within the admin's time-out.
+    """Write the records in order; raises ClusterError if that is not possible within the admin's time-out.
 
-    `before_try` is called before each request, and may raise where nothing more is to be written.
+    `before_try` is called before each request, and may raise if nothing more is to be written.
     """
     for batch in build_batches(records, int(time.time() * 1000)):
         _write_batch(admin, tp, batch, before_try)
@@ -41,45 +47,31 @@ def _write_batch(admin: Admin, tp: TopicPartition, batch: OwnBatch, before_try: 
     deadline = time.monotonic() + admin.timeout_s
     while True:
         before_try()
-        code, words = _try_once(admin, tp, batch)
-        if code == 0:
+        refusal = _try_once(admin, tp, batch)
+        if refusal is None:
             return
-        if verdict_of(code) not in _RETRIED or time.monotonic() > deadline:
-            needs = " The principal needs WRITE on it." if code == TOPIC_AUTHORIZATION_FAILED else ""
-            raise BrokerError(f"'{admin.alias}' does not take our records for {tp.topic}: {words}.{needs}", code)
+        if verdict_of(refusal.code) not in _RETRIED or time.monotonic() > deadline:
+            raise BrokerError(f"'{admin.alias}' does not take our records for {tp.topic}: {refusal}.", refusal.code)
         time.sleep(_RETRY_PAUSE_S)
 
 
-def _try_once(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> tuple[int, str]:
-    """The broker's error code and its meaning; a broker that is not there counts as one to be tried again."""
+def _try_once(admin: Admin, tp: TopicPartition, batch: OwnBatch) -> BrokerRefusal | None:
+    """Send the batch to the leader; an unreachable broker counts as a refusal that is retried."""
     try:
         view = admin.view([tp.topic])
         if view.error_codes.get(tp.topic) == TOPIC_AUTHORIZATION_FAILED:
-            return TOPIC_AUTHORIZATION_FAILED, describe(TOPIC_AUTHORIZATION_FAILED)
+            return write_refusal(TOPIC_AUTHORIZATION_FAILED)
         leader = view.leaders.get(tp, -1)
         if leader not in view.brokers:
-            return -1, "the partition has no leader"
+            return BrokerRefusal(LEADER_NOT_AVAILABLE, "the partition has no leader")
         answer = admin.ask_at(
             view.brokers[leader],
             ProduceRequest,
-            ProduceResponse,
-            lambda version: _request(version, tp, batch, int(admin.timeout_s * 1000)),
-            newest=9,
-            oldest=3,
+            OwnBatchResponse,
+            lambda version: OwnBatchRequest(version, tp, batch, int(admin.timeout_s * 1000)),
+            newest=MAX_VERSION,
+            oldest=MIN_VERSION,
         )
     except UnreachableError as error:
-        return -1, str(error)
-    codes = [data.error_code for topic in answer.responses for data in topic.partition_responses]
-    return (codes[0], describe(codes[0])) if codes else (-1, "its answer leaves our records out")
-
-
-def _request(version: int, tp: TopicPartition, batch: OwnBatch, timeout_ms: int) -> Any:
-    topic_class = ProduceRequest.TopicProduceData
-    data = topic_class.PartitionProduceData(index=tp.partition, records=bytes(batch.view))
-    return ProduceRequest(
-        version=version,
-        transactional_id=None,
-        acks=-1,
-        timeout_ms=timeout_ms,
-        topic_data=[topic_class(name=tp.topic, partition_data=[data])],
-    )
+        return BrokerRefusal(UNKNOWN_SERVER_ERROR, str(error))
+    return refusal_in(answer)

@@ -1,8 +1,8 @@
 """The header of a record batch of format v2, and how it is re-stamped in place.
 
-    offset  bytes  field                     who owns it on the target
+    offset  bytes  field                     what the copy contains
     0       8      base offset               the target broker; must be 0 in a produce request
-    8       4      batch length              kept (bytes behind this field)
+    8       4      batch length              kept (bytes after this field)
     12      4      partition leader epoch    the target broker
     16      1      magic                     kept, must be 2
     17      4      CRC-32C of all below      ours: recomputed
@@ -16,10 +16,12 @@
     57      4      record count              kept
     61      ...    records, maybe compressed kept byte for byte
 
-This is the hot path: per batch, never per record. What is re-stamped comes from `forward`, which has checked it and has
-rewritten what the target would refuse or misread. Invariants:
-A. `restamp` changes no byte behind offset 61, so keys, values, headers, timestamps and compression arrive as they were.
-B. A batch is never re-stamped before its CRC was found right: a recomputed CRC would hide damage.
+This is the hot path: per batch, never per record. Batches come from `forward`, which has checked them and rewritten
+those that the target would refuse or misread.
+
+Invariants:
+A. `restamp` changes no byte after offset 61, so keys, values, headers, timestamps and compression arrive unchanged.
+B. A batch is never re-stamped before its CRC was verified: a recomputed CRC would hide damage.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import struct
 from crc32c import crc32c
 
 HEADER_BYTES = 61
-_BASE_AND_EPOCH = struct.Struct(">q")
+_BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
@@ -45,8 +47,8 @@ MAX_SEQUENCE = 2**31 - 1
 
 
 def restamp(view: memoryview, attributes: int, producer_id: int, producer_epoch: int, sequence: int) -> None:
-    """Make a checked batch ours: the producer's identity and sequence in, the source's out. Changes only the header."""
-    _BASE_AND_EPOCH.pack_into(view, 0, 0)
+    """Replace the source's producer and sequence in a checked batch by ours. Changes only the header."""
+    _BASE_OFFSET.pack_into(view, 0, 0)
     _LEADER_EPOCH.pack_into(view, 12, NO_LEADER_EPOCH)
     _ATTRIBUTES.pack_into(view, 21, attributes)
     _PRODUCER.pack_into(view, 43, producer_id, producer_epoch, sequence)
@@ -54,10 +56,10 @@ def restamp(view: memoryview, attributes: int, producer_id: int, producer_epoch:
 
 
 def compression_of(view: memoryview) -> int:
-    """The compression bits of a batch, which are all that is kept of its attributes."""
+    """Return the compression bits of a batch, which are all that is kept of its attributes."""
     return view[22] & COMPRESSION_MASK
 
 
 def next_sequence(sequence: int, record_count: int) -> int:
-    """The sequence of the batch that follows; wraps to 0 behind 2^31-1 as the broker expects."""
+    """Return the sequence of the batch that follows; it wraps to 0 after 2^31-1, as the broker expects."""
     return (sequence + record_count) & MAX_SEQUENCE

@@ -1,13 +1,13 @@
 """Kafka's compression codecs by their id in a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
 
-What is written is what a Java broker or client reads, which is narrower than what the formats allow:
-snappy in snappy-java's framing (both framings are read: librdkafka writes the raw one), lz4 as a frame of independent
-blocks without checksums (Java refuses linked blocks, so the frame is put together here).
+The output is what a Java broker or client can read, which is less than the formats allow: snappy in snappy-java's
+framing (both framings are read: librdkafka writes the raw one), lz4 as a frame of independent blocks without checksums
+(Java refuses linked blocks, so the frame is assembled here).
 
 Invariants:
 A. Whatever the bytes are, bad data raises `CorruptBatchError` and nothing else.
-B. No output is larger than `max_bytes`; a small input that claims or holds more is refused before memory for it is
-   taken: the output grows by steps, and only as far as data really comes out.
+B. No output is larger than `max_bytes`; a small input that claims or contains more is refused before memory for it is
+   allocated: the output grows in steps, and only as far as data really comes out.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _LZ4_END = b"\0\0\0\0"
 
 
 def decompress(codec: int, data: memoryview, *, max_bytes: int = MAX_BYTES, is_magic_0: bool = False) -> Bytes:
-    """The plain bytes; `is_magic_0` says that an lz4 frame may have the wrong header checksum of KAFKA-3160."""
+    """Decompress; with `is_magic_0` an lz4 frame may have the wrong header checksum of KAFKA-3160."""
     try:
         if codec == NONE:
             return _bounded(len(data), max_bytes, lambda out: _copy(data, out))
         if codec == SNAPPY:
             return _decompress_snappy(data, max_bytes)
         if codec == LZ4:
-            fit = memoryview(_with_right_checksum(data)) if is_magic_0 else data
+            fit = memoryview(_with_correct_checksum(data)) if is_magic_0 else data
             return _grow(cramjam.lz4.decompress_into, fit, max_bytes)
         if codec in (GZIP, ZSTD):
             module = cramjam.gzip if codec == GZIP else cramjam.zstd
@@ -68,11 +68,11 @@ def decompress(codec: int, data: memoryview, *, max_bytes: int = MAX_BYTES, is_m
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of the codec's machine code is no Exception
         raise _corrupt(f"its {NAMES[codec]} data cannot be decompressed ({error})") from None
-    raise _corrupt(f"its compression codec is {codec}, which nobody knows")
+    raise _corrupt(f"its compression codec is {codec}, which does not exist")
 
 
 def compress(codec: int, data: memoryview) -> bytes:
-    """The bytes as Kafka's own producer would compress them."""
+    """Compress as Kafka's own producer does."""
     if codec == NONE:
         return bytes(data)
     if codec == GZIP:
@@ -83,11 +83,11 @@ def compress(codec: int, data: memoryview) -> bytes:
         return _compress_lz4(data)
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
-    raise _corrupt(f"its compression codec is {codec}, which nobody knows")
+    raise _corrupt(f"its compression codec is {codec}, which does not exist")
 
 
 def _corrupt(reason: str) -> CorruptBatchError:
-    return CorruptBatchError(reason, offset=-1)  # who asked knows the offset
+    return CorruptBatchError(reason, offset=-1)  # the caller knows the offset
 
 
 def _copy(data: memoryview, out: Bytes) -> int:
@@ -96,17 +96,17 @@ def _copy(data: memoryview, out: Bytes) -> int:
 
 
 def _bounded(size: int, max_bytes: int, fill: Callable[[Bytes], int]) -> Bytes:
-    """A buffer of exactly `size` bytes, filled."""
+    """Return a buffer of exactly `size` bytes, filled."""
     if size > max_bytes:
-        raise _corrupt(f"it holds {size} bytes when decompressed, more than the {max_bytes} that are allowed")
+        raise _corrupt(f"it has {size} bytes when decompressed, more than the {max_bytes} that are allowed")
     out = np.empty(size, np.uint8)
     if fill(out) != size:
-        raise _corrupt("its compressed data holds less than it says")
+        raise _corrupt("its compressed data is shorter than it states")
     return out
 
 
 def _grow(decompress_into: Callable[[Any, Any], int], data: memoryview, max_bytes: int) -> Bytes:
-    """Decompress what does not say its size: a guess first, then larger ones while the output does not fit."""
+    """Decompress data of unknown size: into a guessed size first, then into larger ones until the output fits."""
     size = min(max_bytes, max(_FIRST_GUESS_BYTES, len(data) * _GUESSED_RATIO))
     while True:
         out = np.empty(size, np.uint8)
@@ -116,7 +116,7 @@ def _grow(decompress_into: Callable[[Any, Any], int], data: memoryview, max_byte
             if str(error) != _TOO_SMALL:
                 raise
         if size == max_bytes:
-            raise _corrupt(f"it holds more than the {max_bytes} bytes that are allowed when decompressed")
+            raise _corrupt(f"it has more than the {max_bytes} bytes that are allowed when decompressed")
         size = min(max_bytes, size * _GUESSED_RATIO)
 
 
@@ -173,20 +173,20 @@ def _compress_lz4(data: memoryview) -> bytes:
     return b"".join((*parts, _LZ4_END))
 
 
-def _with_right_checksum(frame: memoryview) -> bytearray:
-    """The frame with the header checksum of the standard: clients of before Kafka 0.10 took it over too many bytes."""
-    mended = bytearray(frame)
-    if len(mended) < len(_LZ4_HEADER) or mended[:4] != _LZ4_MAGIC:
-        return mended
-    flags = mended[4]
+def _with_correct_checksum(frame: memoryview) -> bytearray:
+    """Return a frame with the standard header checksum: clients before Kafka 0.10 computed it over too many bytes."""
+    corrected = bytearray(frame)
+    if len(corrected) < len(_LZ4_HEADER) or corrected[:4] != _LZ4_MAGIC:
+        return corrected
+    flags = corrected[4]
     checksum_at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
-    if checksum_at < len(mended):
-        mended[checksum_at] = _xxh32_of_few(bytes(mended[4:checksum_at])) >> 8 & 0xFF
-    return mended
+    if checksum_at < len(corrected):
+        corrected[checksum_at] = _short_xxh32(bytes(corrected[4:checksum_at])) >> 8 & 0xFF
+    return corrected
 
 
-def _xxh32_of_few(data: bytes) -> int:
-    """XXH32 with seed 0 of less than 16 bytes, which is all a frame header can have."""
+def _short_xxh32(data: bytes) -> int:
+    """Return XXH32 with seed 0 of less than 16 bytes, the most that a frame header has."""
     mask = 0xFFFFFFFF
     value = (374761393 + len(data)) & mask
     whole = len(data) // 4 * 4

@@ -1,10 +1,10 @@
-"""Fingerprints of records, to find out what of the source is already on the target without keeping either in memory.
+"""Fingerprints of records, to find the records of the source that the target already has, without keeping either.
 
-A fingerprint is 64 bits of a record's timestamp, key, value and headers: all a consumer sees but the offset. It does
-not depend on how records are batched or compressed, so a merged copy has the fingerprints of its originals.
+A fingerprint is 64 bits of a record's timestamp, key, value and headers: everything that a consumer sees except the
+offset. It does not depend on batching or compression, so a merged copy has the fingerprints of its originals.
 
-Invariant: what cannot be read for sure (a damaged batch, a message of before format v2) ends the list; it is never
-guessed at.
+Invariant: bytes that cannot be read with certainty (a damaged batch, a message from before format v2) end the list;
+nothing is guessed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SEED = 0x2545F4914F6CDD1D
 
 
 class Fingerprints(NamedTuple):
-    """Offset and fingerprint of each visible record, where to read on, and whether that is possible."""
+    """Offset and fingerprint of each visible record, the next offset, and whether reading can continue there."""
 
     offsets: Table
     prints: Table
@@ -50,7 +50,7 @@ class Fingerprints(NamedTuple):
 
 
 def fingerprints(records: memoryview, fetch_offset: int, aborted: Sequence[AbortedTransaction] = ()) -> Fingerprints:
-    """Of the visible records of a fetched range from `fetch_offset` on."""
+    """Return the fingerprints of the visible records of a fetched range from `fetch_offset` on."""
     data = np.frombuffer(records, np.uint8)
     rows, _open, next_offset, reason = s.scan(data, fetch_offset, transactions_table(aborted))
     offsets: list[Table] = []
@@ -59,10 +59,10 @@ def fingerprints(records: memoryview, fetch_offset: int, aborted: Sequence[Abort
         if row[s.ACTION] == s.DROP:
             continue
         section = _section(records, data, row)
-        # A count that cannot be true must not decide how much memory is taken.
-        is_true = section is not None and int(row[s.COUNT]) * s.MIN_RECORD_BYTES <= len(section)
-        found = np.empty((int(row[s.COUNT]) if is_true else 0, 2), np.int64)
-        if section is None or not is_true or not _print_records(section, row, found):
+        # An impossible count must not decide how much memory is allocated.
+        is_possible = section is not None and int(row[s.COUNT]) * s.MIN_RECORD_BYTES <= len(section)
+        found = np.empty((int(row[s.COUNT]) if is_possible else 0, 2), np.int64)
+        if section is None or not is_possible or not _print_records(section, row, found):
             return Fingerprints(_joined(offsets), _joined(prints), int(row[s.WANTED]), is_sound=False)
         wanted = found[found[:, 0] >= row[s.WANTED]]
         offsets.append(wanted[:, 0])
@@ -75,7 +75,7 @@ def _joined(parts: list[Table]) -> Table:
 
 
 def _section(records: memoryview, data: Bytes, row: Table) -> Bytes | None:
-    """The plain records of a sound batch; None where they cannot be had."""
+    """Return the uncompressed records of a sound batch; None if it is damaged or too old."""
     start, end = int(row[s.START]), int(row[s.END])
     if row[s.MAGIC] != 2:
         return None
@@ -92,7 +92,7 @@ def _section(records: memoryview, data: Bytes, row: Table) -> Bytes | None:
 
 @kernel
 def _print_records(section: Bytes, row: Table, found: Table) -> bool:
-    """Fill `found` with (offset, fingerprint) of a batch's records; False where they are not records."""
+    """Fill `found` with (offset, fingerprint) of a batch's records; return whether they are sound."""
     at, end = 0, len(section)
     for k in range(len(found)):
         length, at = read_varint(section, at, end, MAX_VARINT_BYTES)
@@ -114,7 +114,7 @@ def _print_records(section: Bytes, row: Table, found: Table) -> bool:
 
 @part_of_kernel
 def _mix(section: Bytes, start: int, end: int, timestamp: int) -> int:
-    """FNV-1a, of which only the multiplication's wrap-around is used; begun with the timestamp and the length."""
+    """Return a FNV-1a hash that starts with the timestamp and the length; its multiplications wrap around."""
     mixed = (np.int64(_SEED) ^ timestamp) * np.int64(_PRIME)
     mixed = (mixed ^ (end - start)) * np.int64(_PRIME)
     for at in range(start, end):
@@ -124,9 +124,9 @@ def _mix(section: Bytes, start: int, end: int, timestamp: int) -> int:
 
 @kernel
 def match_in_order(source: Table, target: Table, target_at: int) -> tuple[int, int]:
-    """How many of the source's records, from the first on, stand in the target's in order, and how far those reach.
+    """Return how many of the source's first records are among the target's in order, and the index after the last.
 
-    Others' records in between are passed over: what is found there was written, whoever else writes.
+    Records of other producers in between are skipped: a record that is found was written, whichever others were.
     """
     matched, at = 0, target_at
     for k in range(len(source)):

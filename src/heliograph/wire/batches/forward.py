@@ -1,15 +1,15 @@
-"""Makes of a fetched range the batches to be produced: as they are where possible, rewritten where a target needs it.
+"""Turns a fetched range into the batches to produce: unchanged if possible, rewritten if the target needs it.
 
-A large batch that needs nothing is a view into the fetched buffer and costs its checksum. Small neighbours of one codec
-are merged, because a batch costs a broker and the network far more than a record does; a small batch that has no
-neighbour goes as it is, so that a trickle neither waits nor costs. What else there is to do (see `rewrite`) is done on
-the way. Work is per batch here and per record only in the kernels.
+A large batch that needs no change is a view into the fetched buffer and costs its checksum. Small neighbours of one
+codec are merged, because a batch costs a broker and the network far more than a record does; a small batch without a
+neighbour is forwarded unchanged, so that a trickle neither waits nor costs. Other changes (see `rewrite`) happen in the
+same pass. Work is per batch here and per record only in the kernels.
 
 Invariants:
 A. Every visible record from `fetch_offset` up to `next_offset` is in exactly one piece, in order. Not visible are
    transaction markers and the records of aborted transactions.
-B. No piece is made of a batch whose checksum was not found right.
-C. Pieces before a batch that must not be forwarded are kept; `next_offset` is then where that batch was expected.
+B. No piece is made of a batch whose checksum was not verified.
+C. Pieces before a batch that must not be forwarded are kept; `next_offset` is then the expected offset of that batch.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ if TYPE_CHECKING:
 _CRC = struct.Struct(">I")
 _LENGTH = struct.Struct(">i")
 _COUNT_AND_TIMES = struct.Struct(">iqq")  # last offset delta, base and max timestamp, at 23
-_USUAL_GROWTH_BYTES = 5  # of a record that is merged: longer offset and time deltas; else a rest would be cut off
+_USUAL_GROWTH_BYTES = (
+    5  # of a merged record: longer offset and time deltas; or a remainder would become a batch of its own
+)
 _NOTHING_ABORTED: Final = np.empty((0, 2), np.int64)
 _REASONS: Final = {
-    s.BAD_LENGTH: "its length field says less than a header",
+    s.BAD_LENGTH: "its length field is less than a header",
     s.BAD_MAGIC: "its format version does not exist",
     s.BAD_CRC: "its checksum does not match its bytes",
     s.BAD_NUMBERS: "its offsets, counts or lengths contradict each other",
@@ -62,8 +64,8 @@ class Piece(NamedTuple):
     """One batch ready to be re-stamped and produced; `view` is writable.
 
     `base_offset` is the source offset of its first record; `last_offset` is the last source offset it covers, which
-    may be one that compaction has emptied. Where offsets are left out between its records, `runs` has a row (source
-    offset, number in the piece) for the first and for each record behind a gap.
+    may be one that compaction has removed. If offsets are missing between its records, `runs` has a row (source offset,
+    number in the piece) for the first and for each record after a gap.
     """
 
     base_offset: int
@@ -75,7 +77,7 @@ class Piece(NamedTuple):
     runs: Table | None = None
 
     def offset_of(self, index: int) -> int:
-        """The source offset of a record, by its number in the piece."""
+        """Return the source offset of a record, by its number in the piece."""
         if self.runs is None:
             return self.base_offset + index
         run = self.runs[np.searchsorted(self.runs[:, RUN_INDEX], index, "right") - 1]
@@ -83,7 +85,7 @@ class Piece(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What a fetched range has come to; `epochs` says of which leaders its batches are, and where each one's begin."""
+    """The result for a fetched range; `epochs` has the leader epochs of its batches, and where each begins."""
 
     pieces: list[Piece]
     next_offset: int
@@ -93,35 +95,35 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ForwardOptions:
-    """When batches are merged and what is left out."""
+    """The limits for merging batches, and whether aborted transactions are left out."""
 
     merge_below_bytes: int = 16 * 1024
     merge_to_bytes: int = 512 * 1024
     drops_aborted: bool = True
 
 
-DEFAULT_RULES: Final = ForwardOptions()
+DEFAULT_OPTIONS: Final = ForwardOptions()
 
 
 def prepare(
     records: memoryview,
     fetch_offset: int,
     aborted: Sequence[AbortedTransaction] = (),
-    rules: ForwardOptions = DEFAULT_RULES,
+    options: ForwardOptions = DEFAULT_OPTIONS,
 ) -> Prepared:
-    """The pieces of a fetched range from `fetch_offset` on, up to the first batch that must not be forwarded.
+    """Return the pieces of a fetched range from `fetch_offset` on, up to the first batch that must not be forwarded.
 
-    A partial batch at the end is left for the next fetch; batches before `fetch_offset` are passed over.
+    A partial batch at the end is left for the next fetch; batches before `fetch_offset` are skipped.
     """
     data = np.frombuffer(records, np.uint8)
-    transactions = transactions_table(aborted if rules.drops_aborted else ())
+    transactions = transactions_table(aborted if options.drops_aborted else ())
     rows, crc_open, next_offset, reason = s.scan(data, fetch_offset, transactions)
     damaged = _first_damaged(records, rows) if crc_open else -1
     if damaged >= 0:
         next_offset, reason, rows = int(rows[damaged, s.WANTED]), s.BAD_CRC, rows[:damaged]
     pieces: list[Piece] = []
     try:
-        _make_pieces(_Source(records, data, rows), rules, pieces)
+        _make_pieces(_Source(records, data, rows), options, pieces)
     except CorruptBatchError as error:
         return Prepared(pieces, error.offset, error, _epochs(rows, error.offset))
     refusal = CorruptBatchError(_REASONS[reason], offset=next_offset) if reason != s.SOUND else None
@@ -129,14 +131,14 @@ def prepare(
 
 
 def split(piece: Piece, max_bytes: int) -> list[Piece]:
-    """The piece cut into batches of at most `max_bytes`, codec kept; only a single record may be longer than that.
+    """Split a piece into batches of at most `max_bytes` with the same codec; only a single record may be longer.
 
-    No part but the last claims an offset behind its last record. The parts have memory of their own. Raises
-    CorruptBatchError if the records, which nobody has read so far, are none.
+    No part but the last covers an offset after its last record. The parts have memory of their own. Raises
+    CorruptBatchError if the records, which have not been read so far, are damaged.
     """
     codec = compression_of(piece.view)
     section = decompress(codec, piece.view[HEADER_BYTES:])
-    # A compressed part may come out larger than its share, so it is aimed a tenth lower, and cut again if need be.
+    # A compressed part may become larger than its share, so the aim is a tenth lower, and it is split again if needed.
     share = len(section) * max_bytes // len(piece.view) * 9 // 10
     limit = max_bytes if codec == NONE else min(share, len(section) // 2) + HEADER_BYTES
     last_delta, base_timestamp, max_timestamp = _COUNT_AND_TIMES.unpack_from(piece.view, 23)
@@ -155,7 +157,7 @@ def split(piece: Piece, max_bytes: int) -> list[Piece]:
 
 
 def _part_of(piece: Piece, numbered: Piece) -> Piece:
-    """A part with the source offsets of its records."""
+    """Return a part with the source offsets of its records."""
     first, last = numbered.base_offset, numbered.last_offset
     runs = None
     if piece.runs is not None:
@@ -167,7 +169,7 @@ def _part_of(piece: Piece, numbered: Piece) -> Piece:
 
 
 def warm_up() -> None:
-    """Load the kernels, or compile them where that was never done: seconds that should not fall into a copy."""
+    """Load the kernels, or compile them if that was never done: it takes seconds that a copy should not spend."""
     rows, _open, _next, _reason = s.scan(np.empty(0, np.uint8), 0, _NOTHING_ABORTED)
     s.group(rows, 0)
     rewrite(np.empty(0, np.uint8), rows, *room_for(0, 0, NO_LIMIT), NO_LIMIT)
@@ -182,7 +184,7 @@ class _Source(NamedTuple):
 
 
 def transactions_table(aborted: Sequence[AbortedTransaction]) -> Table:
-    """A fetch answer's aborted transactions as `scan` wants them."""
+    """Return a fetch response's aborted transactions as a table for `scan`."""
     if not aborted:
         return _NOTHING_ABORTED
     return np.array(sorted(aborted, key=lambda entry: entry.first_offset), np.int64)
@@ -200,7 +202,7 @@ def _epochs(rows: Table, next_offset: int) -> list[EpochStart]:
 
 
 def _first_damaged(records: memoryview, rows: Table) -> int:
-    """The first row whose batch was too large for the kernel's checksum and has a wrong one; -1 if all are right."""
+    """Return the first row whose batch was too large for the kernel's checksum and has a wrong one; -1 if none."""
     large = np.flatnonzero(rows[:, s.CRC_OPEN])
     for k, (start, end) in zip(large.tolist(), rows[large, : s.END + 1].tolist(), strict=True):
         if crc32c(records[start + 21 : end]) != _CRC.unpack_from(records, start + 17)[0]:
@@ -208,18 +210,18 @@ def _first_damaged(records: memoryview, rows: Table) -> int:
     return -1
 
 
-def _make_pieces(source: _Source, rules: ForwardOptions, pieces: list[Piece]) -> None:
-    """Raise CorruptBatchError, with the offset to read on at, behind the last piece that is sound."""
+def _make_pieces(source: _Source, options: ForwardOptions, pieces: list[Piece]) -> None:
+    """Append the pieces; raise CorruptBatchError, with the offset at which to resume, after the last sound piece."""
     view = source.records
-    for group in s.group(source.rows, rules.merge_below_bytes).tolist():
+    for group in s.group(source.rows, options.merge_below_bytes).tolist():
         first, stop, members, is_rewritten, section_bytes, records, codec, start, end, base, last, count, latest = group
         if members == 1 and not is_rewritten:
             pieces.append(Piece(base, last, count, latest, view[start:end], True))
         elif codec == NONE:
-            limit = rules.merge_to_bytes if members > 1 else NO_LIMIT
+            limit = options.merge_to_bytes if members > 1 else NO_LIMIT
             _rewrite_onto(pieces, source.data, source.rows[first:stop], NONE, (section_bytes, records), limit)
         else:
-            _merge_compressed(source, first, stop, rules.merge_to_bytes, pieces)
+            _merge_compressed(source, first, stop, options.merge_to_bytes, pieces)
 
 
 def _merge_compressed(source: _Source, first: int, stop: int, merge_to_bytes: int, pieces: list[Piece]) -> None:
@@ -258,7 +260,7 @@ def _flush(records: memoryview, pending: list[tuple[Table, Bytes]], merge_to_byt
     rows[0, s.SECTION], rows[1:, s.SECTION] = 0, ends[:-1]
     size = int(ends[-1])
     is_old = rows[0, s.MAGIC] < 2
-    # A count that cannot be true must not decide how much memory is taken; the kernel refuses it anyway.
+    # An impossible count must not decide how much memory is allocated; the kernel refuses it anyway.
     records_most = size // MIN_MESSAGE_BYTES if is_old else min(int(rows[:, s.COUNT].sum()), size // s.MIN_RECORD_BYTES)
     limit = merge_to_bytes if len(pending) > 1 else NO_LIMIT
     data = np.concatenate([section for _row, section in pending]) if len(pending) > 1 else pending[0][1]
@@ -268,7 +270,7 @@ def _flush(records: memoryview, pending: list[tuple[Table, Bytes]], merge_to_byt
 def _rewrite_onto(
     pieces: list[Piece], data: Bytes, rows: Table, codec: int, size: tuple[int, int], limit_bytes: int
 ) -> None:
-    """Add what the rows become; where one is refused, what those before it become, and raise."""
+    """Append the batches made of rows; if a row is refused, those of the rows before it, and raise."""
     out, outs, runs = room_for(*size, limit_bytes)
     count, run_count, refused = rewrite(data, rows, out, outs, runs, limit_bytes)
     if refused > 0:
@@ -282,7 +284,9 @@ def _rewrite_onto(
     for batch, run_end in zip(batches, run_ends, strict=False):
         start, end, record_count, _base, max_timestamp, base_offset, last_offset, first_run = batch
         view = whole[start:end] if codec == NONE else _compressed(whole[start:end], codec)
-        gaps = runs[first_run:run_end].copy() if run_end - first_run > 1 else None  # not to hold the whole table
+        gaps = (
+            runs[first_run:run_end].copy() if run_end - first_run > 1 else None
+        )  # a copy, so that the whole table is not kept
         pieces.append(Piece(base_offset, last_offset, record_count, max_timestamp, view, False, gaps))
 
 
@@ -293,7 +297,7 @@ def _rewritten(data: Bytes, rows: Table, codec: int, size: tuple[int, int], limi
 
 
 def _compressed(batch: memoryview, codec: int) -> memoryview:
-    """A plain batch with its records compressed."""
+    """Return an uncompressed batch with its records compressed."""
     view = memoryview(bytearray(batch[:HEADER_BYTES]) + compress(codec, batch[HEADER_BYTES:]))
     _LENGTH.pack_into(view, 8, len(view) - 12)
     view[22] = codec & COMPRESSION_MASK

@@ -1,15 +1,15 @@
-"""What the kernels are made of: big-endian numbers, Kafka's varints and two checksums over byte arrays.
+"""The building blocks of kernels: big-endian numbers, Kafka's varints and two checksums over byte arrays.
 
-A kernel is a function compiled to machine code on first use and kept on disk from then on. Compiled code has no bounds
-checks of its own, so the rule of all kernels is: whoever reads or writes at `at` has compared `at` with the end before.
+A kernel is a function that is compiled to machine code on first use and cached on disk. Compiled code has no bounds
+checks of its own, so the rule of all kernels is: before it reads or writes at `at`, code compares `at` with the end.
 
 Invariants:
-A. `read_varint` never reads at or behind `end` and gives up after `most` bytes; it then returns -1 as the position.
-B. The others take for granted that their caller has made sure of room; `write_varint` needs at most 10 bytes.
+A. `read_varint` never reads at or after `end` and gives up after `most` bytes; it then returns -1 as the position.
+B. The other functions rely on their callers to ensure enough room; `write_varint` needs at most 10 bytes.
 C. Numbers are int64 throughout, so nothing becomes a float by promotion; overflow wraps, as it does in Java.
 
-When this file changes, delete `__pycache__/*.nb?` beside it: the machine code of the kernels in other files contains
-these functions, but is only made anew when those files change.
+When this file changes, delete `__pycache__/*.nb?` beside it: the cached machine code of kernels in other files contains
+these functions, but is only renewed when those files change.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ MAX_VARLONG_BYTES = 10  # of an int64
 _CASTAGNOLI = 0x82F63B78
 _IEEE = 0xEDB88320
 _LOGICAL_SHIFT_7 = 0x01FFFFFFFFFFFFFF
-int64 = cast("Callable[[object], int]", np.int64)  # the number the kernels count in, to the type checker an int
+int64 = cast("Callable[[object], int]", np.int64)  # the type of numbers in kernels; an int to the type checker
 
 
 def kernel(function: _F) -> _F:
-    """Compile on first use; keep the machine code on disk where there is a place to write to."""
+    """Compile on first use; cache the machine code on disk if a directory is writable."""
     try:
         return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+    except RuntimeError:  # neither the package's directory nor the user's cache is writable
         return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
 
 
 def part_of_kernel(function: _F) -> _F:
-    """Compile into the kernels that call it, and without counting references: the kernel holds the arrays.
+    """Compile into the kernels that call it, and without reference counts: the kernel holds the arrays.
 
-    Both are for speed, by a factor of six: a record takes a dozen such calls, and a count is an atomic operation.
-    Such a function cannot allocate arrays.
+    Both are for speed, by a factor of six: a record takes a dozen such calls, and a count is an atomic operation. The
+    function cannot allocate arrays.
     """
     return numba.njit(nogil=True, forceinline=True, _nrt=False)(function)  # type: ignore[no-any-return]
 
 
 def _slicing_tables(polynomial: int) -> npt.NDArray[np.uint32]:
-    """Eight tables that take a checksum eight bytes further at once."""
+    """Return eight tables that advance a checksum by eight bytes at once."""
     tables = np.zeros((8, 256), np.uint32)
     first = np.arange(256, dtype=np.uint32)
     for _bit in range(8):
@@ -73,7 +73,7 @@ CRC32_TABLES = _slicing_tables(_IEEE)
 @part_of_kernel
 def _checksum(tables: npt.NDArray[np.uint32], data: Bytes, start: int, end: int) -> int:
     crc = int64(0xFFFFFFFF)
-    if start < 0:  # never; but told so, the compiler makes no code for positions counted from the end
+    if start < 0:  # never true; with it the compiler omits the code for negative indices
         return -1
     at = start
     while at + 8 <= end:
@@ -97,50 +97,50 @@ def _checksum(tables: npt.NDArray[np.uint32], data: Bytes, start: int, end: int)
 
 @part_of_kernel
 def crc32c_of(data: Bytes, start: int, end: int) -> int:
-    """The checksum of record batches (Castagnoli)."""
+    """Return the checksum of record batches (Castagnoli)."""
     return _checksum(CRC32C_TABLES, data, start, end)
 
 
 @part_of_kernel
 def crc32_of(data: Bytes, start: int, end: int) -> int:
-    """The checksum of message sets (that of zip)."""
+    """Return the checksum of message sets (that of zip)."""
     return _checksum(CRC32_TABLES, data, start, end)
 
 
 @part_of_kernel
 def read_uint32(data: Bytes, at: int) -> int:
-    """An unsigned big-endian number of four bytes."""
+    """Read an unsigned big-endian number of four bytes."""
     return int64(data[at]) << 24 | int64(data[at + 1]) << 16 | int64(data[at + 2]) << 8 | int64(data[at + 3])
 
 
 @part_of_kernel
 def read_int64(data: Bytes, at: int) -> int:
-    """A signed big-endian number of eight bytes."""
+    """Read a signed big-endian number of eight bytes."""
     return read_uint32(data, at) << 32 | read_uint32(data, at + 4)
 
 
 @part_of_kernel
 def read_int32(data: Bytes, at: int) -> int:
-    """A signed big-endian number of four bytes."""
+    """Read a signed big-endian number of four bytes."""
     return (read_uint32(data, at) ^ 0x80000000) - 0x80000000
 
 
 @part_of_kernel
 def read_int16(data: Bytes, at: int) -> int:
-    """A signed big-endian number of two bytes."""
+    """Read a signed big-endian number of two bytes."""
     return ((int64(data[at]) << 8 | int64(data[at + 1])) ^ 0x8000) - 0x8000
 
 
 @part_of_kernel
 def write_big_endian(out: Bytes, at: int, width: int, value: int) -> None:
-    """The lowest `width` bytes of a number."""
+    """Write the lowest `width` bytes of a number."""
     for k in range(width):
         out[at + k] = value >> 8 * (width - 1 - k) & 0xFF
 
 
 @part_of_kernel
 def read_varint(data: Bytes, at: int, end: int, most: int) -> tuple[int, int]:
-    """A zigzag number and the position behind it; -1 as the position if there is none before `end` or `most` bytes."""
+    """Read a zigzag number; return it and the position after it, -1 if it does not end by `end` or `most` bytes."""
     value = int64(0)
     for k in range(most):
         if at + k >= end:
@@ -154,7 +154,7 @@ def read_varint(data: Bytes, at: int, end: int, most: int) -> tuple[int, int]:
 
 @part_of_kernel
 def varint_bytes(value: int) -> int:
-    """How many bytes a number takes as a varint."""
+    """Return how many bytes a number takes as a varint."""
     zigzag = value << 1 ^ value >> 63
     size = 1
     while zigzag & ~0x7F != 0:
@@ -165,7 +165,7 @@ def varint_bytes(value: int) -> int:
 
 @part_of_kernel
 def write_varint(out: Bytes, at: int, value: int) -> int:
-    """Write a number zigzag; the position behind it."""
+    """Write a zigzag number; return the position after it."""
     zigzag = value << 1 ^ value >> 63
     while zigzag & ~0x7F != 0:
         out[at] = zigzag & 0x7F | 0x80
@@ -177,8 +177,8 @@ def write_varint(out: Bytes, at: int, value: int) -> int:
 
 @part_of_kernel
 def copy_bytes(data: Bytes, start: int, end: int, out: Bytes, at: int) -> int:
-    """Copy a range; the position behind it."""
-    if start < 0 or at < 0:  # never; but told so, the compiler makes wide moves of the loop
+    """Copy a range; return the position after it."""
+    if start < 0 or at < 0:  # never true; with it the compiler turns the loop into wide moves
         return -1
     for k in range(end - start):
         out[at + k] = data[start + k]

@@ -1,8 +1,8 @@
-"""The records of a batch, one by one: for small topics, whose contents are read and not only passed on.
+"""Decodes the records of a batch one by one, for small topics whose contents are read and not only forwarded.
 
 Invariants, whatever the bytes are:
-A. A batch that is not what it says raises CorruptBatchError; nothing outside of it is read.
-B. No batch is decompressed to more than `MOST_BYTES`.
+A. A batch whose records contradict its header raises CorruptBatchError; nothing outside it is read.
+B. No batch is decompressed to more than `MAX_BATCH_BYTES`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from heliograph.wire.batches.forward import Piece
 
 
-MOST_BYTES: Final = 64 << 20
-_MOST_VARINT_BYTES = 10
-_LEAST_HEADER_BYTES = 2
+MAX_BATCH_BYTES: Final = 64 << 20
+_MAX_VARINT_BYTES = 10
+_MIN_HEADER_BYTES = 2
 
 
 class LogRecord(NamedTuple):
-    """What is in a record of a small topic."""
+    """A record of a small topic."""
 
     offset: int
     key: bytes | None
@@ -34,9 +34,9 @@ class LogRecord(NamedTuple):
 
 
 def records_of(piece: Piece) -> Iterator[LogRecord]:
-    """Every record of a batch, with its offset at the source."""
+    """Yield every record of a batch, with its offset at the source."""
     try:
-        section = decompress(compression_of(piece.view), piece.view[HEADER_BYTES:], max_bytes=MOST_BYTES)
+        section = decompress(compression_of(piece.view), piece.view[HEADER_BYTES:], max_bytes=MAX_BATCH_BYTES)
     except CorruptBatchError as error:
         raise CorruptBatchError(str(error), offset=piece.base_offset) from None
     reader = _RecordReader(section.tobytes(), piece.base_offset)
@@ -59,12 +59,12 @@ class _RecordReader:
 
     def record(self, offset: int) -> LogRecord:
         end = self._varint() + self.at
-        self.at += 1  # attributes, of which there are none
+        self.at += 1  # attributes, always 0
         self._varint()  # time
         self._varint()  # offset delta
         key, value = self._bytes(), self._bytes()
         count = self._varint()
-        if not 0 <= count * _LEAST_HEADER_BYTES <= len(self.data) - self.at:
+        if not 0 <= count * _MIN_HEADER_BYTES <= len(self.data) - self.at:
             raise self.corrupt()
         headers = [(str(self._bytes() or b"", "utf-8", "replace"), self._bytes()) for _ in range(count)]
         if self.at != end:
@@ -72,11 +72,11 @@ class _RecordReader:
         return LogRecord(offset, key, value, headers)
 
     def _varint(self) -> int:
-        if self.at < len(self.data) and (byte := self.data[self.at]) < 0x80:  # most are so short
+        if self.at < len(self.data) and (byte := self.data[self.at]) < 0x80:  # nearly always
             self.at += 1
             return byte >> 1 ^ -(byte & 1)
         value = 0
-        for k, byte in enumerate(self.data[self.at : self.at + _MOST_VARINT_BYTES]):
+        for k, byte in enumerate(self.data[self.at : self.at + _MAX_VARINT_BYTES]):
             value |= (byte & 0x7F) << 7 * k
             if byte < 0x80:
                 self.at += k + 1

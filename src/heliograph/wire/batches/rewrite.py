@@ -1,17 +1,17 @@
-"""Writes the records of one or several source batches anew, as batches of format v2 with contiguous offsets.
+"""Rewrites the records of one or several source batches as batches of format v2 with contiguous offsets.
 
-One pass does all that a batch may need before a target takes it for a produced one: several small batches become one
-(merge), offsets that compaction has left with gaps become contiguous (renumber), records before the wanted offset are
-left out (trim), the broker's time of a LogAppendTime batch becomes the time of each record, and messages of formats v0
-and v1 become records.
+One pass makes every change that a target needs to accept a batch as a produced one: several small batches become one
+(merge), offsets with gaps from compaction become contiguous (renumber), records before the wanted offset are left out
+(trim), the broker's time of a LogAppendTime batch becomes the time of each record, and messages of formats v0 and v1
+become records.
 
 Invariants:
 A. Keys, values and headers are copied byte for byte, in order; a record's visible timestamp does not change.
-B. A section of records must be used up exactly by the stated number of records, with ascending offsets inside of the
-   batch's range; otherwise its row is refused as a whole. The checksums of wrapped messages are checked here.
+B. The stated number of records must use up a section exactly, with ascending offsets inside the batch's range;
+   otherwise its row is refused as a whole. The checksums of wrapped messages are checked here.
 C. No output batch is longer than the limit, unless it has only one record.
-D. Nothing is written outside of `out`, `outs` and `runs`: too little room counts as a refusal.
-E. `runs` tells the source offset of every record written: a row where a batch begins, and where an offset is left out.
+D. Nothing is written outside `out`, `outs` and `runs`: too little room is a refusal.
+E. `runs` has the source offset of every record written: a row where a batch begins, and after each missing offset.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ _BATCHES, _LIMIT, _RUNS, _LAST_OFFSET = 0, 1, 2, 3  # of the cursor
 
 
 def room_for(section_bytes: int, records: int, limit_bytes: int) -> tuple[Bytes, Table, Table]:
-    """Buffers that are large enough for what `rewrite` can make of so much; memory that stays unused is not touched."""
-    most_bytes = section_bytes + MAX_RECORD_GROWTH_BYTES * records
-    # Two neighbours are together longer than the limit; half of it is left for headers, which are not in `most_bytes`.
-    batches = records if limit_bytes < 4 * _HEADER else min(records, 4 * most_bytes // limit_bytes + 4)
-    out = np.empty(most_bytes + _HEADER * batches, np.uint8)
+    """Return buffers large enough for the output of `rewrite`; memory that stays unused is not touched."""
+    max_bytes = section_bytes + MAX_RECORD_GROWTH_BYTES * records
+    # Two neighbours are together longer than the limit; half of it is left for headers, which are not in `max_bytes`.
+    batches = records if limit_bytes < 4 * _HEADER else min(records, 4 * max_bytes // limit_bytes + 4)
+    out = np.empty(max_bytes + _HEADER * batches, np.uint8)
     return out, np.empty((batches, OUT_COLUMNS), np.int64), np.empty((records, 2), np.int64)
 
 
 @kernel
 def rewrite(data: Bytes, rows: Table, out: Bytes, outs: Table, runs: Table, limit_bytes: int) -> tuple[int, int, int]:
-    """How many batches and runs were written, and the row that was refused (-1 if none was)."""
+    """Return how many batches and runs were written, and the row that was refused (-1 if none was)."""
     cursor = np.zeros(4, np.int64)
     cursor[_LIMIT] = limit_bytes
     for k in range(len(rows)):
@@ -99,7 +99,7 @@ def rewrite(data: Bytes, rows: Table, out: Bytes, outs: Table, runs: Table, limi
 
 @part_of_kernel
 def _records(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, runs: Table, cursor: Table) -> bool:
-    """The records of a batch of format v2."""
+    """Write the records of a batch of format v2; return whether they are sound."""
     at, end, previous = rows[k, SECTION], rows[k, SECTION_END], -1
     last_delta = rows[k, LAST_OFFSET] - rows[k, BASE_OFFSET]
     for _ in range(rows[k, COUNT]):
@@ -128,7 +128,7 @@ def _records(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, runs: Ta
 def _begin_record(
     out: Bytes, outs: Table, runs: Table, cursor: Table, offset: int, timestamp: int, body_bytes: int
 ) -> int:
-    """Write what comes before key, value and headers, in a new batch if need be; where those go, or -1: no room."""
+    """Write the fields before key, value and headers, in a new batch if needed; return where those go (-1: no room)."""
     b, is_full = cursor[_BATCHES] - 1, True
     if b >= 0:
         length = _record_bytes(outs, b, timestamp, body_bytes)
@@ -165,13 +165,13 @@ def _begin_record(
 
 @part_of_kernel
 def _record_bytes(outs: Table, b: int, timestamp: int, body_bytes: int) -> int:
-    """The length field of a record that would come next in a batch."""
+    """Return the length field of a record that would come next in a batch."""
     return 1 + varint_bytes(timestamp - outs[b, OUT_BASE_TIMESTAMP]) + varint_bytes(outs[b, OUT_COUNT]) + body_bytes
 
 
 @part_of_kernel
 def _write_header(out: Bytes, batch: Table) -> None:
-    """All of a batch's header but what `restamp` sets; the base offset is 0, as a producer writes it."""
+    """Write a batch's header except for the fields that `restamp` sets; the base offset is 0, as from a producer."""
     at = batch[OUT_START]
     out[at : at + _HEADER] = 0
     write_big_endian(out, at + 8, 4, batch[OUT_END] - at - 12)
@@ -187,10 +187,10 @@ def _write_header(out: Bytes, batch: Table) -> None:
 
 @part_of_kernel
 def _message_set(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, runs: Table, cursor: Table) -> bool:
-    """The messages of a plain row (one) or of what was in a wrapper (its checked, decompressed value)."""
+    """Write the message of a plain row, or those of a wrapper (its checked, decompressed value)."""
     at, end, previous = rows[k, SECTION], rows[k, SECTION_END], -1
     last, shift = rows[k, LAST_OFFSET], 0
-    if rows[k, MAGIC] == 1 and rows[k, CODEC] != 0:  # offsets relative to a base that only the wrapper's offset tells
+    if rows[k, MAGIC] == 1 and rows[k, CODEC] != 0:  # offsets are relative; the wrapper's offset is that of the last
         last = _last_inner_offset(data, at, end)
         shift = rows[k, LAST_OFFSET] - last
         if last < 0 or shift < 0:
@@ -213,7 +213,7 @@ def _message_set(data: Bytes, rows: Table, k: int, out: Bytes, outs: Table, runs
 
 @part_of_kernel
 def _last_inner_offset(data: Bytes, at: int, end: int) -> int:
-    """The offset of the last message of a set; -1 if it cannot be walked."""
+    """Return the offset of the last message of a set; -1 if it cannot be walked."""
     last = int64(-1)
     while at + MIN_MESSAGE_BYTES <= end:
         last = read_int64(data, at)
@@ -226,7 +226,7 @@ def _last_inner_offset(data: Bytes, at: int, end: int) -> int:
 
 @part_of_kernel
 def _message_end(data: Bytes, at: int, end: int, rows: Table, k: int) -> int:
-    """Where a message ends whose frame, format, checksum, key and value hold together; otherwise -1."""
+    """Return the end of a message whose frame, format, checksum, key and value are consistent; otherwise -1."""
     key_at = at + (18 if rows[k, MAGIC] == 0 else 26)
     if end - at < MIN_MESSAGE_BYTES or end - key_at < 8:
         return -1
@@ -248,7 +248,7 @@ def _message_end(data: Bytes, at: int, end: int, rows: Table, k: int) -> int:
 
 @part_of_kernel
 def _message(data: Bytes, at: int, row: Table, shift: int, out: Bytes, outs: Table, runs: Table, cursor: Table) -> bool:
-    """Write a message that was found sound as a record."""
+    """Write a sound message as a record."""
     is_own_time = row[MAGIC] == 1 and row[CODEC] != 0 and row[IS_APPEND_TIME] == 0
     timestamp = read_int64(data, at + 18) if is_own_time else row[BASE_TIMESTAMP]
     key_at = at + (18 if row[MAGIC] == 0 else 26)

@@ -1,16 +1,16 @@
-"""Walks the batches of a fetched range and says of each what is to be done with it: one row of numbers per batch.
+"""Walks the batches of a fetched range and decides for each whether to drop, keep or rewrite it: one row per batch.
 
-Formats v2 (record batches) and v0/v1 (messages of before Kafka 0.11, each of them a row; a compressed one wraps many).
-The walk also keeps Kafka's account of aborted transactions, as its consumer does: an entry of the broker's list counts
-from the first batch on that ends at or behind its first offset; a producer's transactional batches are dropped while an
-entry of its counts; its ABORT marker ends that.
+Formats v2 (record batches) and v0/v1 (messages from before Kafka 0.11, a row for each; a compressed one wraps many).
+The walk also tracks aborted transactions as Kafka's consumer does: an entry of the broker's list applies from the first
+batch that ends at or after its first offset; a producer's transactional batches are dropped while an entry of its
+applies; its ABORT marker ends that.
 
 Invariants:
-A. No row is given for a batch whose checksum is wrong, except that a batch of `CRC_IN_KERNEL_BYTES` or more is left to
-   the caller (`CRC_OPEN`), who has an instruction of the processor for it. A marker is always checked here.
+A. No row is returned for a batch whose checksum is wrong, except that a batch of `CRC_IN_KERNEL_BYTES` or more is left
+   to the caller (`CRC_OPEN`), which has a processor instruction for it. A marker is always checked here.
 B. The rows are in order, and each begins (`WANTED`) where the one before ended; together they cover all offsets up to
    the returned position.
-C. Any bytes at all are walked, refused or left; the walk goes forward by at least a header per step.
+C. Any bytes at all are walked, refused or left; the walk advances by at least a header per step.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MAX_OFFSET = 0x7FFFFFFFFFFFFFFF - 0x80000000  # so that offset plus delta canno
 
 @kernel
 def scan(data: Bytes, wanted: int, aborted: Table) -> tuple[Table, int, int, int]:
-    """The rows, how many of them wait for their CRC, where to read on, and why the walk ended (a reason or SOUND).
+    """Return the rows, how many of them wait for their CRC, the next offset, and why the walk ended (SOUND if well).
 
     `aborted` has a row (producer id, first offset) per transaction, by first offset.
     """
@@ -93,7 +93,7 @@ def _walk(data: Bytes, wanted: int, rows: Table, aborted: Table, active: Table) 
 
 @part_of_kernel
 def _header_bytes(magic: int) -> int:
-    """The least a batch or message of a format takes; 0 for a format that does not exist."""
+    """Return the least size of a batch or message of a format; 0 for a format that does not exist."""
     if magic == 2:
         return _HEADER
     if magic == 1:
@@ -103,7 +103,7 @@ def _header_bytes(magic: int) -> int:
 
 @part_of_kernel
 def _count(data: Bytes) -> int:
-    """How many whole batches there are before the end or the first that cannot be one."""
+    """Count the whole batches before the end or the first bytes that cannot be one."""
     at, n, size = 0, 0, len(data)
     while at + _MAGIC_AT < size:
         least = _header_bytes(int64(data[at + _MAGIC_AT]))
@@ -117,7 +117,7 @@ def _count(data: Bytes) -> int:
 
 @part_of_kernel
 def _rest(data: Bytes, at: int) -> int:
-    """What is behind the last whole batch: part of one, or something that cannot be one."""
+    """Judge the bytes after the last whole batch: part of one, or something that cannot be one."""
     if at + _MAGIC_AT >= len(data):
         return SOUND
     least = _header_bytes(int64(data[at + _MAGIC_AT]))
@@ -163,7 +163,7 @@ def _batch(data: Bytes, at: int, wanted: int, row: Table) -> int:
 
 @part_of_kernel
 def _transaction(data: Bytes, row: Table, aborted: Table, active: Table) -> int:
-    """Drop a batch of an aborted transaction; learn from markers."""
+    """Drop a batch of an aborted transaction; end transactions at their markers."""
     at = row[START]
     attributes, producer_id = read_int16(data, at + 21), read_int64(data, at + 43)
     if len(aborted) == 0 or producer_id < 0:
@@ -196,7 +196,7 @@ def _find(active: Table, producer_id: int) -> int:
 
 @part_of_kernel
 def _marker_kind(data: Bytes, row: Table) -> int:
-    """0 abort, 1 commit, other kinds of control record as they are; -1 unreadable, -2 the marker was compacted away."""
+    """Return 0 for abort, 1 for commit, the type of other control records; -1 unreadable, -2 compacted away."""
     if row[COUNT] == 0:
         return -2
     end = row[SECTION_END]
@@ -257,16 +257,16 @@ def _unwrap(data: Bytes, key_at: int, row: Table) -> int:
 
 
 # The columns of a group: rows FIRST:STOP, how many of them are not dropped, whether one of those must be rewritten,
-# what those hold together, and behind that what there is to know of the first.
+# their bytes and records together, and then values of the first.
 FIRST, STOP, MEMBERS, IS_REWRITTEN, SECTION_BYTES, RECORDS = 0, 1, 2, 3, 4, 5
 _GROUP_COLUMNS = 13
 
 
 @kernel
 def group(rows: Table, merge_below_bytes: int) -> Table:
-    """Neighbouring rows that may become one batch: small ones of one codec and format; a large one stays alone.
+    """Group neighbouring rows that may become one batch: small ones of one codec and format; a large one stays alone.
 
-    Dropped rows do not part neighbours. A group of one that need not be rewritten is forwarded as it is.
+    Dropped rows do not separate neighbours. A group of one that need not be rewritten is forwarded unchanged.
     """
     groups = np.empty((len(rows), _GROUP_COLUMNS), np.int64)
     return groups[: _group(rows, groups, merge_below_bytes)]

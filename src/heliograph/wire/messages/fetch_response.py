@@ -1,10 +1,12 @@
-"""The Fetch response, with each partition's records as a view into the received buffer.
+"""Decodes the Fetch response, with each partition's records as a view into the received buffer.
 
-kafka-python's decoder copies the records; on the hot path that is one copy too many, and re-stamping needs writable
-bytes. Versions 4 to 11 (classic encoding) and 12 (flexible). A test compares every field with kafka-python's decoder.
+kafka-python's decoder copies the records, which the hot path cannot afford, and re-stamping needs writable bytes.
+Versions 4 to 11 (classic encoding) and 12 (flexible). A test compares every field with kafka-python's decoder.
+`ResponseReader`, the cursor over both encodings, serves the Produce response as well.
+
 Invariants, whatever the bytes are:
-A. A malformed response raises `MalformedResponseError`, and nothing outside of the view is read.
-B. There are at most `MOST_ENTRIES` topics, partitions, aborted transactions and tags, or it counts as malformed.
+A. A malformed response raises `MalformedResponseError`, and nothing outside the view is read.
+B. There are at most `MAX_ENTRIES` topics, partitions, aborted transactions and tags, or it counts as malformed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from heliograph.errors import HeliographError
 
 MIN_VERSION, MAX_VERSION = 4, 12
 FLEXIBLE_FROM = 12
-MOST_ENTRIES = 1_000_000
+MAX_ENTRIES = 1_000_000
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -25,7 +27,7 @@ _PARTITION_V5 = struct.Struct(">ihqqq")  # ... and log start offset
 
 
 class MalformedResponseError(HeliographError):
-    """The bytes are not the response they should be."""
+    """The bytes are not a response of the expected kind."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -36,7 +38,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """One partition's answer."""
+    """The part of a response about one partition."""
 
     topic: str
     partition: int
@@ -49,8 +51,8 @@ class PartitionData(NamedTuple):
     records: memoryview | None
 
 
-class FetchAnswer(NamedTuple):
-    """A whole response."""
+class FetchResponseData(NamedTuple):
+    """A decoded Fetch response."""
 
     throttle_time_ms: int
     error_code: int
@@ -58,10 +60,10 @@ class FetchAnswer(NamedTuple):
     partitions: list[PartitionData]
 
 
-def decode_fetch_response(view: memoryview, version: int) -> FetchAnswer:
-    """Decode a response body (behind its header)."""
+def decode_fetch_response(view: memoryview, version: int) -> FetchResponseData:
+    """Decode the body of a response (after its header)."""
     try:
-        return _FetchReader(view, version).answer()
+        return _FetchReader(view, version).response()
     except (struct.error, IndexError, UnicodeDecodeError):
         raise MalformedResponseError("a fetch response ends too early or is not one.") from None
 
@@ -78,13 +80,13 @@ class ResponseReader:
         self.entries = 0
 
     def number(self, layout: struct.Struct) -> int:
-        """A number of a fixed size."""
+        """Read a number of a fixed size."""
         (value,) = layout.unpack_from(self.view, self.at)
         self.at += layout.size
         return int(value)
 
     def unsigned_varint(self) -> int:
-        """Seven bits a byte, the lowest first, five bytes at most."""
+        """Read a number of seven bits a byte, the lowest first, five bytes at most."""
         byte = self.view[self.at]
         self.at += 1
         if byte < 0x80:  # nearly always
@@ -100,28 +102,28 @@ class ResponseReader:
         raise MalformedResponseError("a number in a response is too long.")
 
     def array_length(self) -> int:
-        """Elements of an array; a null array has none."""
+        """Read the number of elements of an array; a null array has none."""
         return self.counted(self.unsigned_varint() - 1 if self.flexible else self.number(_INT32))
 
     def counted(self, count: int) -> int:
-        """A number of elements that the bytes left can hold."""
+        """Return a number of elements if the remaining bytes can contain so many; count them."""
         if count <= 0:
             return 0
         self.entries += count
-        if count > len(self.view) - self.at or self.entries > MOST_ENTRIES:
+        if count > len(self.view) - self.at or self.entries > MAX_ENTRIES:
             raise MalformedResponseError("an array in a response is longer than the response.")
         return count
 
     def string(self) -> str:
-        """A text that must not be null."""
+        """Read a string that must not be null."""
         return str(self.slice(self.string_size()), "utf-8")
 
     def string_size(self) -> int:
-        """Bytes of a text; of a null one, less than none."""
+        """Read the number of bytes of a string; negative for a null one."""
         return self.unsigned_varint() - 1 if self.flexible else self.number(_INT16)
 
     def slice(self, size: int) -> memoryview:
-        """The next bytes, as a view."""
+        """Return a view of the next bytes."""
         end = self.at + size
         if size < 0 or end > len(self.view):
             raise MalformedResponseError("a field of a response is longer than the response.")
@@ -129,7 +131,7 @@ class ResponseReader:
         return self.view[start:end]
 
     def skip_tags(self) -> None:
-        """Pass over the tags that end a structure of the flexible encoding."""
+        """Skip the tags that end a structure of the flexible encoding."""
         if self.flexible and (count := self.unsigned_varint()):
             for _ in range(self.counted(count)):
                 self.unsigned_varint()
@@ -145,7 +147,7 @@ class _FetchReader(ResponseReader):
         super().__init__(view, flexible=version >= FLEXIBLE_FROM)
         self.version = version
 
-    def answer(self) -> FetchAnswer:
+    def response(self) -> FetchResponseData:
         throttle_time_ms = self.number(_INT32)
         error_code, session_id = (self.number(_INT16), self.number(_INT32)) if self.version >= 7 else (0, 0)
         partitions: list[PartitionData] = []
@@ -154,7 +156,7 @@ class _FetchReader(ResponseReader):
             partitions += [self.partition(topic) for _ in range(self.array_length())]
             self.skip_tags()
         self.skip_tags()
-        return FetchAnswer(throttle_time_ms, error_code, session_id, partitions)
+        return FetchResponseData(throttle_time_ms, error_code, session_id, partitions)
 
     def partition(self, topic: str) -> PartitionData:
         log_start = -1

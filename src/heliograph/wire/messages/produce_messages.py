@@ -1,17 +1,15 @@
-"""The Produce request as a list of buffers, so that batches go from the fetch buffer to the socket without a copy.
+"""Encodes the Produce request as a list of buffers, and decodes the Produce response.
 
-Versions 3 to 8 (classic encoding) and 9 to 12 (flexible encoding); 13 names topics by id, which we do not need.
-Everything but the batches is a few bytes per partition. A test compares the joined bytes with a generated encoder's.
+Batches go from the fetch buffer to the socket without a copy; the rest of a request is a few bytes per partition.
+Of a response only the error code and base offset of each partition are decoded: kafka-python's decoder makes an object
+of every structure, after a walk over the bytes, and the hot path gets a response for every request. Messages, record
+errors and tags are skipped; codes and metadata are sufficient. Versions 3 to 8 (classic encoding) and 9 to 12
+(flexible); 13 names topics by id, which is not needed. Tests compare both with kafka-python's encoder and decoder.
 
-
-The Produce response, as far as a producer needs it: what became of each partition's batch.
-
-kafka-python's decoder makes an object of every structure, and its bytes must be walked before; one answer comes for
-every request of the hot path. Versions 3 to 8 (classic encoding) and 9 to 12 (flexible), those that we send. Messages,
-record errors and tags (the leader to ask instead, its address) are passed over: codes and metadata tell as much.
-A test compares every field with kafka-python's decoder. Invariants, whatever the bytes are:
-A. A malformed response raises `MalformedResponseError`, and nothing outside of the view is read.
-B. There are no more topics, partitions, record errors and tags than the bytes can hold, nor than a Fetch response has.
+Invariants of decoding, whatever the bytes are:
+A. A malformed response raises `MalformedResponseError`, and nothing outside the view is read.
+B. There are no more topics, partitions, record errors and tags than the bytes can contain, nor than a Fetch response
+   may have.
 """
 
 from __future__ import annotations
@@ -34,10 +32,16 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _ACKS_TIMEOUT = struct.Struct(">hi")
 NO_TAGS = b"\x00"
+# Index, error code, base offset (log append time and log start offset are skipped), and the fields of variable length
+# as they are without an error, which is also their least size.
+_PARTITION_V3, _NOTHING_V3 = struct.Struct(">ihq8x0s"), b""
+_PARTITION_V5, _NOTHING_V5 = struct.Struct(">ihq16x0s"), b""
+_PARTITION_V8, _NOTHING_V8 = struct.Struct(">ihq16x6s"), b"\0\0\0\0\xff\xff"  # no record errors, no message
+_PARTITION_V9, _NOTHING_V9 = struct.Struct(">ihq16x3s"), b"\1\0\0"  # ... and no tags
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
+    """Encode a number as seven bits a byte, the lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -54,7 +58,7 @@ def encode_produce_request(
     topics: Mapping[str, Sequence[tuple[int, memoryview | bytes]]],
     transactional_id: str | None = None,
 ) -> list[bytes | memoryview]:
-    """Size, header and body with acks=all; `topics` maps a topic to one (partition, batch) each."""
+    """Return size, header and body with acks=all; `topics` maps a topic to its (partition, batch) pairs."""
     flexible = version >= FLEXIBLE_FROM
     client = client_id.encode()
     small = bytearray(_HEADER.pack(PRODUCE_API_KEY, version, correlation_id) + _INT16.pack(len(client)) + client)
@@ -96,33 +100,25 @@ def _nullable_string(text: str | None, *, flexible: bool) -> bytes:
     return _string(text, flexible=flexible)
 
 
-# Index, error code, base offset (log append time and log start offset are passed over), and the fields of varying
-# length as they are when nothing went wrong, which is also the least they take.
-_PARTITION_V3, _NOTHING_V3 = struct.Struct(">ihq8x0s"), b""
-_PARTITION_V5, _NOTHING_V5 = struct.Struct(">ihq16x0s"), b""
-_PARTITION_V8, _NOTHING_V8 = struct.Struct(">ihq16x6s"), b"\0\0\0\0\xff\xff"  # no record errors, no message
-_PARTITION_V9, _NOTHING_V9 = struct.Struct(">ihq16x3s"), b"\1\0\0"  # ... and no tags
-
-
-class PartitionAnswer(NamedTuple):
-    """What became of one partition's batch."""
+class PartitionProduceResponse(NamedTuple):
+    """The result for one partition's batch."""
 
     tp: TopicPartition
     error_code: int
     base_offset: int
 
 
-class ProduceAnswer(NamedTuple):
-    """A whole response."""
+class ProduceResponseData(NamedTuple):
+    """A decoded Produce response."""
 
     throttle_time_ms: int
-    partitions: list[PartitionAnswer]
+    partitions: list[PartitionProduceResponse]
 
 
-def decode_produce_response(view: memoryview, version: int) -> ProduceAnswer:
-    """Decode a response body (behind its header)."""
+def decode_produce_response(view: memoryview, version: int) -> ProduceResponseData:
+    """Decode the body of a response (after its header)."""
     try:
-        return _ProduceReader(view, version).answer()
+        return _ProduceReader(view, version).response()
     except (struct.error, IndexError, UnicodeDecodeError):
         raise MalformedResponseError("a produce response ends too early or is not one.") from None
 
@@ -144,15 +140,15 @@ class _ProduceReader(ResponseReader):
         super().__init__(view, flexible=version >= FLEXIBLE_FROM)
         self.layout, self.nothing = _layout_of(version)
 
-    def answer(self) -> ProduceAnswer:
-        partitions: list[PartitionAnswer] = []
+    def response(self) -> ProduceResponseData:
+        partitions: list[PartitionProduceResponse] = []
         for _ in range(self.array_length()):
             self.topic(partitions)
         throttle_time_ms = self.number(_INT32)
         self.skip_tags()
-        return ProduceAnswer(throttle_time_ms, partitions)
+        return ProduceResponseData(throttle_time_ms, partitions)
 
-    def topic(self, partitions: list[PartitionAnswer]) -> None:
+    def topic(self, partitions: list[PartitionProduceResponse]) -> None:
         topic = self.string()
         view, unpack_from, size, nothing = self.view, self.layout.unpack_from, self.layout.size, self.nothing
         for _ in range(self.array_length()):
@@ -161,7 +157,7 @@ class _ProduceReader(ResponseReader):
             if details != nothing:
                 self.at -= len(nothing)
                 self.skip_details()
-            partitions.append(PartitionAnswer(TopicPartition(topic, index), error_code, base_offset))
+            partitions.append(PartitionProduceResponse(TopicPartition(topic, index), error_code, base_offset))
         self.skip_tags()
 
     def skip_details(self) -> None:

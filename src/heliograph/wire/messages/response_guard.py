@@ -1,26 +1,19 @@
-"""Walks the bytes of an answer along Kafka's own schema of it, before a generated decoder makes objects of them.
+"""Walks the bytes of a response along Kafka's own schema of it, before a generated decoder makes objects of them.
 
-Why: kafka-python's decoders believe what they read. A number without an end, millions of elements of a byte each, tags
-that are copied one by one, or a null where the protocol has none cost minutes, gigabytes, or an error where nobody
-expects one. The walk makes no objects and costs less than the decoding.
+Any program may listen at a broker's address, and kafka-python's decoders trust the bytes they read: a number
+without an end, millions of elements of one byte each, tags that are copied one by one, or a null that the protocol does
+not allow would cost minutes, gigabytes, or an error in a place that does not expect one. The walk makes no objects and
+costs less than the decoding.
 
 Invariants, whatever the bytes are:
 A. `check` ends, in time that grows with the number of bytes, or raises MalformedResponseError.
-B. In what it lets pass, every field lies inside of the bytes, nothing is null that must not be, and there are at most
-   `MOST_STRUCTURES` structures; of tags, no more than can be copied in moments.
-
-
-Answers of brokers, decoded without trust: who listens at a broker's address may send anything.
-
-Invariants:
-A. An answer is no longer than its limit, or it is not received: what its first four bytes say decides about memory.
-B. Whatever its bytes are, it becomes an answer whose fields are there, or a MalformedResponseError.
+B. In a response that passes, every field lies inside the bytes, nothing is null that must not be, there are at most
+   `MAX_STRUCTURES` structures, and copying the tags takes at most `MAX_TAG_COPIES_BYTES`.
 """
 
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from heliograph.wire.messages.fetch_response import MalformedResponseError
@@ -28,14 +21,13 @@ from heliograph.wire.messages.fetch_response import MalformedResponseError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-if TYPE_CHECKING:
     Step = Callable[["_Walk"], None]
-if TYPE_CHECKING:
     Fields = Sequence[Mapping[str, Any]]
 
-MOST_STRUCTURES: Final = 2_000_000  # a metadata answer has one for each topic and partition
-MOST_TAG_COPIES_BYTES: Final = 1 << 28  # the decoder copies the rest of the answer for each structure that has tags
-_MOST_VARINT_BYTES = 5
+
+MAX_STRUCTURES: Final = 2_000_000  # a Metadata response has one for each topic and partition
+MAX_TAG_COPIES_BYTES: Final = 1 << 28  # the decoder copies the rest of the response for each structure with tags
+_MAX_VARINT_BYTES = 5
 _FIXED_BYTES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
     "bitfield": 4,
@@ -44,24 +36,24 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _NULL_STRUCTURE = 0xFF
 
 
-class AnswerGuard:
-    """The walk for one kind of answer in one version; `schema` is Kafka's JSON of the message."""
+class ResponseGuard:
+    """The walk for one kind of response in one version; `schema` is Kafka's JSON of the message."""
 
     def __init__(self, schema: Mapping[str, Any], version: int) -> None:
-        compiler = _Compiler(version, _covers(schema.get("flexibleVersions"), version), schema.get("commonStructs", ()))
+        compiler = _Compiler(version, _covers(schema["flexibleVersions"], version), schema.get("commonStructs", ()))
         self._steps, _least = compiler.structure(schema["fields"])
 
     def check(self, view: memoryview) -> None:
-        """Raise MalformedResponseError unless the bytes hold together."""
+        """Raise MalformedResponseError unless the bytes are a response of this kind."""
         walk = _Walk(view)
         try:
             walk.run(self._steps)
         except (struct.error, IndexError):
-            raise MalformedResponseError("an answer of the broker ends too early.") from None
+            raise MalformedResponseError("the broker's response ends too early.") from None
 
 
 class _Walk:
-    """A cursor over an answer, and what was met so far."""
+    """A cursor over a response, with counts of what it has passed."""
 
     __slots__ = ("at", "end", "structures", "tag_copies_bytes", "view")
 
@@ -77,7 +69,7 @@ class _Walk:
     def skip(self, size: int) -> None:
         self.at += size
         if self.at > self.end:
-            raise MalformedResponseError("a field of the broker's answer is longer than the answer.")
+            raise MalformedResponseError("a field of the broker's response is longer than the response.")
 
     def number(self, layout: struct.Struct) -> int:
         (value,) = layout.unpack_from(self.view, self.at)
@@ -86,17 +78,17 @@ class _Walk:
 
     def varint(self) -> int:
         value = 0
-        for k in range(_MOST_VARINT_BYTES):
+        for k in range(_MAX_VARINT_BYTES):
             byte = self.view[self.at]
             self.at += 1
             value |= (byte & 0x7F) << 7 * k
             if byte < 0x80:
                 return value
-        raise MalformedResponseError("a number in the broker's answer does not end.")
+        raise MalformedResponseError("a number in the broker's response does not end.")
 
 
 def _covers(versions: str | None, version: int) -> bool:
-    """Whether `3+`, `0-4` or `7` has a version in it."""
+    """Return whether a range such as `3+`, `0-4` or `7` includes a version."""
     if versions is None or versions == "none":
         return False
     first, dash, last = versions.removesuffix("+").partition("-")
@@ -106,7 +98,7 @@ def _covers(versions: str | None, version: int) -> bool:
 
 
 class _Compiler:
-    """Makes steps of a schema's fields; each method also tells the least number of bytes it takes."""
+    """Compiles a schema's fields into steps; each method also returns the least number of bytes that they take."""
 
     def __init__(self, version: int, is_flexible: bool, common: Fields) -> None:
         self._version = version
@@ -114,7 +106,7 @@ class _Compiler:
         self._common = {entry["name"]: entry["fields"] for entry in common}
 
     def structure(self, fields: Fields) -> tuple[list[Step], int]:
-        """Fields one after the other, then the tags."""
+        """Compile fields one after the other, then the tags."""
         steps: list[Step] = []
         tagged: dict[int, list[Step]] = {}
         fixed = least = 0
@@ -177,7 +169,7 @@ class _Compiler:
 
 
 def _null() -> MalformedResponseError:
-    return MalformedResponseError("a field of the broker's answer is null that must not be.")
+    return MalformedResponseError("a field of the broker's response is null that must not be.")
 
 
 def _skipping(size: int) -> Step:
@@ -211,8 +203,8 @@ def _elements(length: Callable[[_Walk], int], steps: Sequence[Step], least_bytes
         if count < 0 and (not is_nullable or count < -1):
             raise _null()
         walk.structures += max(0, count)
-        if count * least_bytes > walk.end - walk.at or walk.structures > MOST_STRUCTURES:
-            raise MalformedResponseError("an array in the broker's answer says more elements than there can be.")
+        if count * least_bytes > walk.end - walk.at or walk.structures > MAX_STRUCTURES:
+            raise MalformedResponseError("an array in the broker's response has more elements than fit.")
         for _ in range(count):
             for inner in steps:
                 inner(walk)
@@ -226,8 +218,8 @@ def _tags(tagged: Mapping[int, Sequence[Step]]) -> Step:
             walk.at += 1
             return
         walk.tag_copies_bytes += walk.end - walk.at
-        if walk.tag_copies_bytes > MOST_TAG_COPIES_BYTES:
-            raise MalformedResponseError("the broker's answer has more tags than there can be.")
+        if walk.tag_copies_bytes > MAX_TAG_COPIES_BYTES:
+            raise MalformedResponseError("the broker's response has too many tags.")
         for _ in range(walk.varint()):
             tag, size = walk.varint(), walk.varint()
             begin = walk.at
@@ -236,33 +228,6 @@ def _tags(tagged: Mapping[int, Sequence[Step]]) -> Step:
                 walk.at = begin
                 walk.run(tagged[tag])
                 if walk.at != begin + size:
-                    raise MalformedResponseError("a tag of the broker's answer does not have the length it says.")
+                    raise MalformedResponseError("a tag of the broker's response has another length than it states.")
 
     return step
-
-
-MOST_FETCHED_BYTES = 512 << 20  # a batch is sent whole, however little was asked for
-MOST_ANSWER_BYTES = 64 << 20  # the metadata of a million partitions
-MOST_HANDSHAKE_BYTES = 1 << 20  # of somebody who may not even be a broker
-
-
-def most_bytes_of(response_class: Any) -> int:
-    """How long an answer may be: only those that hold records may be long."""
-    return MOST_ANSWER_BYTES if hasattr(response_class, "json") else MOST_FETCHED_BYTES
-
-
-@cache
-def _guard(response_class: Any, version: int) -> AnswerGuard:
-    return AnswerGuard(response_class.json, version)
-
-
-def decode_answer(response_class: Any, view: memoryview, version: int) -> Any:
-    """The body of an answer (behind its header) as kafka-python's class of it, or as a class that guards itself."""
-    if hasattr(response_class, "json"):
-        _guard(response_class, version).check(view)
-    try:
-        return response_class.decode(view, version=version)
-    except MalformedResponseError:
-        raise
-    except Exception as error:  # noqa: BLE001  (whatever a generated decoder stumbles over)
-        raise MalformedResponseError(f"the broker's answer cannot be read ({type(error).__name__}).") from None

@@ -1,19 +1,8 @@
-"""Records of `config.storage.topic`, byte for byte: connectors, their tasks, what is wanted of them.
+"""Records of `config.storage.topic`, byte for byte: connectors, their tasks, their target states.
 
 A key is a kind and a name, `connector-orders`; a value is JSON. A task's configs count only with the commit record that
-follows them. Of `target-state-`, `state.v2` counts; `state` is what older workers understand, who know no STOPPED.
-
-Keys of other kinds and records that cannot be read decode to None: Java workers write here too.
-
-
-What a Connect worker is made of, as plain values, and the protocol of the one that runs it: the herder.
-
-The REST API (`api/`) knows only this file, so every endpoint is tested over a herder of a few lines, and the real one
-can change without touching a handler. Names and states are Kafka Connect's own.
-
-Invariants: a herder raises `ConnectError` with Connect's status and sentence for whatever it must refuse, and nothing
-else on purpose; it may be called from several threads at once; `info` and `task_configs` hold what the user wrote,
-placeholders unresolved, so no answer can tell a secret that only a placeholder names.
+follows them. Of `target-state-`, `state.v2` counts; `state` is for older workers, which do not know STOPPED. Keys of
+other kinds and records that cannot be read decode to None: Java workers write here too.
 """
 
 from __future__ import annotations
@@ -25,16 +14,18 @@ from typing import Any, Literal, NamedTuple
 from heliograph.wire.records.connect_json import dump_json, load_object, split_task
 
 TargetState = Literal["STARTED", "PAUSED", "STOPPED"]
+"""The state that the user wants of a connector, as the config topic stores it."""
+
 Config = dict[str, str]
 _SESSION_KEY = "session-key"
 _SECRETS = "heliograph.rest.rules.secrets"
 
 
 class ConnectorConfigRecord(NamedTuple):
-    """A connector's configuration; None: it is deleted.
+    """A connector's configuration; None if it was deleted.
 
-    `secrets` are the patterns of the rules it was accepted under, beside `properties`, where Java does not look; None
-    where no rules held.
+    `secrets` are the patterns of the rules under which it was accepted, stored beside `properties`, which Java ignores;
+    None if no rules applied.
     """
 
     name: str
@@ -43,7 +34,7 @@ class ConnectorConfigRecord(NamedTuple):
 
 
 class TaskConfigRecord(NamedTuple):
-    """One task's configuration, until its connector's commit only a proposal."""
+    """One task's configuration, which takes effect with its connector's commit record."""
 
     name: str
     task: int
@@ -51,21 +42,21 @@ class TaskConfigRecord(NamedTuple):
 
 
 class CommitRecord(NamedTuple):
-    """So many tasks a connector has: the configs written before now count."""
+    """The number of tasks of a connector; the task configs written before it take effect."""
 
     name: str
     tasks: int
 
 
 class TargetStateRecord(NamedTuple):
-    """What is wanted of a connector; None: nothing any more."""
+    """The target state of a connector; None if it was removed."""
 
     name: str
     state: TargetState | None
 
 
 class RestartRecord(NamedTuple):
-    """Somebody wants a connector started again, and perhaps its tasks."""
+    """A request to restart a connector, and perhaps its tasks."""
 
     name: str
     include_tasks: bool
@@ -73,10 +64,10 @@ class RestartRecord(NamedTuple):
 
 
 class TaskCountRecord(NamedTuple):
-    """How many producers of a connector have to be fenced before its next tasks begin; None: unknown."""
+    """The number of producers of a connector to fence before its next tasks begin; None if unknown."""
 
     name: str
-    count: int | None  # type: ignore[assignment]  # a tuple's own `count` is of no use here
+    count: int | None  # type: ignore[assignment]  # hides the method of tuples
 
 
 class LoggerRecord(NamedTuple):
@@ -87,7 +78,7 @@ class LoggerRecord(NamedTuple):
 
 
 class SessionKeyRecord(NamedTuple):
-    """The key with which workers sign what they ask of each other."""
+    """The key with which workers sign requests to each other."""
 
     key: bytes
     created_ms: int
@@ -110,7 +101,7 @@ ConfigRecord = (
 
 
 def encode_config(record: ConfigRecord) -> tuple[bytes, bytes | None]:
-    """Key and value."""
+    """Return the key and the value of a record."""
     key, content = _content(record)
     return key.encode(), None if content is None else dump_json(content)
 
@@ -139,7 +130,7 @@ def _content(record: ConfigRecord) -> tuple[str, dict[str, Any] | None]:  # noqa
 
 
 def decode_config(key: bytes | None, value: bytes | None) -> ConfigRecord | None:
-    """What a record says; None where it is of another kind, or damaged."""
+    """Decode a record; None if it is of another kind, or damaged."""
     try:
         text = (key or b"").decode()
     except UnicodeDecodeError:
@@ -151,7 +142,7 @@ def decode_config(key: bytes | None, value: bytes | None) -> ConfigRecord | None
         if text.startswith(prefix):
             try:
                 return decode(text.removeprefix(prefix), content)
-            except RecursionError:  # a value that could be read, but is too deep to be written again
+            except RecursionError:  # nested too deeply to be written again
                 return None
     return None
 
@@ -164,7 +155,7 @@ def _connector(name: str, content: dict[str, Any] | None) -> ConfigRecord | None
 
 
 def _patterns(found: Any) -> tuple[str, ...] | None:
-    """What is there and cannot be read allows nothing."""
+    """Return the patterns; none, which allows nothing, if they cannot be read."""
     if found is None:
         return None
     return tuple(text for text in found if isinstance(text, str)) if isinstance(found, list) else ()
@@ -217,20 +208,8 @@ def _session_key(rest: str, content: dict[str, Any] | None) -> ConfigRecord | No
         return None
 
 
-_DECODERS = {
-    "connector-": _connector,
-    "task-": _task,
-    "commit-": _commit,
-    "target-state-": _target_state,
-    "restart-connector-": _restart,
-    "tasks-fencing-": _task_count,
-    "logger-cluster-": _logger,
-    _SESSION_KEY: _session_key,
-}
-
-
 def _properties(content: dict[str, Any]) -> Config | None:
-    """Connect's maps hold strings; a null is left out, as a key without a value."""
+    """Return Connect's map of strings; a null is left out, like a key without a value."""
     properties = content.get("properties")
     if not isinstance(properties, dict):
         return None
@@ -241,4 +220,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else dump_json(value).decode()
 
 
-"""What the user wants of a connector, as the config topic stores it."""
+_DECODERS = {
+    "connector-": _connector,
+    "task-": _task,
+    "commit-": _commit,
+    "target-state-": _target_state,
+    "restart-connector-": _restart,
+    "tasks-fencing-": _task_count,
+    "logger-cluster-": _logger,
+    _SESSION_KEY: _session_key,
+}

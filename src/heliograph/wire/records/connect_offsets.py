@@ -1,16 +1,13 @@
-"""Progress of a source partition as Connect keeps it in `mm2-offsets.A.internal`, byte for byte.
+"""Source offsets of connectors, as Connect keeps them in `mm2-offsets.A.internal`, byte for byte.
 
-Connect looks offsets up by the key's *bytes* and Java's HashMap gives the members their order, so the order below is
+Connect finds offsets by the key's *bytes*, in which the members have the order of Java's HashMap. So the order below is
 part of the format: with another one, Java MM2 would start from the beginning. The value is the offset of the last
-replicated record; replication goes on at +1. Keys go to partitions by Kafka's default partitioner (murmur2), or
-compaction could not work. What only we note stands in a record header, which Connect does not read.
+replicated record; replication continues at the next. Keys are assigned to partitions by Kafka's default partitioner
+(murmur2), or compaction could not work. Heliograph's own values are in a record header, which Connect does not read.
 
-
-What may be written as a connector's progress by hand (KIP-875), and in which form it is kept.
-
-A source connector notes the last record copied of a partition, so replication goes on at the next. The other two only
-note that there is something: their offset is 0. To forget an offset is always allowed, whatever its partition looks
-like: that is how people clean up. The sentences are Connect's own, so that scripts which look for them still find them.
+Users may set offsets by hand (KIP-875). The checkpoint and heartbeat connectors only record that they ran: their offset
+is 0. Resetting an offset is always allowed, whatever its partition looks like: users clean up that way. The errors are
+Connect's own sentences, for scripts that look for them.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from uuid import UUID
 
 from heliograph.errors import OffsetsRefusedError
 from heliograph.model import SourceOffset, TopicPartition
-from heliograph.wire.batches.leader_epochs import MOST_EPOCHS
+from heliograph.wire.batches.leader_epochs import MAX_EPOCHS
 from heliograph.wire.records.connect_json import dump_json, load_json
 
 if TYPE_CHECKING:
@@ -30,24 +27,43 @@ if TYPE_CHECKING:
     from heliograph.model import ConnectorKind
 
 
+Partition = Mapping[str, Any]
+Offset = Mapping[str, Any]
+
 _HEADER = "heliograph"
-_NONE_YET, _LARGEST_OFFSET = -1, 2**63 - 2  # reading goes on one behind it
-_LARGEST_EPOCH = 2**31 - 1
-_LARGEST_PARTITION = 2**31 - 1
+_NONE_YET = -1
+_MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
+_MAX_OFFSET = _MAX_LONG - 1  # reading continues at the next
+_PARTITION, _OFFSET = "partition", "offset"
+# The members of a partition in Java's order, which is part of the key's bytes.
+_MEMBERS: dict[ConnectorKind, tuple[str, ...]] = {
+    "source": ("cluster", _PARTITION, "topic"),
+    "checkpoint": (_PARTITION, "topic", "group"),
+    "heartbeat": ("sourceClusterAlias", "targetClusterAlias"),
+}
+# The order in which Connect checks them, which decides the error that it returns.
+_CHECKED: dict[ConnectorKind, tuple[str, ...]] = {
+    "source": ("cluster", "topic", _PARTITION),
+    "checkpoint": ("group", "topic", _PARTITION),
+    "heartbeat": ("sourceClusterAlias", "targetClusterAlias"),
+}
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
 
 
 def encode_key(connector: str, source: str, tp: TopicPartition) -> bytes:
-    """`["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t"}]`."""
+    """Return `["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t"}]`."""
     return dump_json([connector, {"cluster": source, "partition": tp.partition, "topic": tp.topic}])
 
 
 def encode_any_key(connector: str, partition: Mapping[str, Any]) -> bytes:
-    """The key of any partition of a connector, its members in the order given."""
+    """Return the key of any partition of a connector, its members in the given order."""
     return dump_json([connector, dict(partition)])
 
 
 def decode_any_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:
-    """A connector's name and its partition; None for what is no record of progress."""
+    """Return a connector's name and its partition; None if the key is not one of source offsets."""
     try:
         name, partition = load_json(key)
     except (ValueError, TypeError):
@@ -56,12 +72,12 @@ def decode_any_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:
 
 
 def encode_value(offset: int) -> bytes:
-    """`{"offset":1234}`."""
+    """Return `{"offset":1234}`."""
     return dump_json({"offset": offset})
 
 
 def encode_headers(source_offsets: SourceOffset) -> list[tuple[str, bytes]]:
-    """`heliograph: {"target_end":1300,"topic_id":"...","run":1300,"epochs":[[5,0]]}`, as far as known."""
+    """Return `heliograph: {"target_end":1300,"topic_id":"...","run":1300,"epochs":[[5,0]]}`, as far as known."""
     notes: dict[str, Any] = {}
     if source_offsets.target_end is not None:
         notes["target_end"] = source_offsets.target_end
@@ -81,7 +97,7 @@ def decode(
     value: bytes | None,
     headers: Iterable[tuple[str, bytes | None]] = (),
 ) -> tuple[TopicPartition, SourceOffset | None] | None:
-    """The partition and its progress (None: forgotten), or None for a record that is not ours or cannot be read."""
+    """Return the partition and its source offset (None if it was reset); None if a record is not ours or unreadable."""
     try:
         name, partition = load_json(key)
         tp = TopicPartition(partition["topic"], partition["partition"])
@@ -115,41 +131,24 @@ def _decode_notes(
 def _decode_epochs(pairs: object) -> tuple[tuple[int, int], ...]:
     if not isinstance(pairs, list):
         return ()
-    epochs = tuple((epoch, start) for epoch, start in pairs)[-MOST_EPOCHS:]
-    is_sound = all(_is_offset(start) and _is_offset(epoch) and epoch <= _LARGEST_EPOCH for epoch, start in epochs)
+    epochs = tuple((epoch, start) for epoch, start in pairs)[-MAX_EPOCHS:]
+    is_sound = all(_is_offset(start) and _is_offset(epoch) and epoch <= _MAX_INT for epoch, start in epochs)
     return epochs if is_sound and list(epochs) == sorted(epochs, key=lambda known: known[1]) else ()
 
 
 def _is_offset(number: object) -> bool:
-    return isinstance(number, int) and 0 <= number <= _LARGEST_OFFSET
+    return isinstance(number, int) and 0 <= number <= _MAX_OFFSET
 
 
 def _is_valid(tp: TopicPartition) -> bool:
-    return isinstance(tp.topic, str) and isinstance(tp.partition, int) and 0 <= tp.partition <= _LARGEST_PARTITION
+    return isinstance(tp.topic, str) and isinstance(tp.partition, int) and 0 <= tp.partition <= _MAX_INT
 
 
-Partition = Mapping[str, Any]
-Offset = Mapping[str, Any]
-
-_PARTITION, _OFFSET = "partition", "offset"
-# Members of a partition in the order Java gives them, which is part of the key's bytes; those that are strings.
-_MEMBERS: dict[ConnectorKind, tuple[str, ...]] = {
-    "source": ("cluster", _PARTITION, "topic"),
-    "checkpoint": (_PARTITION, "topic", "group"),
-    "heartbeat": ("sourceClusterAlias", "targetClusterAlias"),
-}
-# The order in which Connect looks at them, and so which problem it names.
-_CHECKED: dict[ConnectorKind, tuple[str, ...]] = {
-    "source": ("cluster", "topic", _PARTITION),
-    "checkpoint": ("group", "topic", _PARTITION),
-    "heartbeat": ("sourceClusterAlias", "targetClusterAlias"),
-}
-_LARGEST_INT = (1 << 31) - 1
-_LARGEST_LONG = (1 << 63) - 1
+# --- offsets set by hand (KIP-875) ------------------------------------------------------------------------------------
 
 
 def check_offsets(kind: ConnectorKind, offsets: Iterable[tuple[Partition | None, Offset | None]]) -> None:
-    """Raise OffsetsRefusedError for the first partition or offset the connector could not use."""
+    """Raise OffsetsRefusedError for the first partition or offset that the connector could not use."""
     for partition, offset in offsets:
         if offset is None:
             continue
@@ -161,7 +160,7 @@ def check_offsets(kind: ConnectorKind, offsets: Iterable[tuple[Partition | None,
 
 
 def ordered_partition(kind: ConnectorKind, partition: Partition) -> Partition:
-    """The partition with its members in Java's order; as it is where it is none of the connector's."""
+    """Return a partition with its members in Java's order; unchanged if it is not one of the connector's."""
     members = _MEMBERS[kind]
     return {member: partition[member] for member in members} if set(partition) == set(members) else partition
 
@@ -175,7 +174,7 @@ def _check_member(partition: Partition, member: str) -> None:
     if member != _PARTITION:
         if not isinstance(value, str):
             raise _bad_member(partition, member, "must be a string")
-    elif not _is_whole(value, _LARGEST_INT):
+    elif not _is_whole(value, _MAX_INT):
         raise _bad_member(partition, member, "must be an integer")
     elif value < 0:
         raise _bad_member(partition, member, "cannot be negative")
@@ -189,12 +188,12 @@ def _bad_member(partition: Partition, member: str, what: str) -> OffsetsRefusedE
 
 
 def _check_offset(partition: Partition, offset: Offset, *, is_zero: bool) -> None:
-    begin = f"Source offset {java_text(offset)} for source partition {java_text(partition)}"
+    subject = f"Source offset {java_text(offset)} for source partition {java_text(partition)}"
     if _OFFSET not in offset:
-        raise OffsetsRefusedError(f"{begin} is missing the '{_OFFSET}' key, which is required")
+        raise OffsetsRefusedError(f"{subject} is missing the '{_OFFSET}' key, which is required")
     value = offset[_OFFSET]
-    invalid = f"{begin} has an invalid value {java_text(value)} for the '{_OFFSET}' key"
-    if not _is_whole(value, _LARGEST_LONG):
+    invalid = f"{subject} has an invalid value {java_text(value)} for the '{_OFFSET}' key"
+    if not _is_whole(value, _MAX_LONG):
         raise OffsetsRefusedError(f"{invalid}, which must be an integer")
     if is_zero and value != 0:
         raise OffsetsRefusedError(f"{invalid}; the only accepted value is 0")
@@ -207,7 +206,7 @@ def _is_whole(value: Any, largest: int) -> bool:
 
 
 def java_text(value: Any) -> str:
-    """A JSON value as Java shows it: `{topic=t, partition=0}`."""
+    """Return a JSON value as Java prints it: `{topic=t, partition=0}`."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}={java_text(member)}" for name, member in value.items()) + "}"
     if isinstance(value, list | tuple):

@@ -1,17 +1,7 @@
-"""Records of `status.storage.topic`, byte for byte: what connectors and tasks are doing, and which topics they used.
+"""Records of `status.storage.topic`, byte for byte: states of connectors and tasks, and the topics they have used.
 
-A null value means that there is no such status any more (Connect calls it DESTROYED). Connector names may hold dashes,
-so a task's number is what stands behind the last one; a topic's name holds no colon, so the first one ends it.
-
-
-What a Connect worker is made of, as plain values, and the protocol of the one that runs it: the herder.
-
-The REST API (`api/`) knows only this file, so every endpoint is tested over a herder of a few lines, and the real one
-can change without touching a handler. Names and states are Kafka Connect's own.
-
-Invariants: a herder raises `ConnectError` with Connect's status and sentence for whatever it must refuse, and nothing
-else on purpose; it may be called from several threads at once; `info` and `task_configs` hold what the user wrote,
-placeholders unresolved, so no answer can tell a secret that only a placeholder names.
+A null value means that there is no such status any more (Connect calls it DESTROYED). Connector names may contain
+dashes, so a task's number is after the last one; a topic's name contains no colon, so the first one ends it.
 """
 
 from __future__ import annotations
@@ -20,11 +10,14 @@ from typing import Any, Literal, NamedTuple
 
 from heliograph.wire.records.connect_json import dump_json, load_object, split_task
 
+State = Literal["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED"]
+"""The state of a connector or task, as the status topic stores it."""
+
 _CONNECTOR, _TASK, _TOPIC, _USED_BY = "status-connector-", "status-task-", "status-topic-", ":connector-"
 
 
 class Status(NamedTuple):
-    """What a worker last told of a connector or task."""
+    """The last status that a worker wrote for a connector or task."""
 
     state: str
     worker_id: str
@@ -34,14 +27,14 @@ class Status(NamedTuple):
 
 
 class ConnectorStatusRecord(NamedTuple):
-    """A connector's status; None: there is none any more."""
+    """A connector's status; None if it was removed."""
 
     name: str
     status: Status | None
 
 
 class TaskStatusRecord(NamedTuple):
-    """A task's status; None: there is none any more."""
+    """A task's status; None if it was removed."""
 
     name: str
     task: int
@@ -49,7 +42,7 @@ class TaskStatusRecord(NamedTuple):
 
 
 class TopicStatusRecord(NamedTuple):
-    """A topic that a connector has used since `discovered_ms`; None: that is forgotten."""
+    """A topic that a connector has used since `discovered_ms`; None if that was reset."""
 
     name: str
     topic: str
@@ -61,7 +54,7 @@ StatusRecord = ConnectorStatusRecord | TaskStatusRecord | TopicStatusRecord
 
 
 def encode_status(record: StatusRecord) -> tuple[bytes, bytes | None]:
-    """Key and value."""
+    """Return the key and the value of a record."""
     match record:
         case ConnectorStatusRecord(name, status):
             return f"{_CONNECTOR}{name}".encode(), _status_value(status)
@@ -76,7 +69,7 @@ def encode_status(record: StatusRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode_status(key: bytes | None, value: bytes | None) -> StatusRecord | None:
-    """What a record says; None where it is of another kind, or damaged."""
+    """Decode a record; None if it is of another kind, or damaged."""
     try:
         text = (key or b"").decode()
     except UnicodeDecodeError:
@@ -136,7 +129,3 @@ def _status_value(status: Status | None) -> bytes | None:
             "version": status.version,
         }
     )
-
-
-State = Literal["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED"]
-"""What a connector or task is doing, as the status topic stores it."""

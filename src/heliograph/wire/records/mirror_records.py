@@ -1,8 +1,8 @@
 """Keys and values of MM2's own records, byte for byte: offset syncs, checkpoints, heartbeats.
 
 Numbers are big-endian; a string is its length (INT16) and UTF-8. A record that cannot be read decodes to None: these
-topics are shared with Java MM2 and with whoever has the right to write to them. What only we note (the runs of an
-offset sync) stands in a record header, which Java does not read.
+topics are shared with Java MM2 and with every principal that may write to them. Heliograph's own values (the runs of an
+offset sync) are in a record header, which Java does not read.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _TWO_OFFSETS = struct.Struct(">qq")
 _VERSIONED_OFFSETS = struct.Struct(">hqq")
 _HEARTBEAT = struct.Struct(">hq")
-_LONGEST_STRING_BYTES = 0x7FFF
+_MAX_STRING_BYTES = 0x7FFF
 _RUN = struct.Struct(">qqq")
 
-_LARGEST_OFFSET = 2**63 - 2  # a group that has read it goes on one behind it
-_MOST_KEYS = 16_384  # of partitions that are told of again and again: decoded once, as the whole topic is at a start
+_MAX_OFFSET = 2**63 - 2  # a group that has read it continues at the next
+_MAX_CACHED_KEYS = 16_384  # a key is in many records, and the whole topic is read at a start
 
 KeyValue = tuple[bytes, bytes]
 
 
 def encode_offset_sync(sync: OffsetSync) -> KeyValue:
-    """Key: topic and partition at the source. Value: the record's offset on both sides, without a version."""
+    """Encode topic and partition at the source (key), and a record's offset on both sides (value, no version)."""
     return _encode_tp(sync.tp), _TWO_OFFSETS.pack(sync.upstream, sync.downstream)
 
 
 def decode_offset_sync(
     key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
 ) -> OffsetSync | None:
-    """The sync, with the runs that only Heliograph notes."""
+    """Decode a sync, with the runs that only Heliograph writes; None if it cannot be read."""
     try:
         tp = _partition_of(key or b"")
         upstream, downstream = _TWO_OFFSETS.unpack_from(value or b"")
     except (struct.error, UnicodeDecodeError):
         return None
-    if not (0 <= upstream <= _LARGEST_OFFSET and 0 <= downstream <= _LARGEST_OFFSET):
+    if not (0 <= upstream <= _MAX_OFFSET and 0 <= downstream <= _MAX_OFFSET):
         return None
     return OffsetSync(tp, upstream, downstream, _decode_runs(headers))
 
 
-@lru_cache(_MOST_KEYS)
+@lru_cache(_MAX_CACHED_KEYS)
 def _partition_of(key: bytes) -> TopicPartition:
     return _decode_tp(key, 0)[0]
 
 
 def encode_runs(runs: array[int]) -> tuple[str, bytes]:
-    """The header that carries a sync's runs, given as flat triples: there can be thousands."""
+    """Return the header with a sync's runs, passed as flat triples since there can be thousands."""
     big_endian = array("q", runs)
     if sys.byteorder == "little":
         big_endian.byteswap()
@@ -73,25 +73,25 @@ def _decode_runs(headers: Iterable[tuple[str, bytes | None]]) -> tuple[OffsetRun
         return None
     runs = []
     for upstream, downstream, count in _RUN.iter_unpack(packed):
-        if upstream < 0 or downstream < 0 or count <= 0 or max(upstream, downstream) + count > _LARGEST_OFFSET:
+        if upstream < 0 or downstream < 0 or count <= 0 or max(upstream, downstream) + count > _MAX_OFFSET:
             return None
         runs.append(OffsetRun(upstream, downstream, count))
     return tuple(runs)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:
-    """Key: group, remote topic, partition. Value: version, both offsets, metadata.
+    """Encode group, remote topic and partition (key), and version, both offsets and metadata (value).
 
-    Metadata that no checkpoint has room for is left out: it must not keep other groups from theirs.
+    Metadata that is too long for a checkpoint is left out: it must not prevent the checkpoints of other groups.
     """
-    has_room = len(checkpoint.metadata.encode()) <= _LONGEST_STRING_BYTES
+    has_room = len(checkpoint.metadata.encode()) <= _MAX_STRING_BYTES
     key = _encode_string(checkpoint.group) + _encode_tp(checkpoint.tp)
     value = _VERSIONED_OFFSETS.pack(_VERSION, checkpoint.upstream, checkpoint.downstream)
     return key, value + _encode_string(checkpoint.metadata if has_room else "")
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
-    """The checkpoint; None where it cannot be read."""
+    """Decode a checkpoint; None if it cannot be read."""
     try:
         group, at = _decode_string(key or b"", 0)
         tp, _at = _decode_tp(key or b"", at)
@@ -103,13 +103,13 @@ def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | No
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> KeyValue:
-    """Key: both aliases. Value: version and time."""
+    """Encode both aliases (key), and version and time (value)."""
     key = _encode_string(heartbeat.source) + _encode_string(heartbeat.target)
     return key, _HEARTBEAT.pack(_VERSION, heartbeat.timestamp_ms)
 
 
 def decode_heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat | None:
-    """The heartbeat; None where it cannot be read."""
+    """Decode a heartbeat; None if it cannot be read."""
     try:
         source, at = _decode_string(key or b"", 0)
         target, _at = _decode_string(key or b"", at)
@@ -140,5 +140,5 @@ def _decode_tp(data: bytes, at: int) -> tuple[TopicPartition, int]:
     topic, at = _decode_string(data, at)
     (partition,) = _INT32.unpack_from(data, at)
     if partition < 0:
-        raise struct.error("a partition has no such number")
+        raise struct.error("a partition number is negative")
     return TopicPartition(topic, partition), at + _INT32.size
