@@ -56,7 +56,7 @@ class WithPrefix:
     prefix: str
 
     def __str__(self) -> str:
-        return f"behind '{self.prefix}'"
+        return f"after '{self.prefix}'"
 
 
 Part = str | Mention | WithPrefix

@@ -3,7 +3,7 @@
     HeliographError
     ├── ConfigError            the user's file or options; carries all problems found, not only the first
     │   └── NotAllowedError    a connector names what its worker or a rule does not allow
-    ├── OffsetsRefusedError    progress written by hand that its connector would not understand
+    ├── OffsetsRefusedError    offsets written by hand that their connector would not understand
     ├── KeyStoreError          a keystore or truststore cannot be used
     ├── ClusterError           a Kafka cluster cannot be used
     │   ├── UnreachableError   no broker answered within the stated time
@@ -12,7 +12,7 @@
     │   └── GroupActiveError   a consumer group has members: only they may move its offsets
     ├── BatchError             a record batch that must not be forwarded as it is (topic, partition, offset)
     │   └── CorruptBatchError  its bytes do not hold together
-    ├── TaskError              a copy task cannot go on and must be started again
+    ├── TaskError              a copy task cannot continue and must be started again
     │   ├── LeaseLostError     the driver is gone or has taken the task back
     │   └── FencedError        another instance writes in our place; starting again would only take it back
     ├── ConnectError           a request to a worker's REST API that it must refuse (HTTP status)
@@ -68,7 +68,7 @@ class NotAllowedError(ConfigError):
 
 
 def try_each(steps: Iterable[Callable[[], A]]) -> list[A]:
-    """What every step gives; where some refuse, one ConfigError with what all of them say, not only the first."""
+    """Return the results of all steps; if some fail, raises one ConfigError with the problems of all."""
     given: list[A] = []
     problems: list[Diagnostic] = []
     for step in steps:
@@ -82,7 +82,7 @@ def try_each(steps: Iterable[Callable[[], A]]) -> list[A]:
 
 
 def try_both(one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
-    """The same for two steps that give different things."""
+    """Do the same for two steps with results of different types."""
     first: list[A] = []
     second: list[B] = []
     try_each((lambda: first.append(one()), lambda: second.append(other())))
@@ -90,7 +90,7 @@ def try_both(one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
 
 
 class OffsetsRefusedError(HeliographError):
-    """Progress that a connector would not understand, in Connect's sentence."""
+    """Offsets that a connector would not understand, in Connect's sentence."""
 
 
 class KeyStoreError(HeliographError):
@@ -112,7 +112,7 @@ class UnreachableError(ClusterError):
 
 
 class AuthenticationError(ClusterError):
-    """The broker refused who we say we are, or we refused the broker's certificate."""
+    """The broker refused our credentials, or we refused the broker's certificate."""
 
 
 class BrokerError(ClusterError):
@@ -140,7 +140,7 @@ class CorruptBatchError(BatchError):
 
 
 class TaskError(HeliographError):
-    """A copy task cannot go on; it is started again from its committed offsets."""
+    """A copy task cannot continue; it is started again from its committed offsets."""
 
 
 class LeaseLostError(TaskError):

@@ -68,7 +68,7 @@ def test_only_what_is_beyond_re2_backtracks() -> None:
         ("ab)", "at character 3, a ')' has no '(' before it"),
         ("*", "at character 1, a '*' has nothing before it to repeat"),
         ("a{", "at character 2, a '{' begins no count"),
-        ("ab\\", "at character 3, a backslash has nothing behind it"),
+        ("ab\\", "at character 3, a backslash has nothing after it"),
         (r"\Qa.[b\Ec[", "at character 10, a '[' is not closed"),
         ("a[z-b]", "at character 3, the range z-b in a character class runs backwards"),
         ("a{3,2}", "at character 2, {3,2} counts down"),

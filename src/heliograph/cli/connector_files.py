@@ -1,7 +1,7 @@
 """The three files that make a source cluster's replication: `mm2-cpc-X.json`, `mm2-hbc-X.json`, `mm2-msc-X.json`.
 
 Each holds one connector's configuration as Connect's `PUT /connectors/NAME/config` takes it; the connector is named as
-its file. All three are read, and every problem told, before anything is deployed.
+its file. All three are read, and every problem reported, before anything is deployed.
 """
 
 from __future__ import annotations

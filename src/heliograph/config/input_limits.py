@@ -30,17 +30,17 @@ _LONGEST_SHOWN = 40
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether Kafka takes it for a topic."""
+    """Return whether Kafka accepts it as the name of a topic."""
     return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
 def is_group_name(name: str) -> bool:
-    """Whether it is taken for a group."""
+    """Return whether it is accepted as the name of a group."""
     return 0 < len(name) <= LONGEST_GROUP_NAME and _CONTROLS.search(name) is None
 
 
 def unusable_sentence(alias: str, kind: str, names: Collection[str]) -> tuple[str, ...]:
-    """What is reported of names that are left out, as one sentence or none."""
+    """Return one sentence about the names that are left out, or none."""
     if not names:
         return ()
     first = min(names)

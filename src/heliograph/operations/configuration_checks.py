@@ -67,7 +67,7 @@ class CheckedPart(NamedTuple):
 def examine_all(
     text: str | ConfigText, lookup: Lookup, only_targets: Iterable[str] = (), *, with_files: bool = False
 ) -> Report:
-    """Everything about a file that can be said without a cluster: as `examine`, and what the parts above say."""
+    """Examine a file without a cluster: as `examine`, and with every part tried."""
     report = examine(text, lookup, only_targets)
     if report.sound is None:
         return report
@@ -79,7 +79,7 @@ def examine_all(
 
 
 def examine_worker_all(text: str, lookup: Lookup) -> WorkerReport:
-    """The same for the file of a Connect worker, with the files that it names."""
+    """Examine the file of a Connect worker in the same way, with the files that it names."""
     report = examine_worker(text, lookup)
     if report.sound is None:
         return report
@@ -92,7 +92,7 @@ def examine_worker_all(text: str, lookup: Lookup) -> WorkerReport:
 def _cycle_warnings(config: MirrorMakerConfig) -> list[str]:
     try:
         return warn_about_cycles({flow: config.settings(flow) for flow in config.enabled_flows})
-    except ConfigError:  # a policy or a pattern that cannot be used, which is told as a problem
+    except ConfigError:  # a policy or a pattern that cannot be used, which is a problem of its own
         return []
 
 
@@ -198,7 +198,7 @@ class _ConnectorExamination:
                 self._add(name, error.problems)
 
     def _kind(self) -> ConnectorKind | None:
-        """What the connector is, or seems to be meant to be: what is wrong with the rest is told all the same."""
+        """Return the connector's kind, or the one that seems to be meant, so that the rest is checked, too."""
         written = self._raw.get(_CLASS, "").strip()
         kind = kind_of(written)
         if kind is None and _CLASS not in self._settled:
@@ -228,7 +228,7 @@ class _ConnectorExamination:
         return flow if is_named else None
 
     def _ask_worker(self, kind: ConnectorKind) -> None:
-        """What a worker answers to PUT /connector-plugins/CLASS/config/validate."""
+        """Add the worker's answer to PUT /connector-plugins/CLASS/config/validate."""
         plugins = ConnectorPlugins(self._worker, self._resolver.tolerant(), is_limited=self._is_worker_known)
         config = self._config | ({_CLASS: CLASSES[kind]} if _CLASS in self._settled else {})
         for each in plugins.validated(CLASSES[kind], config):

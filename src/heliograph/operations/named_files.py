@@ -45,7 +45,7 @@ def check_files(settings: Settings) -> None:
 
 
 def unreadable(path: str) -> str | None:
-    """Why a file cannot be read; None where it can."""
+    """Return why a file cannot be read; None if it can."""
     try:
         with Path(path).open("rb") as file:
             file.read(1)
@@ -68,7 +68,7 @@ def _stores(settings: Settings) -> Iterator[Diagnostic]:
             yield problem(f"the file {shown} cannot be read: {reason}.", name)
             continue
         given = {field: getattr(all_stores, field) for field in (location, *others)}
-        if any("${" in given[field] for field in others):  # a variable that is not set, which is told
+        if any("${" in given[field] for field in others):  # a variable that is not set, which has a diagnostic
             continue
         try:
             load_key_material(Stores(**given, written=all_stores.written))
@@ -107,7 +107,7 @@ def _missing(name: str, path: str, shown: str | None = None) -> Iterator[Diagnos
 
 
 def _jaas_options(text: str) -> Mapping[str, str]:
-    """What the login modules are told; one that cannot be read is told by who logs in."""
+    """Return the options of the login modules; one that cannot be read is reported with the login."""
     try:
         return {name: value for module in parse_jaas(text) for name, value in module.options.items()}
     except ConfigError:

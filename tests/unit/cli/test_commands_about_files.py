@@ -60,7 +60,7 @@ def test_a_value_is_explained_by_its_line_and_rule(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.output.splitlines()[2:] == [
         "A->B: some",
-        "    from line 6: A->B.topics (flow key, behind 'A->B.')",
+        "    from line 6: A->B.topics (flow key, after 'A->B.')",
         "    over line 5: topics (top of the file)",
         "B->A: all",
         "    from line 5: topics (top of the file)",
@@ -75,7 +75,7 @@ def test_a_value_is_explained_by_its_line_and_rule(tmp_path: Path) -> None:
         ((), "refresh.topics.interval.seconds", "A->B: 30\n    from default of Heliograph"),
         ((), "refresh.topics.interval.seconds", "long, default 30 (MM2: 600), importance low, since 2.4"),
         ((), "clusters", "file: A,B\n    from line 1: clusters"),
-        (("B.offset.flush.interval.ms=7",), "offset.flush.interval.ms", "worker key of the target, behind 'B.'"),
+        (("B.offset.flush.interval.ms=7",), "offset.flush.interval.ms", "worker key of the target, after 'B.'"),
         (("topics.blacklist=x",), "topics.blacklist", "topics.blacklist (top of the file, by its old name)"),
         (("security.protocol=SSL",), "security.protocol", "A->B, producer of B: SSL"),
         (("A.consumer.client.rack=r",), "A.consumer.client.rack", "A->B, consumer of A: r"),
@@ -214,7 +214,7 @@ def test_a_variable_that_is_not_set_is_explained_with_its_line(tmp_path: Path) -
     explained = call(tmp_path, "explain", text, "ssl.key.password").stdout
     assert (
         "A->B, consumer of A: ${NOT_SET}\n    but the environment variable NOT_SET is not set.\n"
-        "    from line 5: A.ssl.key.password (key of the cluster, behind 'A.')" in explained
+        "    from line 5: A.ssl.key.password (key of the cluster, after 'A.')" in explained
     )
     listed = call(tmp_path, "explain", text).stdout
     assert "    5  A.ssl.key.password = ${NOT_SET}\n           but the environment variable NOT_SET is not" in listed

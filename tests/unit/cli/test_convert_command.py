@@ -192,10 +192,10 @@ def test_what_has_no_effect_is_told_and_left_out(tmp_path: Path) -> None:
 def test_a_name_of_progress_that_changes_is_told(tmp_path: Path, document_001: Path) -> None:
     file = tmp_path / "mm2.yaml"
     file.write_text(GOOD)
-    reported = "note: us->eu: progress is kept by the source connector's name, here 'us->eu.MirrorSourceConnector'"
+    reported = "note: us->eu: source offsets are kept by the connector's name, here 'us->eu.MirrorSourceConnector'"
     stderr = convert(file, "--to", "properties").stderr
     assert reported in stderr
-    assert "Java then copies everything again; Heliograph compares the logs and goes on behind" in stderr
+    assert "Java then copies everything again; Heliograph compares the logs and resumes after" in stderr
     assert "name, here 'mm2-msc-source-0'" in convert(document_001, "--to", "properties").stderr
     properties = tmp_path / "mm2.properties"
     properties.write_text(minimal())
@@ -354,8 +354,8 @@ def test_a_workers_keys_are_kept_for_each_of_its_targets(tmp_path: Path) -> None
             assert f"{alias}.{line}" in lines
     assert [alias for alias in "BCD" if f"{alias}.producer.security.protocol = SSL" in lines] == ["B", "C"]
     for words in (
-        "warning: worker.properties: the worker's cluster (b:1) is not that of D: in a file the records, progress",
-        "warning: worker.properties: B and C are one cluster, where a file keeps the progress of A only once",
+        "warning: worker.properties: the worker's cluster (b:1) is not that of D: in a file the records, source",
+        "warning: worker.properties: B and C are one cluster, where a file keeps the source offsets of A only once",
         "worker.properties: producer.security.protocol: it is about the worker's cluster; for D it is left out.",
         "worker.properties: security.protocol: it is about the worker's own connection",
         "worker.properties: consumer.max.poll.records: a key of the worker that no flow reads; it is left out.",
@@ -387,7 +387,7 @@ def test_a_note_is_read_once_on_a_terminal(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("heliograph.cli.commands.convert._shows_both", lambda: is_terminal)
     file = tmp_path / "mm2.properties"
     file.write_text(minimal())
-    words = "progress is kept by the source connector's name"
+    words = "source offsets are kept by the connector's name"
     printed = convert(file, "--to", "strimzi")
     assert printed.stdout.count(words) == 1
     assert printed.stderr.count(words) == (0 if is_terminal else 1)

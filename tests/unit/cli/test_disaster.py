@@ -117,7 +117,7 @@ def test_a_flow_whose_target_is_gone_leaves_no_connection(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(flow_groups._target, "view", refuse)
     monkeypatch.setattr(flow_groups._source, "close", lambda: closed.append("source"))
-    monkeypatch.setattr(flow_groups._target_clients, "close", lambda: closed.append("written"))
+    monkeypatch.setattr(flow_groups._target_clients, "close", lambda: closed.append("target"))
     with pytest.raises(UnreachableError), flow_groups:
         pass
-    assert closed == ["source", "written"]
+    assert closed == ["source", "target"]

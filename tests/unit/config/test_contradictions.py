@@ -49,7 +49,7 @@ def test_a_contradiction_is_one_problem_that_names_both_keys(lines: tuple[str, .
         ((EXACTLY_ONCE, DIRTY), "records of aborted transactions are copied"),
         (
             (EXACTLY_ONCE, JAVAS_FLUSH),
-            "B.offset.flush.interval.ms: with exactly-once progress is committed every 20000",
+            "B.offset.flush.interval.ms: with exactly-once source offsets are committed every 20000",
         ),
         (
             (EXACTLY_ONCE, "B.producer.transaction.timeout.ms=2000"),

@@ -244,7 +244,7 @@ def test_only_the_flows_into_the_asked_targets_run() -> None:
         ("A->B.security.protocol=SSL", "write it as in 'A.security.protocol'"),
         ("A->B.isolation.level=read_committed", "write it as in 'A->B.consumer.isolation.level'"),
         ("A->B.listeners=x", "write it as in 'B.listeners'"),
-        ("A.consumer.linger.ms=5", "unknown key behind 'A.consumer.'"),
+        ("A.consumer.linger.ms=5", "unknown key after 'A.consumer.'"),
         ("A.consumer.fetch.max.byte=5", "Did you mean 'A.consumer.fetch.max.bytes'?"),
         ("A->B.source.consumer.fetch.max.byte=5", "Did you mean 'A->B.source.consumer.fetch.max.bytes'?"),
         ("A->B.admin.override.retries=5", "MM2 has no admin that this could override"),

@@ -59,7 +59,7 @@ def test_several_modules_are_read_and_refused_for_a_client() -> None:
         (f'{PLAIN} required username="u" password="canary"', "a semicolon is missing at the end"),
         (f'{PLAIN} required password="canary', "a quote is opened and not closed"),
         (f'{PLAIN} required password="can\nary";', "a quote is opened and not closed"),
-        (f"{PLAIN} required password=my canary;", "'=' is expected behind the name of an option"),
+        (f"{PLAIN} required password=my canary;", "'=' is expected after the name of an option"),
         (f"{PLAIN} required password=;", "a value is missing"),
         (f'{PLAIN} required ="canary";', "the name of an option is expected"),
     ],

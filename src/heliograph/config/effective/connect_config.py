@@ -80,7 +80,7 @@ def _named_packages(worker: Mapping[str, str]) -> Iterator[str]:
 
 
 def kind_of(class_name: str | None) -> ConnectorKind | None:
-    """Which of MM2's connectors a class is, by its full name or one of Connect's aliases; None where it is another."""
+    """Return the kind of connector of a class, by its full name or one of Connect's aliases; None for another class."""
     return _BY_NAME.get(class_name or "")
 
 
@@ -101,14 +101,14 @@ class ConnectorConfig:
 
     @property
     def limits(self) -> ConnectorLimits | None:
-        """What holds for the values that the connector itself sets."""
+        """Return the limits of the values that the connector itself sets."""
         if not self.is_limited:
             return None
         return worker_limits(self._view(self.worker, [_own("", LIMIT_KEYS.__contains__)]), self.worker, self.secrets)
 
     @property
     def kind(self) -> ConnectorKind:
-        """What the connector does; raises ConfigError where it is none of MM2's."""
+        """Return the connector's kind; raises ConfigError if it is none of MM2's."""
         class_name = self.raw.get("connector.class")
         kind = kind_of(class_name)
         if kind is None:
@@ -150,7 +150,7 @@ class ConnectorConfig:
         return True
 
     def source_connector(self, flow: Flow) -> str:  # noqa: ARG002
-        """Progress is kept under the connector's name."""
+        """Return the connector's name: source offsets are kept by it."""
         return self.name
 
     def label(self, flow: Flow) -> str:  # noqa: ARG002
@@ -225,14 +225,14 @@ class ConnectorConfig:
                 continue
 
     def _view(self, raw: Mapping[str, str], layers: Iterable[Layer], prefix: str = "") -> Settings:
-        # The worker's file is its operator's; a connector comes from whoever reaches the REST API.
+        # The worker's file is its operator's; a connector comes from any caller of REST.
         if raw is self.worker:
             return resolved_view(raw, layers, self.resolver, prefix)
         return resolved_view(raw, layers, self.resolver.declared_only(), prefix, self.limits)
 
 
 def worker_client(worker: Mapping[str, str], resolver: Resolver) -> Settings:
-    """How a worker reaches its own cluster, where its three topics are."""
+    """Return a worker's connection to its own cluster, which has its three topics."""
     return resolved_view(worker, [_own("", is_every_clients), _own("", _is_connection)], resolver)
 
 
@@ -248,13 +248,13 @@ def policy_name(worker: Mapping[str, str]) -> str:
 
 
 def override_policy(worker: Mapping[str, str]) -> Callable[[str], bool]:
-    """Whether a connector may override a client key."""
+    """Return a test whether a connector may override a client key."""
     policy = policy_name(worker)
     return {"All": _any, "None": lambda _key: False, "Principal": _PRINCIPAL_KEYS.__contains__}[policy]
 
 
 def _connection(client: Settings) -> tuple[frozenset[str], dict[str, str]]:
-    """What decides where a client connects and as whom."""
+    """Return what decides where a client connects and as whom."""
     servers = frozenset(split_list(client.values.get(client_keys.BOOTSTRAP_SERVERS.name, "")))
     others = {key: value for key, value in client.values.items() if _is_connection(key) and key != "bootstrap.servers"}
     return servers, others
@@ -291,7 +291,7 @@ def _is_connectors(key: str) -> bool:
 
 
 def is_live_change(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether a source connector can go from one config to the other without touching its tasks."""
+    """Return whether a source connector can change its config without a restart of its tasks."""
     changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
     return all(_is_live(key) for key in changed)
 
@@ -323,7 +323,7 @@ class WorkerConfig:
 
     @property
     def client(self) -> Settings:
-        """How the worker reaches the cluster that holds its topics."""
+        """Return the worker's connection to the cluster of its topics."""
         return worker_client(self.raw, self.resolver)
 
     @property

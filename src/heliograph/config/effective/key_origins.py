@@ -108,7 +108,7 @@ def _of_file(config: MirrorMakerConfig, row: Key[object]) -> Explanation:
 
 
 def _switch(config: MirrorMakerConfig, flow: Flow) -> Explanation:
-    """Whether a flow is on, which only `A->B.enabled` says: the default of `enabled` is a connector's in Connect."""
+    """Explain whether a flow is on: only `A->B.enabled` decides, the default of `enabled` is for connectors."""
     name = f"{flow}.{ENABLED.name}"
     if name not in config.raw:
         return Explanation(str(flow), "false", f"default: a flow is off until '{name} = true'")

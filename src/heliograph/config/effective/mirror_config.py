@@ -34,29 +34,29 @@ class MirrorConfig(Protocol):
 
     @property
     def flows(self) -> tuple[Flow, ...]:
-        """What replicates here."""
+        """Return the flows that replicate here."""
 
     @property
     def paths(self) -> Mapping[str, str]:
-        """What its author calls each setting, where it was not written as properties."""
+        """Return the author's name of each setting, if it was not written as properties."""
 
     @property
     def enabled_flows(self) -> tuple[Flow, ...]:
-        """Every flow that replicates, here or elsewhere, as far as the configuration tells."""
+        """Return every flow that replicates, here or elsewhere, as far as the configuration knows."""
 
     @property
     def heartbeat_flows(self) -> tuple[Flow, ...]:
-        """Which flows heartbeats are written for."""
+        """Return the flows that heartbeats are written for."""
 
     @property
     def notes_offsets(self) -> bool:
-        """Whether checkpoints and heartbeats are noted as progress, as Connect does for whatever a connector writes."""
+        """Return whether checkpoints and heartbeats are noted as source offsets, as Connect does for all records."""
 
     def source_connector(self, flow: Flow) -> str:
-        """The name under which the connector of a flow keeps its progress; also part of its transactional ids."""
+        """The name under which the connector of a flow keeps its source offsets; also part of its transactional ids."""
 
     def label(self, flow: Flow) -> str:
-        """What tasks and log lines call a flow; no two that run at once share it."""
+        """Return the name of a flow in tasks and log lines; no two that run at once share it."""
 
     def settings(self, flow: Flow) -> Settings:
         """Connector and worker settings of a flow, typed, resolved."""
@@ -68,7 +68,7 @@ class MirrorConfig(Protocol):
         """The producer of a flow's records: copies, checkpoints, heartbeats."""
 
     def offsets_client(self, flow: Flow) -> Settings | None:
-        """The client of the cluster that keeps progress; None where that is the one records are written to."""
+        """Return the client of the cluster that keeps source offsets; None if records are written to the same."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class MirrorMakerConfig:
     """A dedicated-mode file, understood. `lines` says where each key stands; `targets` are those of `--clusters`.
 
     What was written in another form has `paths`, the names its author knows; `paused` flows, with the reason; and
-    `connectors`, the names of its source connectors, by which Connect keeps progress.
+    `connectors`, the names of its source connectors, by which Connect keeps source offsets.
     """
 
     raw: Mapping[str, str] = field(repr=False)
@@ -105,16 +105,16 @@ class MirrorMakerConfig:
         return self.client(flow.target, "producer", flow)
 
     def offsets_client(self, flow: Flow) -> Settings | None:  # noqa: ARG002
-        """Progress is kept where the records are."""
+        """Return None: source offsets are kept with the records."""
         return None
 
     @property
     def notes_offsets(self) -> bool:
-        """Nobody asks a file for its offsets."""
+        """Return False: a file's offsets cannot be requested."""
         return False
 
     def source_connector(self, flow: Flow) -> str:
-        """As the flow's form names it, else as Java MM2 does: there the topic of progress tells the flows apart."""
+        """Return the name in the flow's form, else Java MM2's: there each flow has its own topic of source offsets."""
         return self.connectors.get(flow, SOURCE_CONNECTOR_NAME)
 
     def label(self, flow: Flow) -> str:
@@ -122,11 +122,11 @@ class MirrorMakerConfig:
         return str(flow)
 
     def origins(self, flow: Flow) -> dict[str, tuple[Origin, ...]]:
-        """Where each of a flow's settings comes from; the last place wins."""
+        """Return the origins of each of a flow's settings; the last place wins."""
         return origins(self.raw, settings_layers(flow))
 
     def client_origins(self, alias: str, role: str, flow: Flow | None = None) -> dict[str, tuple[Origin, ...]]:
-        """Where each of a client's settings comes from; the last place wins."""
+        """Return the origins of each of a client's settings; the last place wins."""
         return origins(self.raw, client_layers(alias, role, flow))
 
     @property
@@ -156,7 +156,7 @@ class MirrorMakerConfig:
         )
 
     def is_reachable(self, alias: str) -> bool:
-        """Whether the file says where a cluster is."""
+        """Return whether the file has a cluster's address."""
         return bool(self.client(alias, "admin").values.get(client_keys.BOOTSTRAP_SERVERS.name, "").strip())
 
     @property

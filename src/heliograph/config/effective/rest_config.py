@@ -60,12 +60,12 @@ class RestListener(NamedTuple):
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether every network of the machine reaches it."""
+        """Return whether every network of the machine reaches it."""
         return self.host in _EVERY_NETWORK
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Return whether only this machine reaches it."""
         return self.host in _THIS_MACHINE
 
     @property
@@ -91,7 +91,7 @@ def rest_listeners(settings: Settings) -> tuple[RestListener, ...]:
 
 
 def file_listeners(raw: Mapping[str, str], resolver: Resolver) -> tuple[RestListener, ...]:
-    """Where a dedicated-mode file wants REST: nowhere unless it says so, since two may run on one machine."""
+    """Return the listeners of a dedicated-mode file: none by default, since two files may run on one machine."""
     rows = (keys.LISTENERS, keys.REST_PORT, keys.REST_HOST_NAME)
     settings = Settings({row.name: resolver.resolve(row.name, raw[row.name]) for row in rows if row.name in raw})
     return rest_listeners(settings) if keys.LISTENERS in settings or keys.REST_PORT in settings else ()
@@ -108,11 +108,11 @@ def parse_listener(name: str, text: str) -> RestListener:
 
 
 def advertised_listener(settings: Settings, all_bound: Sequence[RestListener], own_host: str) -> RestListener:
-    """How other workers reach this one: as the file says, else where it is bound, else by this machine's name.
+    """Return the address for other workers: the file's, else where it is bound, else this machine's name.
 
-    Of several listeners an https one is told, where Java would tell http: what callers send is passed on under it.
+    Of several listeners an https one is advertised, while Java advertises http: requests are forwarded to it.
     """
-    bound = _told_to_others(settings, all_bound)
+    bound = _advertised(settings, all_bound)
     host = _unquoted(settings[keys.REST_ADVERTISED_HOST_NAME]) or (own_host if bound.is_everywhere else bound.host)
     port = settings[keys.REST_ADVERTISED_PORT]
     if port is None:
@@ -120,7 +120,7 @@ def advertised_listener(settings: Settings, all_bound: Sequence[RestListener], o
     return bound._replace(host=host, port=_checked_port(settings.written_as(keys.REST_ADVERTISED_PORT), port))
 
 
-def _told_to_others(settings: Settings, bound: Sequence[RestListener]) -> RestListener:
+def _advertised(settings: Settings, bound: Sequence[RestListener]) -> RestListener:
     wanted = settings[keys.REST_ADVERTISED_LISTENER].lower()
     if not wanted:
         return next((listener for listener in bound if listener.is_https), bound[0])
@@ -160,7 +160,7 @@ def _unquoted(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RestAccess:
-    """What is asked of callers."""
+    """The requirements for callers."""
 
     client_auth: ClientAuth = "none"
     jaas_file: str = ""
@@ -171,14 +171,14 @@ class RestAccess:
 
     @property
     def knows_callers(self) -> bool:
-        """Whether a caller has a name, by a login or by a certificate."""
+        """Return whether a caller has a name, by a login or by a certificate."""
         return bool(self.jaas_file) or self.client_auth != "none"
 
 
 def rest_access(
     raw: Mapping[str, str], resolver: Resolver, listeners: Sequence[RestListener], lookup: Lookup
 ) -> RestAccess:
-    """What a file asks of those who call REST; raises ConfigError with what cannot be meant."""
+    """Return what a file requires of callers of REST; raises ConfigError for a contradiction."""
     settings = _own_settings(raw, resolver)
     has_https = any(listener.is_https for listener in listeners)
     client_auth, jaas_file = try_both(
@@ -204,7 +204,7 @@ def rest_access(
 
 
 def https_settings(raw: Mapping[str, str], resolver: Resolver) -> Settings:
-    """The `ssl.*` of https listeners: those behind the prefix if there are any, else those of the file."""
+    """The `ssl.*` of https listeners: those after the prefix if there are any, else those of the file."""
     prefixed = {key for key in raw if key.startswith(HTTPS_PREFIX)}
     prefix = HTTPS_PREFIX if prefixed else ""
     names = prefixed or {key for key in raw if key.startswith("ssl.")}

@@ -83,8 +83,8 @@ class WorkerFile:
             return
         for alias in self._others:
             words = (
-                f"the worker's cluster ({servers}) is not that of {alias}: in a file the records, progress and group of"
-                f" a flow into {alias} are in the cluster of {alias}."
+                f"the worker's cluster ({servers}) is not that of {alias}: in a file the records, source offsets and"
+                f" group of a flow into {alias} are in the cluster of {alias}."
             )
             self._reading.warn(place, words)
         self._tell_shared_progress(place)
@@ -135,8 +135,8 @@ class WorkerFile:
             into = [flow.target for flow in self._flows if flow.source == source and flow.target in self._same]
             if len(into) > 1:
                 words = (
-                    f"{' and '.join(into)} are one cluster, where a file keeps the progress of {source} only once; give"
-                    " each an offset.storage.topic of its own before you run it."
+                    f"{' and '.join(into)} are one cluster, where a file keeps the source offsets of {source} only"
+                    " once; give each an offset.storage.topic of its own before you run it."
                 )
                 self._reading.warn(place, words)
 
@@ -320,7 +320,7 @@ def connector_config(parts: Parts, each: FlowParts, kind: ConnectorKind, name: s
 
 
 def _connection(cluster: ClusterParts, side: str) -> dict[str, str]:
-    """How a connector reaches one of its clusters: only connection keys are read behind `source.cluster.`."""
+    """Return a connector's connection to a cluster: only connection keys are read after `source.cluster.`."""
     config = {}
     for key, value in cluster.plain.items():
         if key in TABLE and TABLE[key].scope & Scope.CLIENT:
@@ -348,7 +348,7 @@ def _declarations(kinds: set[str], declared: Mapping[str, str]) -> dict[str, str
 
 
 def _worker(parts: Parts, target: str, kinds: set[str], notes: list[str]) -> str:
-    """The worker of a target. Connect keeps the progress of all its connectors in one topic, MM2 has one per source."""
+    """Return the worker of a target. Connect has one topic of source offsets for all connectors, MM2 one per source."""
     sources = [each.flow.source for each in parts.into(target)]
     cluster = parts.clusters[target]
     own = f"mm2-{{}}.{sources[0]}.internal" if len(sources) == 1 else f"mm2-{{}}.{target}.internal"
@@ -360,8 +360,8 @@ def _worker(parts: Parts, target: str, kinds: set[str], notes: list[str]) -> str
     }
     if len(sources) > 1 and "offset.storage.topic" not in cluster.worker:
         notes.append(
-            f"the flows into {target} kept their progress in a topic each, such as mm2-offsets.{sources[0]}.internal;"
-            f" their worker has one for all, {names['offset.storage.topic']}."
+            f"the flows into {target} kept their source offsets in a topic each, such as"
+            f" mm2-offsets.{sources[0]}.internal; their worker has one for all, {names['offset.storage.topic']}."
         )
     plain = {key: value for key, value in cluster.plain.items() if key in TABLE and TABLE[key].scope & Scope.CLIENT}
     converters = dict.fromkeys(CONVERTERS, BYTES_CONVERTER)

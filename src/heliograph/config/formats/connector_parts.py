@@ -34,7 +34,7 @@ _PROVIDERS = "config.providers"
 
 @dataclass
 class ClusterParts:
-    """What a cluster's keys say: `plain` to every client, `roles` to one kind of them, `worker` to Connect's worker."""
+    """The keys of a cluster: `plain` for every client, `roles` for one kind of them, `worker` for Connect's worker."""
 
     alias: str
     plain: dict[str, str] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class FlowKeys:
         self._flow = flow
 
     def add_of(self, scope: Scope, key: str, value: str, tree: Tree, owners: Mapping[Scope, str]) -> None:
-        """A key that one connector has; one that is only another's is told, with the place it belongs to."""
+        """Add a key that one connector has; one that is only another's gets a warning with its right place."""
         row = TABLE.get(key)
         if row is None or not row.scope & Scope.CONNECTOR or row.scope & scope:
             self.add(key, value, tree)
@@ -181,7 +181,7 @@ class FlowKeys:
         )
 
     def add(self, key: str, value: str, tree: Tree) -> None:
-        """A key of the flow; where connectors differ, the first one's counts, which is told."""
+        """Add a key of the flow; if connectors differ, the first one's counts, with a warning."""
         name = f"{self._flow}.{key}"
         earlier = self._reading.entry(name)
         if earlier is None:

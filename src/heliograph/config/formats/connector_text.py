@@ -41,7 +41,7 @@ class ConnectorText:
 
 
 def is_connector_text(text: str, name: str = "") -> bool:
-    """Whether a file is JSON, and so of connectors: a resource may be written that way too, in a file of YAML."""
+    """Return whether a file is JSON, and so of connectors: a resource may be JSON, too, in a file of YAML."""
     lowered = name.lower()
     return lowered.endswith(".json") or (text.lstrip()[:1] in ("{", "[") and not lowered.endswith(_RESOURCE_ENDS))
 

@@ -39,7 +39,7 @@ FORMS = ("properties", "connectors", "strimzi")
 class ConfigText:
     """A file's text, its name, and the folder of the secrets it may refer to.
 
-    Where nobody logs in (`needs_secrets` is false) what its placeholders stand for need not be there.
+    If no client logs in (`needs_secrets` is false) the values of its placeholders need not be there.
     """
 
     text: str = field(repr=False)
@@ -49,7 +49,7 @@ class ConfigText:
 
 
 def read_entries(source: ConfigText, lookup: Lookup) -> tuple[Reading, Lookup]:
-    """What the file says, and where its placeholders are looked up; a ConfigError where it cannot be read at all."""
+    """Return the file's entries and the lookup of its placeholders; raises ConfigError if it cannot be read at all."""
     if not is_resource(source.text, source.name):
         entries, problems = parse_leniently(source.text)
         return Reading(entries, problems), lookup
@@ -60,7 +60,7 @@ def read_entries(source: ConfigText, lookup: Lookup) -> tuple[Reading, Lookup]:
 
 @dataclass
 class Converted:
-    """Texts by file name, and what there is to say about them: warnings are for what the user has to mend.
+    """Texts by file name, with warnings and notes about them.
 
     `secrets` are the keys that hold a secret itself, so the texts are not for everyone.
     """
@@ -72,7 +72,7 @@ class Converted:
 
 
 def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) -> Reading:
-    """What the user's files say: one properties or YAML file, or connectors' JSON with their worker's file."""
+    """Read the user's files: one properties or YAML file, or connectors' JSON with their worker's file."""
     names = list(files)
     if any(name.lower().endswith(".json") for name in names):
         reading = read_connectors(files)
@@ -81,7 +81,7 @@ def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) ->
     elif is_resource(files[names[0]], names[0]):
         found = Secrets(secrets, must_exist=secrets is not None)
         reading = read_resource(files[names[0]], found)
-        _tell_secrets(reading, found)
+        _note_secrets(reading, found)
     else:
         reading = Reading(parse_properties(files[names[0]]))
     if reading.problems:
@@ -90,7 +90,7 @@ def read_form(files: Mapping[str, str], secrets: SecretsFolder | None = None) ->
 
 
 def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Converted:
-    """What was read, in another form."""
+    """Return what was read in another form."""
     found = in_order(reading.diagnostics)
     warnings, notes = ([str(each) for each in with_severity(found, kind)] for kind in (Severity.WARNING, Severity.NOTE))
     raw = _with_providers(as_map(reading.entries))
@@ -100,14 +100,14 @@ def convert(reading: Reading, lookup: Lookup, form: str, api_version: str) -> Co
         for name in secrets
     ]
     if form == "properties":
-        notes += _names_of_progress(reading.connectors)
+        notes += _offsets_notes(reading.connectors)
         notes += [f"{flow} is {why}; it is written as not enabled." for flow, why in reading.paused.items()]
         first = {name: raw[name] for name in ("clusters",) if name in raw}
         text = properties_text((first | raw).items(), _header([*warnings, *notes]))
         return Converted({"mm2.properties": text}, notes, warnings, secrets)
     parts = take_apart(raw, reading.paused, Resolver(lookup, raw))
     notes += _unsaid(parts)
-    notes += _names_of_progress(
+    notes += _offsets_notes(
         {each.flow: reading.connectors.get(each.flow, SOURCE_CONNECTOR_NAME) for each in parts.flows}
     )
     if form == "connectors":
@@ -122,7 +122,7 @@ def _header(notes: list[str]) -> list[str]:
 
 
 def _with_providers(raw: dict[str, str]) -> dict[str, str]:
-    """Heliograph knows Kafka's own config providers without being told; Java has to be told those that are used."""
+    """Declare the config providers that are used: Heliograph knows Kafka's own without a declaration, Java does not."""
     declared = split_list(raw.get("config.providers", ""))
     used = dict.fromkeys(name for value in raw.values() for name in _PROVIDER.findall(value))
     missing = [name for name in used if name not in declared]
@@ -132,11 +132,11 @@ def _with_providers(raw: dict[str, str]) -> dict[str, str]:
     return {**raw, "config.providers": ",".join((*declared, *missing)), **classes}
 
 
-def _names_of_progress(connectors: Mapping[Flow, str]) -> list[str]:
+def _offsets_notes(connectors: Mapping[Flow, str]) -> list[str]:
     return [
-        f"{flow}: progress is kept by the source connector's name, here '{name}'; one of another name does not find it."
-        " Java then copies everything again; Heliograph compares the logs and goes on behind what the target has, but"
-        " not with exactly-once, nor where a partition has over 10 million records or comparing takes over a minute."
+        f"{flow}: source offsets are kept by the connector's name, here '{name}'; one of another name does not find"
+        " them. Java then copies everything again; Heliograph compares the logs and resumes after what the target has,"
+        " but not with exactly-once, nor if a partition has over 10 million records or comparing takes over a minute."
         for flow, name in connectors.items()
     ]
 
@@ -149,8 +149,8 @@ def _unsaid(parts: Parts) -> list[str]:
     ]
 
 
-def _tell_secrets(reading: Reading, secrets: Secrets) -> None:
-    """Where the placeholders lead to."""
+def _note_secrets(reading: Reading, secrets: Secrets) -> None:
+    """Note the folder that the placeholders read."""
     uses = any(f"${{dir:{secrets.path}/" in entry.value for entry in reading.entries)
     if uses and secrets.folder is None:
         message = f"secrets are read from the folder '{secrets.path}'; give another with --secrets DIR."

@@ -87,14 +87,14 @@ CONNECTOR_IGNORED = {
 
 
 def is_forbidden(key: str) -> bool:
-    """Whether the operator passes over a key in a cluster's config: it has a field for it, or sets it by itself."""
+    """Return whether the operator ignores a key in a cluster's config: it has a field for it, or sets it by itself."""
     return key.startswith(_FORBIDDEN) and not key.startswith(_ALLOWED)
 
 
 def check_fields(
     reading: Reading, tree: Tree, known: Collection[str], ignored: Mapping[str, str] | None = None
 ) -> None:
-    """Tell each field that is ignored, and each that does not exist."""
+    """Report each field that is ignored, and each that does not exist."""
     ignored = ignored or {}
     for name, field in tree.fields.items():
         if name in ignored:
@@ -122,7 +122,7 @@ def config_of(reading: Reading, tree: Tree) -> dict[str, Tree]:
 
 
 def _stays(near: str | None, mirror: Tree) -> str:
-    """What a mistyped pattern leaves as it is; nothing where the mirror has it as well, as a field or as a key."""
+    """Return what a mistyped pattern leaves as it is; nothing if the mirror has it as well, as a field or as a key."""
     key = PATTERNS.get(near or "")
     configs = [connector.get("config") for name in CONNECTORS if (connector := mirror.get(name)) is not None]
     is_set = near in mirror.fields or any(config is not None and key in config.fields for config in configs)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _SCOPES = dict(zip(CONNECTORS, (Scope.SOURCE, Scope.CHECKPOINT, Scope.HEARTBEAT), strict=True))
 _OWNERS = {scope: f"{name}.config" for name, scope in _SCOPES.items()}
 _EMITS = {"checkpointConnector": EMIT_CHECKPOINTS, "heartbeatConnector": EMIT_HEARTBEATS}
-# What the operator names where a resource does not: progress is found again there.
+# Names that the operator uses by default: source offsets are found again there.
 _OPERATORS_NAMES = {"group.id": "mirrormaker2-cluster", "offset.storage.topic": "mirrormaker2-cluster-offsets"}
 _TARGET_FIELDS = {
     "groupId": "group.id",
@@ -76,7 +76,7 @@ class StrimziMirror:
         self._reading.connectors[self._flow] = f"{self._flow}.MirrorSourceConnector"
         self._read_patterns()
         for name in CONNECTORS:
-            # `checkpointConnector:` with nothing behind it is none, as for the operator.
+            # `checkpointConnector:` with nothing after it is none, as for the operator.
             connector = self._tree.get(name)
             if connector is not None:
                 self._read_connector(name, connector)
@@ -134,7 +134,7 @@ class StrimziMirror:
             self._reading.note(restart, "ignored: checkpoints and heartbeats are always tried again.")
 
     def _read_state(self, kind: str, connector: Tree) -> bool:
-        """Whether the connector is paused or stopped, which is told."""
+        """Return whether the connector is paused or stopped, and note it."""
         pause, state = connector.get("pause"), connector.get("state")
         if state is not None and state.text not in ("running", "paused", "stopped"):
             self._reading.problem(state, f"'{state.text}' is none of running, paused, stopped.")
@@ -166,7 +166,7 @@ class StrimziMirror:
 
 
 def is_resource(text: str, name: str = "") -> bool:
-    """Whether a file is YAML and not properties: by its name, or by lines that no properties file has."""
+    """Return whether a file is YAML and not properties: by its name, or by lines that no properties file has."""
     return name.lower().endswith((".yml", ".yaml")) or _MARKS.search(text) is not None
 
 
@@ -200,7 +200,7 @@ def _documents(trees: list[Tree]) -> Iterator[Tree]:
 
 
 def _spec(reading: Reading, document: Tree) -> Tree | None:
-    """The spec of a resource; None where the document is another's, which is told."""
+    """Return the spec of a resource; None with a diagnostic if the document is of another kind."""
     if document.kind != "map":
         reading.problem(document, f"it is a {document.kind}, not a {KIND}: a map with apiVersion, kind and spec.")
         return None
@@ -232,7 +232,7 @@ class _ResourceReader:
         self._secrets = secrets
         self._clusters: dict[str, Tree] = {}
         self._first: Tree | None = None
-        self._is_lack_told = False  # that there are no clusters, or what is wrong with them
+        self._is_lack_reported = False  # that there are no clusters, or what is wrong with them
 
     def read(self, spec: Tree) -> None:
         """One resource."""
@@ -242,7 +242,7 @@ class _ResourceReader:
         if external is not None:
             self._secrets.add_external(external)
         target = spec.get("target")
-        self._is_lack_told |= spec.get("clusters") is not None or target is not None
+        self._is_lack_reported |= spec.get("clusters") is not None or target is not None
         for cluster in (*_list(self._reading, spec, "clusters"), *([target] if target is not None else [])):
             self._read_cluster(cluster, TARGET if cluster is target else CLUSTER)
         connect = self._connect_cluster(spec, target)
@@ -255,13 +255,13 @@ class _ResourceReader:
                 StrimziMirror(self._reading, self._secrets, flow, mirror).read()
 
     def finish(self) -> None:
-        """What holds for all resources together."""
+        """Add what all resources have together."""
         if self._first is None:
             return
         if self._clusters:
             first = next(iter(self._clusters.values()))
             self._reading.add("clusters", ", ".join(self._clusters), first, f"{first.path} (clusters)")
-        elif not self._is_lack_told or not self._reading.problems:
+        elif not self._is_lack_reported or not self._reading.problems:
             self._reading.problem(self._first, "it has no clusters.")
         place = f"{self._first.path or 'the document'} (emit.heartbeats.enabled)"
         self._reading.add("emit.heartbeats.enabled", "false", self._first, place)
@@ -288,21 +288,21 @@ class _ResourceReader:
         return self._known_or_assumed(connect)
 
     def _known_or_assumed(self, named: Tree) -> str:
-        """An alias; one that no cluster has is told, and taken for one so that the rest of the mirror is read."""
+        """Return an alias; one that no cluster has is a problem and assumed, so that the rest of the mirror is read."""
         if named.text not in self._clusters:
             self._reading.problem(named, f"no cluster has the alias '{named.text}'{self._known()}.")
             self._reading.assumed.add(named.text)
         return named.text
 
     def _unnamed(self, mirror: Tree, missing: str) -> str:
-        """A word in place of an alias that is missing, for the same reason; no two mirrors have the same."""
+        """Return a name in place of a missing alias, for the same reason; no two mirrors have the same."""
         self._reading.problem(mirror, f"{missing} is missing.")
         alias = f"?{mirror.line}"
         self._reading.assumed.add(alias)
         return alias
 
     def _known(self) -> str:
-        self._is_lack_told |= not self._clusters
+        self._is_lack_reported |= not self._clusters
         return f"; there are {', '.join(self._clusters)}" if self._clusters else "; there are no clusters"
 
     def _read_cluster(self, tree: Tree, fields: tuple[str, ...]) -> None:
@@ -316,7 +316,7 @@ class _ResourceReader:
             self._reading.problem(alias or tree, words)
             return
         self._clusters.setdefault(alias.text, tree)
-        # A cluster without is told by the check that all forms share; it only has to know where the field would be.
+        # The check that all forms share reports a cluster without servers; it only needs the place of the field.
         nowhere = Tree("nothing", f"{tree.path}.bootstrapServers", tree.line)
         servers = tree.fields.get("bootstrapServers", nowhere)
         self._reading.add(f"{alias.text}.bootstrap.servers", servers.text, servers)

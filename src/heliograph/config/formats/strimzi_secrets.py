@@ -40,9 +40,9 @@ class SecretsFolder(Protocol):
 
 @dataclass
 class Secrets:
-    """Where the secrets of a resource are. `documents` are those of its own file: secret, key, value.
+    """The places of a resource's secrets. `documents` are those of its own file: secret, key, value.
 
-    Whoever only writes their names does not ask that they `must_exist`; to others they are not even `is_needed`.
+    A caller that only writes their names does not require that they `must_exist`; one without logins needs none.
     """
 
     folder: SecretsFolder | None = None
@@ -71,7 +71,7 @@ class Secrets:
             part = tree.get(section)
             for key, value in (part.fields if part is not None else {}).items():
                 text = _decoded(value.text) if is_secret and section == "data" else value.text
-                if text is not None:  # a key store beside the certificates: whoever asks for it is told
+                if text is not None:  # a key store beside the certificates is a problem for who refers to it
                     values[key] = text
         self.documents[name.text] = values
 
@@ -119,7 +119,7 @@ class Secrets:
             self._providers.add(name)
 
     def knows_provider(self, name: str) -> bool:
-        """Whether a provider's placeholders are rewritten, so that it need not be declared."""
+        """Return whether a provider's placeholders are rewritten, so that it need not be declared."""
         return name in self._providers
 
     def rewritten(self, value: str) -> str:

@@ -86,7 +86,7 @@ def _resource(parts: Parts, target: str, api_version: str, notes: list[str]) -> 
 
 
 def _add_worker(parts: Parts, cluster: dict[str, Any], target: str, notes: list[str], *, is_v1: bool) -> None:
-    """The worker's keys; its group and topics by name, since the operator's own would not hold MM2's progress."""
+    """The worker's keys; its group and topics by name, since the operator's own would not hold MM2's source offsets."""
     sources = [each.flow.source for each in parts.into(target)]
     worker = dict(parts.clusters[target].worker)
     if len(sources) == 1:
@@ -94,8 +94,8 @@ def _add_worker(parts: Parts, cluster: dict[str, Any], target: str, notes: list[
         worker.setdefault("offset.storage.topic", f"mm2-offsets.{sources[0]}.internal")
     elif "offset.storage.topic" not in worker:
         notes.append(
-            f"the flows into {target} kept their progress in a topic each, such as mm2-offsets.{sources[0]}.internal;"
-            " a resource has one for all."
+            f"the flows into {target} kept their source offsets in a topic each, such as"
+            f" mm2-offsets.{sources[0]}.internal; a resource has one for all."
         )
     if is_v1:
         for key, (field, name) in _TARGET_FIELDS.items():
@@ -120,7 +120,7 @@ def _cluster(parts: Parts, alias: str, notes: list[str]) -> dict[str, Any]:
 
 
 def _config(alias: str, keys: dict[str, str], notes: list[str]) -> dict[str, Any]:
-    """What may stand in a cluster's `config`; what the operator does not take there is left out, and told."""
+    """Return the keys for a cluster's `config`; those that the operator does not take are left out, with a note."""
     for key in filter(is_forbidden, keys):
         why = next(why for prefix, why in _FORBIDDEN_BECAUSE.items() if key.startswith(prefix))
         note = f"{alias}.{key}: it is left out, since the operator does not take it; {why}."

@@ -83,7 +83,7 @@ SSL_ENABLED_PROTOCOLS = define(
     LIST,
     ("TLSv1.2", "TLSv1.3"),
     CLIENT,
-    "TLS versions allowed. Versions before 1.2 are never spoken.",
+    "TLS versions allowed. Versions before 1.2 are never used.",
     importance=MEDIUM,
 )
 SSL_ENDPOINT_ALGORITHM = define(
@@ -148,7 +148,7 @@ AUTO_OFFSET_RESET = define(
     STRING,
     "earliest",
     CONSUMER,
-    "Where a partition without progress begins. MM2 sets earliest where Kafka's consumer has latest.",
+    "Where a partition without source offsets begins. MM2 sets earliest, Kafka's consumer latest.",
     one_of("earliest", "latest"),
     importance=MEDIUM,
 )
@@ -287,7 +287,7 @@ define_all(
 # --- the source's consumer ------------------------------------------------------------------------
 define_all(
     CONSUMER,
-    ignored("Heliograph reads partitions itself, without a consumer group, and keeps progress on the target"),
+    ignored("Heliograph reads partitions itself, without a consumer group, and keeps source offsets on the target"),
     ("allow.auto.create.topics", BOOLEAN, True, MEDIUM, "2.3", "Whether reading a missing topic creates it."),
     ("auto.commit.interval.ms", INT, 5_000, LOW, "", "How often a group's offsets are committed."),
     ("enable.auto.commit", BOOLEAN, True, MEDIUM, "", "Whether a group's offsets are committed by themselves."),

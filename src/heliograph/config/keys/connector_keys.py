@@ -33,7 +33,7 @@ from heliograph.config.keys.table import (
 
 # --- the dedicated-mode file ----------------------------------------------------------------------
 CLUSTERS = define(
-    "clusters", LIST, NO_STRINGS, FILE, "Aliases of all clusters the file speaks of.", importance=HIGH, since="2.4"
+    "clusters", LIST, NO_STRINGS, FILE, "Aliases of all clusters of the file.", importance=HIGH, since="2.4"
 )
 CONFIG_PROVIDERS = define(
     "config.providers",
@@ -116,7 +116,7 @@ define(
     "How long a poll of Java MM2's consumer waits.",
     at_least(0),
     since="2.4",
-    support=ignored("nothing polls; `fetch.max.wait.ms` behind `A.consumer.` is how long a fetch waits"),
+    support=ignored("nothing polls; `fetch.max.wait.ms` after `A.consumer.` is how long a fetch waits"),
 )
 _METRIC_NAMES: Check[tuple[str, ...]] = Check(lambda names: set(names) <= {"legacy", "new"}, "legacy, new or both")
 define(
@@ -229,7 +229,7 @@ define_all(
 )
 define_all(
     CONNECTOR,
-    ignored("records that are left out (`errors.tolerance=all`) are always counted and told, never their content"),
+    ignored("records that are left out (`errors.tolerance=all`) are always counted and logged, never their content"),
     ("errors.log.enable", BOOLEAN, False, MEDIUM, "2.0", "Whether tolerated errors are logged."),
     ("errors.log.include.messages", BOOLEAN, False, MEDIUM, "2.0", "Whether the record is logged with them."),
 )
@@ -268,9 +268,11 @@ define(
     STRING,
     "",
     SOURCE,
-    "A topic of progress for this connector alone.",
+    "A topic of source offsets for this connector alone.",
     since="3.3",
-    support=rejected("progress is kept in the worker's topic; set `offset.storage.topic` behind the target's alias."),
+    support=rejected(
+        "source offsets are kept in the worker's topic; set `offset.storage.topic` after the target's alias."
+    ),
 )
 
 # --- topics that Connect creates ------------------------------------------------------------------

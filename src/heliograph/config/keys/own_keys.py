@@ -82,7 +82,7 @@ ON_TRUNCATION = define(
     "continue",
     SOURCE,
     "What to do where records are gone from the source before they were copied, or its log was cut after they were:"
-    " `continue` behind the gap, or at the cut, telling and counting it, or `fail` the partition.",
+    " `continue` after the gap, or at the cut, logging and counting it, or `fail` the partition.",
     one_of("continue", "fail"),
     ours=True,
 )

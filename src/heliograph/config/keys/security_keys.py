@@ -249,7 +249,7 @@ define_all(
     ("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, LOW, "", "Random part of that time."),
     ("sasl.kerberos.min.time.before.relogin", LONG, 60_000, LOW, "", "Least time between two Kerberos logins, in ms."),
 )
-_OF_BROKERS = ignored("tokens are checked by the brokers, not by who shows them")
+_OF_BROKERS = ignored("tokens are checked by the brokers, not by the client")
 define_all(
     CLIENT,
     _OF_BROKERS,

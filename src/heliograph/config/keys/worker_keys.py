@@ -35,7 +35,7 @@ OFFSET_STORAGE_TOPIC = define(
     STRING,
     "",
     WORKER,
-    "Topic of progress on the target; where it is not set, `mm2-offsets.A.internal`.",
+    "Topic of source offsets on the target; if it is not set, `mm2-offsets.A.internal`.",
     importance=HIGH,
 )
 OFFSET_STORAGE_PARTITIONS = define(
@@ -43,7 +43,7 @@ OFFSET_STORAGE_PARTITIONS = define(
     INT,
     25,
     WORKER,
-    "Partitions of the topic of progress.",
+    "Partitions of the topic of source offsets.",
     at_least(1),
 )
 OFFSET_STORAGE_REPLICATION_FACTOR = define(
@@ -51,7 +51,7 @@ OFFSET_STORAGE_REPLICATION_FACTOR = define(
     SHORT,
     3,
     WORKER,
-    "Replication factor of the topic of progress; -1 is the broker's default. Where it is not set, no more than the"
+    "Replication factor of the topic of source offsets; -1 is the broker's default. If it is not set, no more than the"
     " target has brokers.",
     REPLICATION_FACTOR_CHECK,
 )
@@ -60,7 +60,7 @@ OFFSET_FLUSH_INTERVAL_MS = define(
     LONG,
     1_000,
     WORKER,
-    "How often progress is committed. Bounds the duplicates after a crash. With exactly-once at most a third of"
+    "How often source offsets are committed. Bounds the duplicates after a crash. With exactly-once at most a third of"
     " `transaction.timeout.ms`.",
     at_least(1),
     ours=True,
@@ -68,16 +68,16 @@ OFFSET_FLUSH_INTERVAL_MS = define(
 )
 define_all(
     WORKER,
-    ignored("a commit of progress is tried until it succeeds or its task fails"),
-    ("offset.flush.timeout.ms", LONG, 5_000, LOW, "", "Longest wait for a commit of progress."),
+    ignored("a commit of source offsets is tried until it succeeds or its task fails"),
+    ("offset.flush.timeout.ms", LONG, 5_000, LOW, "", "Longest wait for a commit of source offsets."),
 )
 EXACTLY_ONCE_SOURCE_SUPPORT = define(
     "exactly.once.source.support",
     STRING,
     "disabled",
     WORKER,
-    "`enabled`: records and progress are written in one transaction per commit (KIP-618); `preparing`: not yet, but a"
-    " Connect worker that leads is fenced by the next one, as with `enabled`.",
+    "`enabled`: records and source offsets are written in one transaction per commit (KIP-618); `preparing`: not yet,"
+    " but a Connect worker that leads is fenced by the next one, as with `enabled`.",
     one_of("disabled", "preparing", "enabled"),
     importance=HIGH,
     since="3.3",
@@ -202,7 +202,7 @@ define(
     BOOLEAN,
     False,
     FILE,
-    "Lets several nodes of Java MM2 talk to each other (KIP-710).",
+    "Lets several nodes of Java MM2 forward requests to each other (KIP-710).",
     importance=HIGH,
     since="3.5",
     support=_ONE_PROCESS,
@@ -233,7 +233,7 @@ RESTART_ATTEMPTS_MAX = define(
 )
 define_all(
     WORKER,
-    ignored("a task that is told to stop commits what is acknowledged and is waited for"),
+    ignored("a task that stops commits what is acknowledged, and is waited for"),
     ("task.shutdown.graceful.timeout.ms", LONG, 5_000, LOW, "", "How long a task may take to stop."),
 )
 
@@ -289,7 +289,7 @@ SSL_CLIENT_AUTH = define(
     STRING,
     "none",
     FILE | WORKER,
-    "Whether `https` listeners ask for a client's certificate: `none`, `requested` or `required`. Also behind"
+    "Whether `https` listeners ask for a client's certificate: `none`, `requested` or `required`. Also after"
     " `listeners.https.`.",
     one_of("none", "requested", "required"),
 )
@@ -315,7 +315,7 @@ REST_RULES_FILE = define(
     STRING,
     "",
     FILE | WORKER,
-    "YAML file that says which user or certificate may see and change which connectors; without it everyone who gets in"
+    "YAML file that says which user or certificate may see and change which connectors; without it every caller"
     " may do everything.",
     ours=True,
 )
@@ -382,7 +382,7 @@ OAUTH_ALLOWED_FILES = define(
 )
 define_all(
     WORKER,
-    ignored("client keys behind a flow are always read", except_by_workers=True),
+    ignored("client keys after a flow's prefix are always read", except_by_workers=True),
     ("connector.client.config.override.policy", STRING, "All", MEDIUM, "2.3", "Which client keys a connector may set."),
 )
 _NO_PLUGINS = ignored("Java plugins cannot be loaded")

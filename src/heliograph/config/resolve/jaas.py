@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 
 
 class LoginModule(NamedTuple):
-    """One entry: a Java class, whether it must succeed, and what it is told."""
+    """One entry: a Java class, whether it must succeed, and its options."""
 
     class_name: str
     flag: str
@@ -48,12 +48,12 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(text: str, key: str = "sasl.jaas.config") -> tuple[LoginModule, ...]:
-    """All entries; raises a ConfigError that begins with `key` and contains nothing of the text."""
+    """Return all entries; raises a ConfigError about `key` that contains nothing of the text."""
     return _Parser(text, key).modules()
 
 
 def one_module(text: str, key: str = "sasl.jaas.config") -> LoginModule:
-    """The entry of a client, which has exactly one."""
+    """Return the entry of a client, which has exactly one."""
     found = parse_jaas(text, key)
     if len(found) != 1:
         raise ConfigError(f"it has {len(found)} login modules; a client has one.", key)
@@ -81,7 +81,7 @@ class _Parser:
         self._skip()
         flag = self._word("'required'").lower()
         if flag not in FLAGS:
-            raise self._error(f"behind the class of the login module one of {', '.join(FLAGS)} is expected")
+            raise self._error(f"after the class of the login module one of {', '.join(FLAGS)} is expected")
         options: dict[str, str] = {}
         self._skip()
         while self._peek() != ";":
@@ -90,7 +90,7 @@ class _Parser:
             name = self._word("the name of an option")
             self._skip()
             if self._peek() != "=":
-                raise self._error("'=' is expected behind the name of an option; quote a value that has blanks")
+                raise self._error("'=' is expected after the name of an option; quote a value that has blanks")
             self._at += 1
             self._skip()
             options[name] = self._quoted() if self._peek() in _QUOTES and self._peek() else self._bare()
@@ -105,19 +105,19 @@ class _Parser:
         return self._text[self._at : self._at + 1]
 
     def _skip(self) -> None:
-        """Go behind blanks and comments."""
+        """Skip blanks and comments."""
         while self._at < len(self._text):
             rest = self._text[self._at : self._at + 2]
             if rest[0] in _BLANKS:
                 self._at += 1
             elif rest == "//":
-                self._go_behind("\n")
+                self._skip_past("\n")
             elif rest == "/*":
-                self._go_behind("*/")
+                self._skip_past("*/")
             else:
                 return
 
-    def _go_behind(self, end: str) -> None:
+    def _skip_past(self, end: str) -> None:
         found = self._text.find(end, self._at + 2)
         self._at = len(self._text) if found < 0 else found + len(end)
 
@@ -169,7 +169,7 @@ class _Parser:
 
 
 def login_modules(text: str, section: str, file: str) -> tuple[LoginModule, ...]:
-    """The modules of a section; raises ConfigError where it is not there or cannot be read."""
+    """Return the modules of a section; raises ConfigError if it is missing or cannot be read."""
     found = _sections(text).get(section, "")
     if not found.strip():
         raise ConfigError(f"there is no section {section} in this JAAS file: {section} {{ ... }};", file)
@@ -177,7 +177,7 @@ def login_modules(text: str, section: str, file: str) -> tuple[LoginModule, ...]
 
 
 def _sections(text: str) -> dict[str, str]:
-    """What stands between the braces behind each name, without comments."""
+    """Return by name the text between its braces, without comments."""
     sections: dict[str, str] = {}
     name, inside = "", None
     for match in _TOKEN.finditer(text):

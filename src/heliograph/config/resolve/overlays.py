@@ -69,11 +69,11 @@ class WrittenName:
     flow: Flow | None = None
     alias: str | None = None
     side: str = ""
-    role: str = ""  # consumer, producer or admin; "cluster" behind a side
+    role: str = ""  # consumer, producer or admin; "cluster" after a side
 
     @property
     def name(self) -> str:
-        """As it is written."""
+        """Return the name as it is written."""
         return self.prefix + self.key
 
 
@@ -116,7 +116,7 @@ def _with_role(written: WrittenName) -> WrittenName:
 
 
 class Origin(NamedTuple):
-    """Where a value comes from: the name in the file, and the rule by which it counts."""
+    """The origin of a value: the name in the file, and the rule by which it counts."""
 
     name: str
     rule: str
@@ -135,9 +135,9 @@ def settings_layers(flow: Flow) -> tuple[Layer, ...]:
     """Connector and worker settings of a flow."""
     return (
         Layer("", "top of the file", _is_connector_key_at_top),
-        Layer(f"{flow.target}.", f"worker key of the target, behind '{flow.target}.'", _in(Scope.WORKER)),
+        Layer(f"{flow.target}.", f"worker key of the target, after '{flow.target}.'", _in(Scope.WORKER)),
         Layer("", "top of the file, before the target's worker keys", _is_worker_key_at_top),
-        Layer(f"{flow}.", f"flow key, behind '{flow}.'", _is_not_workers_alone),
+        Layer(f"{flow}.", f"flow key, after '{flow}.'", _is_not_workers_alone),
     )
 
 
@@ -146,28 +146,28 @@ def client_layers(alias: str, role: str, flow: Flow | None) -> tuple[Layer, ...]
     security = _in(Scope.CLIENT)
     own = (
         Layer("", "top of the file, for every cluster", lambda key: security(key) and key != "bootstrap.servers"),
-        Layer(f"{alias}.", f"key of the cluster, behind '{alias}.'", security),
-        Layer(f"{alias}.{role}.", f"client key, behind '{alias}.{role}.'", _any),
+        Layer(f"{alias}.", f"key of the cluster, after '{alias}.'", security),
+        Layer(f"{alias}.{role}.", f"client key, after '{alias}.{role}.'", _any),
     )
-    general = Layer(f"{alias}.", f"key of the cluster's clients, behind '{alias}.'", is_every_clients)
+    general = Layer(f"{alias}.", f"key of the cluster's clients, after '{alias}.'", is_every_clients)
     if flow is None:
         return (general, *own)
     side = "source" if alias == flow.source else "target"
     layers = (
         general,
-        Layer(f"{flow}.{side}.cluster.", f"flow key, behind '{flow}.{side}.cluster.'", security),
-        Layer(f"{flow}.{role}.", f"flow key of both sides, behind '{flow}.{role}.'", is_own_client_key(role)),
+        Layer(f"{flow}.{side}.cluster.", f"flow key, after '{flow}.{side}.cluster.'", security),
+        Layer(f"{flow}.{role}.", f"flow key of both sides, after '{flow}.{role}.'", is_own_client_key(role)),
         *own,
-        Layer(f"{flow}.{side}.{role}.", f"flow key, behind '{flow}.{side}.{role}.'", _any),
+        Layer(f"{flow}.{side}.{role}.", f"flow key, after '{flow}.{side}.{role}.'", _any),
     )
     if (side, role) == ("target", "producer"):
         override = f"{flow}.producer.override."
-        return (*layers, Layer(override, f"override of the connector's producer, behind '{override}'", _any))
+        return (*layers, Layer(override, f"override of the connector's producer, after '{override}'", _any))
     return layers
 
 
 def origins(raw: Mapping[str, str], layers: Iterable[Layer]) -> dict[str, tuple[Origin, ...]]:
-    """For each key, every place that speaks of it; the last one wins. An old name counts where the new one is not."""
+    """Return for each key every place that sets it; the last one wins. An old name counts if the new one is not set."""
     found: dict[str, list[Origin]] = {}
     for layer in layers:
         new: dict[str, Origin] = {}
@@ -191,7 +191,7 @@ def role_scope(role: str) -> Scope:
 
 
 def is_read_at_top(key: str) -> bool:
-    """Whether a key at the top of the file reaches anything."""
+    """Return whether anything reads a key at the top of the file."""
     row = TABLE.get(key)
     if row is None:
         return False
@@ -201,7 +201,7 @@ def is_read_at_top(key: str) -> bool:
 
 
 def is_every_clients(key: str) -> bool:
-    """Whether a key means the same to consumer, producer and admin, so that it may stand behind an alias."""
+    """Return whether a key means the same to consumer, producer and admin, so that an alias may be its prefix."""
     return key in TABLE and TABLE[key].scope & Scope.ROLES == Scope.ROLES
 
 
@@ -229,7 +229,7 @@ def _is_not_workers_alone(key: str) -> bool:
 
 
 def is_own_client_key(role: str) -> Callable[[str], bool]:
-    """Whether what stands behind `consumer.` is a key of that client, and no override or key of the connector."""
+    """Return a test for keys after `consumer.`: whether one is that client's, and no override or connector key."""
     return lambda key: not key.startswith("override.") and f"{role}.{key}" not in TABLE
 
 
@@ -240,7 +240,7 @@ def resolved_view(
     prefix: str = "",
     limits: ConnectorLimits | None = None,
 ) -> Settings:
-    """What the layers take of a map, the last one winning, placeholders resolved; `limits` hold for all of it."""
+    """Return what the layers take of a map, the last one winning, placeholders resolved; `limits` apply to all."""
     written_as = {key: places[-1].name for key, places in origins(raw, layers).items()}
     values = {key: resolver.looked_up(name, raw[name]) for key, name in written_as.items()}
     before = {key: raw[name] for key, name in written_as.items() if raw[name] != values[key]}

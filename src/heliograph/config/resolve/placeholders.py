@@ -57,13 +57,13 @@ _KINDS_BY_CLASS = {
 
 
 class Lookup(Protocol):
-    """What a placeholder may ask of the machine."""
+    """Access to the machine's variables and files."""
 
     def variable(self, name: str) -> str | None:
-        """The environment variable's value, or None where it is not set."""
+        """Return the environment variable's value, or None if it is not set."""
 
     def read_text(self, path: str) -> str | None:
-        """The file's text, or None where it cannot be read."""
+        """Return the file's text, or None if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ _FREE = {kind: _Provider(kind) for kind in ("env", "file", "dir")}
 
 
 class Resolver:
-    """Replaces placeholders by what the machine says at the time of the call.
+    """Replaces placeholders by the machine's values at the time of the call.
 
     Kafka wants providers declared; env, file and dir also work here without a declaration. `problems` are the
-    declarations that cannot be used; a placeholder of theirs is refused in the same words. One that is patient serves
-    those who need little of a file: only what they read has to be there.
+    declarations that cannot be used; a placeholder of theirs is refused with the same message. A patient resolver
+    serves callers that need few values of a file: only those have to be there.
     """
 
     def __init__(
@@ -112,25 +112,25 @@ class Resolver:
         self._variables = next((each for each in variables if each.kind == "env"), None)
 
     def declared_only(self) -> Resolver:
-        """The same for somebody who may use no more than the declared providers."""
+        """Return the resolver for a connector: only declared providers may be used."""
         return self._with(declared_only=True)
 
     def tolerant(self) -> Resolver:
-        """The same for somebody who goes on looking: a value with a placeholder that means nothing stays as it is."""
+        """Return the resolver for further checks: a value whose placeholder cannot be resolved stays as it is."""
         return self._with(is_patient=False, keeps_unresolved=True)
 
     def _with(self, **changes: bool) -> Resolver:
         return Resolver(self._lookup, self._properties, **(self._ways | changes))
 
     def resolve(self, key: str, value: str) -> str:
-        """The value of `key` with every placeholder replaced; a ConfigError tells each that cannot be."""
+        """Return the value of `key` with every placeholder replaced; raises a ConfigError with each that cannot be."""
         text, problems = self._replaced(key, value)
         if problems and not self._keeps_unresolved:
             raise ConfigError(problems)
         return value if problems else text
 
     def looked_up(self, key: str, value: str) -> str:
-        """As `resolve`; one that is patient leaves in place what it cannot replace, in an `Unresolved`."""
+        """Do as `resolve`; a patient resolver returns what it cannot replace as an `Unresolved`."""
         if not self.is_patient:
             return self.resolve(key, value)
         text, problems = self._replaced(key, value)
@@ -154,7 +154,7 @@ class Resolver:
         return text, list(problems)
 
     def sources(self, value: str) -> Iterator[str]:
-        """What the value's placeholders would take from the machine: paths of files, and `env:NAME`."""
+        """Yield what the value's placeholders would read from the machine: paths of files, and `env:NAME`."""
         for _before, body in placeholders(value):
             name, colon, rest = body.partition(":")
             provider = self._providers.get(name) if colon else _Provider("env")
@@ -230,7 +230,7 @@ def _declaration(kind: str) -> str:
 
 
 def _declared_providers(properties: Mapping[str, str]) -> tuple[dict[str, _Provider], dict[str, Diagnostic]]:
-    """The providers by name; and by name what is wrong with those that cannot be used."""
+    """Return the providers by name, and by name the problems of those that cannot be used."""
     providers: dict[str, _Provider] = {}
     refused: dict[str, Diagnostic] = {}
     for name in split_list(properties.get("config.providers", "")):

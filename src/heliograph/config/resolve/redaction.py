@@ -55,12 +55,12 @@ _MOST_PARTS = max(name.count(".") for name in TABLE) + 1
 
 
 def redact(values: Mapping[str, str]) -> dict[str, str]:
-    """The same configuration, fit for anyone's eyes."""
+    """Return the configuration without secrets."""
     return {name: redact_value(name, value) for name, value in values.items()}
 
 
 def redact_value(name: str, value: str) -> str:
-    """One value by the name it is written under, with any prefix."""
+    """Return one value without secrets, by its name with any prefix."""
     if not value or is_only_placeholders(value):
         return value
     if is_secret(name):
@@ -69,7 +69,7 @@ def redact_value(name: str, value: str) -> str:
 
 
 def redact_text(text: str) -> str:
-    """A text of any origin, such as a stack trace, without what looks like a secret in it."""
+    """Return a text of any origin, such as a stack trace, without what looks like a secret in it."""
     shown = _PRIVATE_KEY.sub(HIDDEN, text)
     shown = _BEFORE_AT.sub(_without_credentials, shown)
     shown = _SECRET_OPTION.sub(lambda found: found[0] if _is_placeholder(found[3]) else f"{found[1]}{HIDDEN}", shown)
@@ -77,18 +77,18 @@ def redact_text(text: str) -> str:
 
 
 def public_text(config: Mapping[str, str]) -> str:
-    """What a config says outright: its names, and its values but for those of secret keys."""
+    """Return what a config does not hide: its names, and its values but for those of secret keys."""
     return "\n".join(text for name, value in config.items() for text in (name, "" if is_secret(name) else value))
 
 
 def shown_name(name: str) -> str:
-    """A name of the file, unless it is rather a part of a value that a line break has made a name of."""
+    """Return a name of the file, hidden if it is rather a part of a value that a line break has made a name."""
     is_torn_off = _NOT_IN_NAMES.search(name) is not None or ("." not in name and len(name) > _LONGEST_PLAIN_NAME)
     return HIDDEN if is_torn_off else name
 
 
 def is_secret(name: str) -> bool:
-    """Whether the whole value of a key is a secret: by the table, or by the sound of its name."""
+    """Return whether the whole value of a key is a secret: by the table, or by the sound of its name."""
     parts = name.split(".")
     starts = range(max(0, len(parts) - _MOST_PARTS), len(parts))
     rows = {start: row for start in starts if (row := TABLE.get(".".join(parts[start:]))) is not None}
@@ -100,7 +100,7 @@ def is_secret(name: str) -> bool:
 
 
 def _without_credentials(found: re.Match[str]) -> str:
-    """What stands before an `@`, without what stands behind the beginning of a URL there."""
+    """Return the text before an `@` without the credentials after the beginning of a URL."""
     start = _URL_START.search(found[0])
     return f"{found[0][: start.end()]}{HIDDEN}@" if start else found[0]
 
@@ -110,13 +110,13 @@ def _is_placeholder(text: str) -> bool:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether what follows the word `basic` or `bearer` is a placeholder, or rather a word than credentials."""
+    """Return whether the text after `basic` or `bearer` is a placeholder, or a word rather than credentials."""
     word = text.strip("().:!?")
     return _is_placeholder(text) or (_PROSE.fullmatch(word) is not None and not _is_login(word))
 
 
 def _is_login(text: str) -> bool:
-    """Whether a text that looks like a word is `user:password` in base 64, as `Mjow` is."""
+    """Return whether a text that looks like a word is `user:password` in base 64, as `Mjow` is."""
     try:
         return b":" in base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -124,7 +124,7 @@ def _is_login(text: str) -> bool:
 
 
 def has_literal_secret(name: str, value: str) -> bool:
-    """Whether a value holds a secret in plain text."""
+    """Return whether a value holds a secret in plain text."""
     if name.endswith("sasl.jaas.config") or not is_secret(name):
         return redact_value("text", value) != value
     if name.endswith(("ssl.truststore.certificates", "ssl.keystore.certificate.chain")):
@@ -133,12 +133,12 @@ def has_literal_secret(name: str, value: str) -> bool:
 
 
 def unexpected(error: Exception) -> str:
-    """One line about it."""
+    """Return one line about an error that is not raised on purpose."""
     return shown_error(f"unexpected {type(error).__name__}: {error}")
 
 
 def trace_of(error: Exception) -> str:
-    """Its stack trace; values of variables are not in it."""
+    """Return the stack trace of an error; values of variables are not in it."""
     return shown_error("".join(traceback.format_exception(error)))
 
 

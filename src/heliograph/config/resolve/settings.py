@@ -31,9 +31,9 @@ class Unresolved(str):
 class Settings:
     """A typed view of a string map: `settings[KEY]` parses, checks and falls back to the key's default.
 
-    `written_as` maps a key to the name it has in the user's file, for messages; `prefix` is used where it has none.
+    `written_as` maps a key to the name it has in the user's file, for messages; `prefix` is used if it has none.
     `raw` has the values that came out of placeholders as they were before: only those are fit for a message. `limits`
-    has by key what holds for values that a connector has set; a value of an operator's file has none.
+    has by key the limits of values that a connector has set; a value of an operator's file has none.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Settings:
         return key.name in self.values
 
     def written_as(self, key: Key[T]) -> str:
-        """The key's name for a message: as the user wrote it, or as it would be written for this view."""
+        """Return the key's name for a message: as the user wrote it, or as it would be written for this view."""
         return self.written(key.name)
 
     def shown(self, key: Key[T]) -> str:
-        """The key's value for a message: as the user wrote it."""
+        """Return the key's value for a message: as the user wrote it."""
         return self.raw.get(key.name, self.values.get(key.name, str(key.default)))
 
     def written(self, name: str) -> str:
-        """The same for a key of any name."""
+        """Return the name for a message of a key of any name."""
         return self._written_as.get(name) or self._prefix + name

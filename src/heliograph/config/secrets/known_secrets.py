@@ -66,7 +66,7 @@ class KnownSecrets:
             self._keep(self._tokens, _MOST_TOKENS, value, _HIDDEN)
 
     def shown(self, value: str) -> str:
-        """What stands in place of a value."""
+        """Return the text in place of a value."""
         return self._of_placeholders.get(value, _HIDDEN)
 
     def by_end(self) -> _ByEnd:
@@ -87,7 +87,7 @@ class KnownSecrets:
 
 
 _known = KnownSecrets()
-"""The attribute of a log record in which nothing is replaced: who did what, which no caller's secrets may hide."""
+"""The attribute of a log record in which nothing is replaced: an audit record, which no caller's secrets may hide."""
 
 
 def remember_secret(value: str, shown: str) -> None:
@@ -97,7 +97,7 @@ def remember_secret(value: str, shown: str) -> None:
 
 
 def remember_token(value: str) -> None:
-    """The same for a token, which has a place of its own."""
+    """Remember a token; tokens have a place of their own."""
     for piece in _pieces(value):
         _known.add_token(piece)
 
@@ -114,13 +114,13 @@ def hide_known(text: str, public: Callable[[], str] | None = None, most: int = _
         said = {span.value for span in _spans(own, _by_end({each.value.lower() for each in spans}))}
         spans = [each for each in spans if each.value.lower() not in said]
     parts: list[str] = []
-    behind = 0
-    for start, behind_it, value in _merged(spans):
+    done = 0
+    for start, end_of_it, value in _merged(spans):
         if start >= end:
             break
-        parts += (text[behind:start], _known.shown(value))
-        behind = behind_it
-    parts += (text[behind:end], "..." if end < len(text) else "")
+        parts += (text[done:start], _known.shown(value))
+        done = end_of_it
+    parts += (text[done:end], "..." if end < len(text) else "")
     return "".join(parts)
 
 

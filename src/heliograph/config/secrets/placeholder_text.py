@@ -16,7 +16,7 @@ class Placeholder(NamedTuple):
 
     @property
     def written(self) -> str:
-        """As it stands in the text."""
+        """Return it as written in the text."""
         return f"${{{self.body}}}"
 
 
@@ -29,25 +29,25 @@ def placeholders(text: str) -> Iterator[Placeholder]:
 def replace_placeholders(text: str, replacement: Callable[[Placeholder], str]) -> str:
     """The text with something else in place of each placeholder."""
     parts: list[str] = []
-    behind = 0
+    done = 0
     for found, end in _found(text):
         parts += (found.before, replacement(found))
-        behind = end
-    return "".join((*parts, text[behind:]))
+        done = end
+    return "".join((*parts, text[done:]))
 
 
 def is_only_placeholders(text: str) -> bool:
-    """Whether there are placeholders and nothing but blanks around them."""
-    behind = 0
+    """Return whether there are placeholders and nothing but blanks around them."""
+    done = 0
     for found, end in _found(text):
         if found.before.strip():
             return False
-        behind = end
-    return behind > 0 and not text[behind:].strip()
+        done = end
+    return done > 0 and not text[done:].strip()
 
 
 def _found(text: str) -> Iterator[tuple[Placeholder, int]]:
-    behind = 0
-    while (start := text.find("${", behind)) >= 0 and (end := text.find("}", start)) >= 0:
-        yield Placeholder(text[behind:start], text[start + 2 : end]), end + 1
-        behind = end + 1
+    done = 0
+    while (start := text.find("${", done)) >= 0 and (end := text.find("}", start)) >= 0:
+        yield Placeholder(text[done:start], text[start + 2 : end]), end + 1
+        done = end + 1

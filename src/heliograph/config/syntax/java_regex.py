@@ -40,7 +40,7 @@ class PatternLimitError(ConfigError):
 
 
 class NameMatch(Protocol):
-    """What a pattern found: its groups by number."""
+    """The result of a match: its groups by number."""
 
     def __getitem__(self, group: int) -> str:
         """The text of a group."""
@@ -73,7 +73,7 @@ def shortened(text: str) -> str:
 
 
 def limit_error(shown: str, name: str) -> PatternLimitError:
-    """The refusal to go on with a name; `shown` names the key and the pattern."""
+    """The refusal to match a name any longer; `shown` names the key and the pattern."""
     return PatternLimitError(
         f"{shown} takes too long to match the name {shortened(name)!r} of {len(name)} characters; write it without"
         " repetitions inside of repetitions, or without look-around, back-references and possessive quantifiers."

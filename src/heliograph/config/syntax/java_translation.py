@@ -182,7 +182,7 @@ class _Translator(PatternScanner):
         return "".join(parts)
 
     def _quantifier(self, size: int) -> str:
-        """What stands behind an atom of that size."""
+        """Read the quantifier after an atom of that size."""
         start = self._at
         match = self._match(_QUANTIFIER)
         if not match:
@@ -304,7 +304,7 @@ class _Translator(PatternScanner):
         return self._character(self._character_escape()) if chars is None else self._written(chars)
 
     def _numbered_reference(self) -> str:
-        """As many digits as name a group that there is, the first one always."""
+        """Read as many digits as name an existing group, the first one always."""
         start = self._at - 1
         number = int(self._take())
         while self._peek() and self._peek() in "0123456789" and number * 10 + int(self._peek()) <= self._opened:
@@ -358,7 +358,7 @@ class _Translator(PatternScanner):
             return self._named_character(start)
         char = self._take()
         if not char:
-            raise self._error("a backslash has nothing behind it", start)
+            raise self._error("a backslash has nothing after it", start)
         if char == "c" and self._peek():
             return chr(ord(self._take()) ^ 64)
         if char in _CONTROLS:
@@ -388,7 +388,7 @@ class _Translator(PatternScanner):
 
     # --- character classes -------------------------------------------------------------------------
     def _class(self) -> CharSet:
-        """`[...]` behind its bracket: unions joined by `&&`, negated as a whole."""
+        """Read `[...]` after its bracket: unions joined by `&&`, negated as a whole."""
         opened_at = self._at - 1
         self._enter(opened_at)
         negated = self._takes("^")

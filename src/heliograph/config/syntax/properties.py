@@ -26,7 +26,7 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One `key=value` and the line it begins on; `place` is what a message calls it where that is not the key."""
+    """One `key=value` and the line it begins on; `place` is its name in a message if that is not the key."""
 
     key: str
     value: str = field(repr=False)
@@ -42,7 +42,7 @@ class Parsed(NamedTuple):
 
 
 def parse_properties(text: str) -> list[Entry]:
-    """Every entry of the text, in order; a ConfigError with every line that cannot be read."""
+    """Return every entry of the text, in order; raises a ConfigError with every line that cannot be read."""
     entries, problems = parse_leniently(text)
     if problems:
         raise ConfigError(problems)
@@ -50,7 +50,7 @@ def parse_properties(text: str) -> list[Entry]:
 
 
 def parse_leniently(text: str) -> Parsed:
-    """The same for who goes on looking: what cannot be read is left as it is written."""
+    """Return the entries and the problems; an entry that cannot be read is left as it is written."""
     parsed = Parsed([], [])
     for logical, line in _logical_lines(text):
         try:
@@ -62,7 +62,7 @@ def parse_leniently(text: str) -> Parsed:
 
 
 def as_map(entries: list[Entry]) -> dict[str, str]:
-    """The entries as Java would hold them: the last of equal keys wins."""
+    """Return the entries as Java would hold them: the last of equal keys wins."""
     return {entry.key: entry.value for entry in entries}
 
 
@@ -132,7 +132,7 @@ def _unescape(text: str, line: int) -> str:
 
 
 def properties_text(entries: Iterable[tuple[str, str]], comments: Iterable[str] = ()) -> str:
-    """Comments, then one `name = value` per line."""
+    """Return comments, then one `name = value` per line."""
     lines = [f"# {_ascii(' '.join(comment.split()))}" for comment in comments]
     return "\n".join([*lines, *(f"{_name(name)} = {_value(value)}" for name, value in entries)]) + "\n"
 

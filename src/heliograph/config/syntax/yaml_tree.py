@@ -42,7 +42,7 @@ class Tree:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is one value."""
+        """Return whether it is one value."""
         return self.kind in ("text", "number", "boolean")
 
     def get(self, name: str) -> Tree | None:
@@ -60,7 +60,7 @@ def parse_yaml(text: str) -> list[Tree]:
 
 
 def parse_leniently(text: str) -> tuple[list[Tree], list[Diagnostic]]:
-    """Return the documents and what YAML allows and nobody can have meant; of a key written twice the first counts."""
+    """Return the documents and what YAML allows by mistake; of a key written twice the first counts."""
     problems: list[Diagnostic] = []
     try:
         nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]

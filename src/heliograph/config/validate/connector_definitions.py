@@ -38,7 +38,7 @@ SCOPES: dict[ConnectorKind, Scope] = {
 
 
 class _Layout(NamedTuple):
-    """Where Connect shows a key of its framework."""
+    """The layout of a framework's key on a page of Connect."""
 
     group: str | None
     order: int

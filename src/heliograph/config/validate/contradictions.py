@@ -2,7 +2,7 @@
 
 A *problem* is what MM2 refuses to start a source connector with, or what cannot be obeyed; a *warning* what it accepts
 and a user may not have meant. Switching off checkpoints or offset syncs is accepted: Java MM2 logs an error about its
-checkpoint connector then, and goes on replicating.
+checkpoint connector then, and continues to replicate.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _late_commits(settings: Settings, producer: Settings) -> Iterator[Diagnostic
     longest_ms = timeout_ms // client_keys.COMMITS_PER_TRANSACTION_TIMEOUT
     if settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled" and interval_ms > longest_ms:
         message = Text.of(
-            f"with exactly-once progress is committed every {longest_ms} ms, not every {interval_ms} ms: the target"
-            f" aborts a transaction that is open for {timeout_ms} ms (",
+            f"with exactly-once source offsets are committed every {longest_ms} ms, not every {interval_ms} ms: the"
+            f" target aborts a transaction that is open for {timeout_ms} ms (",
             Mention(producer.written_as(client_keys.TRANSACTION_TIMEOUT_MS)),
             ").",
         )
@@ -110,7 +110,7 @@ def _names(flow: Flow, settings: Settings) -> Iterator[Diagnostic]:
     separator = settings[keys.POLICY_SEPARATOR]
     if separator and separator in flow.source and settings[keys.POLICY_CLASS].endswith("DefaultReplicationPolicy"):
         yield warning(
-            f"the alias '{flow.source}' contains the separator '{separator}' of remote topics; where they came from"
-            " cannot be told by their names.",
+            f"the alias '{flow.source}' contains the separator '{separator}' of remote topics; their names do not"
+            " show where they came from.",
             keys.CLUSTERS.name,
         )

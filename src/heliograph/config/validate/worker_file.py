@@ -60,7 +60,7 @@ class WorkerReport(Diagnosed):
 
 
 def is_worker_file(text: str) -> bool:
-    """Whether properties are those of a worker, and not of clusters and flows; one of its topics may be missing."""
+    """Return whether properties are those of a worker, not of clusters and flows; one of its topics may be missing."""
     raw = as_map(parse_leniently(text).entries)
     is_of_flows = keys.CLUSTERS.name in raw or any("->" in name for name in raw)
     return not is_of_flows and any(name.endswith(".storage.topic") and name in raw for name in _REQUIRED)
@@ -79,7 +79,7 @@ def usable_worker(report: WorkerReport) -> WorkerConfig:
 
 
 def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> WorkerReport:
-    """Look at a whole file; never raises for what is in it. Without a need for secrets they need not be there."""
+    """Examine a whole file; never raises for its content. Without a need for secrets they need not be there."""
     entries, problems = parse_leniently(text)
     raw = as_map(entries)
     if keys.CLUSTERS.name in raw and worker_keys.CONFIG_STORAGE_TOPIC.name not in raw:
@@ -88,7 +88,7 @@ def examine_worker(text: str, lookup: Lookup, *, needs_secrets: bool = True) -> 
 
 
 def examine_environment(variables: Mapping[str, str], lookup: Lookup) -> WorkerReport:
-    """The same for the variables of a container; those that are not `CONNECT_*` are nobody's business."""
+    """Examine the variables of a container; those that are not `CONNECT_*` are ignored."""
     entries = [Entry(name, value, 0) for name, value in environment_properties(variables).items()]
     if not entries:
         what = f"There is neither a file nor a variable that begins with {VARIABLE_PREFIX}"
@@ -135,7 +135,7 @@ def _examine(
 
 
 def _jvm_properties(lookup: Lookup) -> dict[str, str]:
-    """What operators of Connect set for its JVM, where the file does not say it."""
+    """Return the properties that operators of Connect set for its JVM; the file's keys win."""
     found = {
         row.name: jvm_property(row.name, lookup)
         for row in (worker_keys.OAUTH_ALLOWED_URLS, worker_keys.OAUTH_ALLOWED_FILES)
@@ -144,7 +144,7 @@ def _jvm_properties(lookup: Lookup) -> dict[str, str]:
 
 
 def _rest(worker: WorkerConfig, lookup: Lookup) -> RestAccess:
-    """Who may call; where the listeners cannot be read they might be https, and the rest is looked at as if so."""
+    """Return the access to REST; listeners that cannot be read might be https, so the rest is checked as if so."""
     listeners: tuple[RestListener, ...] = (RestListener("", 0, is_https=True),)
     problems: tuple[Diagnostic, ...] = ()
     try:
@@ -207,7 +207,7 @@ def _audit(raw: Mapping[str, str]) -> Iterator[Diagnostic]:
 
 
 def _meant_of_store(name: str) -> str | None:
-    """The key of a store that a name may be a typo of; any other setting of the store's topic is nobody's typo."""
+    """Return the key of a store that a name may be a typo of; any other setting of the store's topic is not a typo."""
     store = next((store for store in _STORES if name.startswith(store)), None)
     if store is None or name in keys.TABLE:
         return None

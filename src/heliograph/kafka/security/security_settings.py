@@ -277,7 +277,8 @@ def _aws(options: Mapping[str, str], protocol: str, name: str, jaas_key: str) ->
         raise ConfigError("AWS_MSK_IAM needs security.protocol=SASL_SSL.", name)
     if any(option.startswith("awsRole") for option in options):
         raise ConfigError(
-            "the options awsRole* are not supported; name the role in an AWS profile and that in awsProfileName.",
+            "the options awsRole* are not supported; name the role in an AWS profile and the profile by"
+            " awsProfileName.",
             jaas_key,
         )
     return {"aws_profile": options.get("awsProfileName", "")}
