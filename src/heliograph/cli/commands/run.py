@@ -179,8 +179,8 @@ def _summary(flows: list[SourceFlow], *, once: bool) -> int:
         for step, issues in flow.status.issues.items():
             for issue in issues:
                 click.echo(f"error: {flow.flow}: {issue}", err=True)
-            # What other steps lack is done by the next run; a copy that ends has no next run, and whoever migrates
-            # with it would find no checkpoint, config or ACL.
+            # A flow that keeps running completes its other steps later. With `--once` there is no later: a migration
+            # would lack checkpoints, configs or ACLs.
             if once or prevents_copying(step):
                 code = code or EXIT_INCOMPLETE
     return code

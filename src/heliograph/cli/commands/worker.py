@@ -57,7 +57,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     Without FILE the worker is configured by CONNECT_* variables, as in Connect's containers.
     """
     config = _load(file)
-    # The worker's own: whoever may change a connector must not decide how its secrets travel.
+    # The worker's own values: the author of a connector must not decide how its secrets are sent.
     launch = LaunchOptions(lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
     spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
     make_screen(verbose=verbose).close()

@@ -87,7 +87,7 @@ class WorkerFile:
                 f" group of a flow into {alias} are in the cluster of {alias}."
             )
             self._reading.warn(place, words)
-        self._tell_shared_progress(place)
+        self._warn_about_shared_offsets(place)
         for key, value in values.items():
             self._read_key(key, Tree("text", f"{self._file}: {key}", 0, text=value))
 
@@ -97,7 +97,7 @@ class WorkerFile:
             if tree.text.strip() != BYTES_CONVERTER:
                 self._reading.note(tree, "a dedicated MM2 has no converters, it copies bytes; it is left out.")
         elif row is not None and row.scope & Scope.CLIENT:
-            self._tell_connection(key, tree)
+            self._note_connection(key, tree)
         elif key.startswith("config.providers"):
             self._reading.add(key, tree.text, tree)
         elif key.startswith("producer."):
@@ -122,7 +122,7 @@ class WorkerFile:
         for alias in aliases:
             self._reading.add(f"{alias}.{key}", tree.text, tree)
 
-    def _tell_connection(self, key: str, tree: Tree) -> None:
+    def _note_connection(self, key: str, tree: Tree) -> None:
         """The worker's own connection: a file has none but its clusters'."""
         unequal = [alias for alias in self._same if self._value(f"{alias}.{key}") != tree.text]
         if key != _SERVERS and (unequal or not self._same):
@@ -130,7 +130,7 @@ class WorkerFile:
                 tree, "it is about the worker's own connection, and a file has only its clusters'; it is left out."
             )
 
-    def _tell_shared_progress(self, place: Tree) -> None:
+    def _warn_about_shared_offsets(self, place: Tree) -> None:
         for source in dict.fromkeys(flow.source for flow in self._flows):
             into = [flow.target for flow in self._flows if flow.source == source and flow.target in self._same]
             if len(into) > 1:

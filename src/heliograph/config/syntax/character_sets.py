@@ -209,7 +209,7 @@ def _ranges(name: str) -> CharSet:
 
 @cache
 def _runs() -> tuple[tuple[str, str, str], ...]:
-    """All characters, as runs of neighbours that no class tells apart: first, last, category."""
+    """All characters, as runs of neighbours that no class distinguishes: first, last, category."""
 
     def traits(char: str) -> tuple[str, bool, bool, bool]:
         return unicodedata.category(char), char.islower(), char.isupper(), char in _SPACES

@@ -91,7 +91,7 @@ class ProducerSession:
         self.issue: str | None = None
         self._cluster = cluster
         self._network = network
-        mark_ms = random.randint(1, _MOST_MARK_MS)  # noqa: S311  (to tell sessions apart, not a secret)
+        mark_ms = random.randint(1, _MOST_MARK_MS)  # noqa: S311  (it distinguishes sessions; not a secret)
         self._transaction_timeout_ms = max(1, transaction_timeout_ms - mark_ms)
         self._coordinator: int | None = None
         self._is_waiting = False
