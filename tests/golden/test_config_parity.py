@@ -19,8 +19,8 @@ from heliograph.config.keys import client_keys
 from heliograph.config.keys.table import Scope
 from heliograph.config.validate.dedicated_file import load
 from heliograph.model import Flow
+from tests.support.config_files import FakeLookup
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 FOLDER = Path(__file__).parent
 DUMP: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "java_configdefs.json").read_text())

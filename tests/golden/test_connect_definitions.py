@@ -12,7 +12,7 @@ from heliograph.config.effective.connect_config import CLASSES
 from heliograph.config.keys import TABLE
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.validate.connector_definitions import GROUPS, definition
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.mirror.policy.class_checks import class_error
 from heliograph.model import ConnectorKind
 

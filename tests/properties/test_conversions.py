@@ -21,7 +21,7 @@ from heliograph.config.resolve.settings import Settings
 from heliograph.config.syntax.properties import as_map, parse_properties, properties_text
 from heliograph.mirror.topics.internal_topics import offsets_topic, transactional_prefix
 from heliograph.model import Flow
-from tests.unit.config.test_dedicated_file import FakeLookup
+from tests.support.config_files import FakeLookup
 
 # What Strimzi writes about `config` of a cluster: prefixes it does not take, and the exceptions.
 FORBIDDEN = (

@@ -27,7 +27,7 @@ from heliograph.mirror.acls.name_prefixes import names_of
 from heliograph.mirror.policy.rename_map import parse_rename_map
 from heliograph.web.access.access_rules import taken_by
 from heliograph.web.access.callers import _BLANKS
-from tests.unit.config.test_dedicated_file import FakeLookup
+from tests.support.config_files import FakeLookup
 
 LENGTHS = (1_000, 24_000)
 # Of processor time. A linear scan needs milliseconds; a quadratic one seconds for the longer text, a cubic one for the

@@ -14,7 +14,7 @@ from heliograph.config.effective.rest_config import (
     parse_listener,
     rest_access,
 )
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.clusters.cluster_clients import make_admin

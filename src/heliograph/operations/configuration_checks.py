@@ -21,7 +21,7 @@ from heliograph.config.resolve.overlays import ROLES
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.redaction import has_literal_secret
 from heliograph.config.resolve.suggestions import nearest
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.config.validate.dedicated_file import Report, examine
 from heliograph.config.validate.key_names import audit_connector
 from heliograph.config.validate.worker_file import WorkerReport, examine_worker

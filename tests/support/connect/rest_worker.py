@@ -14,7 +14,7 @@ from heliograph.cli.inputs import MachineLookup
 from heliograph.config.effective.rest_config import RestListener, rest_access, rest_listeners
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.settings import Settings
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.connect.contract import refusals as refuse
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.mirror.policy.class_checks import class_error
@@ -23,8 +23,8 @@ from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
 from tests.interop.rest_story import ask
+from tests.support.config_files import FakeLookup
 from tests.support.connect.fake_herder import FakeHerder
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 PASSWORD = "secret"
 ANY_PORT = (RestListener("127.0.0.1", 0),)

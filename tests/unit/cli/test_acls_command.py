@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from heliograph.cli.main import cli, main
 from tests.support.clusters.certificates import Authority, subject
-from tests.unit.config.test_resource_file import GOOD
+from tests.support.config_files import GOOD
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from heliograph.cli.main import cli
 from heliograph.errors import ConfigError
-from tests.unit.config.test_dedicated_file import minimal
+from tests.support.config_files import minimal
 
 
 def call(tmp_path: Path, command: str, text: str, *arguments: str) -> Result:

@@ -14,9 +14,8 @@ from heliograph.config.keys import client_keys
 from heliograph.config.validate.dedicated_file import load
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.errors import ConfigError
+from tests.support.config_files import GOOD, FakeLookup, minimal
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
-from tests.unit.config.test_resource_file import GOOD
 
 SOURCE_0 = {
     "source.cluster.alias": "source-0",

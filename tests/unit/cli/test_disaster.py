@@ -16,7 +16,7 @@ from heliograph.errors import UnreachableError
 from heliograph.model import Flow
 from heliograph.operations.flow_groups import FlowGroups
 from heliograph.operations.flow_plan import CopiedTopic, FlowPlan
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 GONE = "a:1 cannot be reached: Connection refused"
 ROW = {"flow": "A->B", "trouble": None, "source_trouble": GONE, "groups": [], "left_out": [], "forbidden": []}

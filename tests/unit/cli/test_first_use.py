@@ -16,8 +16,7 @@ from heliograph.cli.commands import run as run_module
 from heliograph.cli.commands import worker as worker_module
 from heliograph.cli.main import cli
 from heliograph.model import counted
-from tests.unit.config.test_dedicated_file import minimal
-from tests.unit.connect.test_herder import WORKER_FILE
+from tests.support.config_files import WORKER_FILE, minimal
 
 _JAVAS = {"connect/contract/refusals.py"}  # Connect's own sentences
 

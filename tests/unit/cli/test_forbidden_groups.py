@@ -15,7 +15,7 @@ from heliograph.cli.main import cli
 from heliograph.model import Checkpoint, OffsetSync, TopicPartition
 from heliograph.wire.batches.log_records import LogRecord
 from heliograph.wire.records.mirror_records import encode_checkpoint, encode_offset_sync, encode_runs
-from tests.unit.config.test_dedicated_file import minimal
+from tests.support.config_files import minimal
 from tests.unit.driver.test_group_sync import REMOTE, Target
 
 NAMES = ("g-0", "g-1", "g-2", "g-3")

@@ -16,7 +16,7 @@ from heliograph.mirror.groups.group_view import GroupView
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.model import CommittedOffset, Flow, GroupType, OffsetRun, OffsetSync, TopicPartition
 from heliograph.operations import failover
-from tests.unit.config.test_dedicated_file import minimal
+from tests.support.config_files import minimal
 from tests.unit.mirror.test_group_view import cluster, view_of
 
 FLOW = Flow("A", "B")

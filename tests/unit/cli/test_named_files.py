@@ -9,9 +9,7 @@ from click.testing import CliRunner
 
 from heliograph.cli.main import cli
 from tests.support.clusters.stores import STORE_PASSWORD, Authority
-from tests.unit.config.test_dedicated_file import minimal
-from tests.unit.config.test_resource_file import GOOD
-from tests.unit.config.test_worker_file import DOCUMENT_001
+from tests.support.config_files import DOCUMENT_001, GOOD, minimal
 
 OAUTH = (
     "A.security.protocol=SASL_PLAINTEXT",

@@ -10,7 +10,7 @@ import click
 from click.testing import CliRunner
 
 from heliograph.cli.main import cli
-from tests.unit.config.test_dedicated_file import minimal
+from tests.support.config_files import minimal
 
 _RUN = """
 import sys

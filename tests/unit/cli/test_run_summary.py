@@ -22,7 +22,7 @@ from heliograph.driver.loops.file_loops import Control
 from heliograph.driver.spark.spark_engine import LaunchOptions
 from heliograph.errors import ClusterError, UnreachableError
 from heliograph.model import Flow
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 FLOW = Flow("A", "B")
 REFUSED = "The principal needs WRITE on the topic A.checkpoints.internal of 'B'."

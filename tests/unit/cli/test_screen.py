@@ -20,7 +20,7 @@ from heliograph.cli.output import LiveTable, LogLines
 from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow
-from tests.unit.config.test_dedicated_file import minimal
+from tests.support.config_files import minimal
 
 
 def shown(*statuses: FlowStatus) -> str:

@@ -13,10 +13,10 @@ from heliograph.cli.connector_files import read_connector_files
 from heliograph.cli.main import cli
 from heliograph.config.formats.connector_text import read_connector_texts
 from heliograph.config.resolve.placeholders import Resolver
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.errors import ConfigError
+from tests.support.config_files import FakeLookup
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 DOCUMENTS = Path(__file__).parents[2] / "documents"
 PACKAGE = "org.apache.kafka.connect.mirror."

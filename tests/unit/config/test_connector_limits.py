@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.config.effective.connect_config import ConnectorConfig
 from heliograph.config.resolve.placeholders import Resolver
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.storage.config_store import ConfigChanges, ConfigState
 from heliograph.driver.clusters.cluster_clients import TargetClients

@@ -6,8 +6,8 @@ import pytest
 
 from heliograph.config.validate.dedicated_file import examine
 from heliograph.operations.configuration_checks import examine_all
+from tests.support.config_files import FakeLookup, minimal
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 NO_SYNCS = "A->B.emit.offset-syncs.enabled=false"
 NO_CHECKPOINTS = "A->B.emit.checkpoints.enabled=false"

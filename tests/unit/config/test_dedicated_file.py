@@ -11,6 +11,7 @@ from heliograph.config.validate.dedicated_file import examine, load
 from heliograph.errors import ConfigError
 from heliograph.kafka.security.security_settings import make_security
 from heliograph.model import Flow
+from tests.support.config_files import FakeLookup, minimal
 from tests.support.diagnostics import texts
 
 FLOW = Flow("source", "target")
@@ -54,24 +55,6 @@ source->target.enabled=true
 source->target.topics=products
 tasks.max=10
 """
-
-
-class FakeLookup:
-    """A machine with these variables and files."""
-
-    def __init__(self, variables: dict[str, str] | None = None, files: dict[str, str] | None = None) -> None:
-        self.variables, self.files = variables or {}, files or {}
-
-    def variable(self, name: str) -> str | None:
-        return self.variables.get(name)
-
-    def read_text(self, path: str) -> str | None:
-        return self.files.get(path)
-
-
-def minimal(*lines: str) -> str:
-    base = ("clusters=A,B", "A.bootstrap.servers=a:1", "B.bootstrap.servers=b:1", "A->B.enabled=true")
-    return "\n".join((*base, *lines))
 
 
 def read(text: str, lookup: FakeLookup | None = None) -> MirrorMakerConfig:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heliograph.config.validate.dedicated_file import examine
+from tests.support.config_files import FakeLookup, minimal
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 FLOW, SOURCE = "A->B.consumer.isolation.level", "A->B.source.consumer.isolation.level"
 

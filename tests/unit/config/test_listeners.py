@@ -14,7 +14,7 @@ from heliograph.config.effective.rest_config import (
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.settings import Settings
 from heliograph.errors import ConfigError
-from tests.unit.config.test_dedicated_file import FakeLookup
+from tests.support.config_files import FakeLookup
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 

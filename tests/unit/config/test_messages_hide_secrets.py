@@ -12,7 +12,7 @@ from heliograph.config.effective.connect_config import ConnectorConfig
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.resolve.redaction import redact_text, shown_name, trace_of, unexpected
 from heliograph.config.secrets.known_secrets import HIDDEN
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.config.validate.dedicated_file import load
 from heliograph.config.validate.worker_file import examine_worker
 from heliograph.operations.configuration_checks import examine_all

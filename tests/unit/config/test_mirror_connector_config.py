@@ -9,8 +9,8 @@ from heliograph.config.effective.mirror_config import MirrorMakerConfig
 from heliograph.config.validate.dedicated_file import load
 from heliograph.mirror.policy.replication_policy import make_policy
 from heliograph.model import Flow
+from tests.support.config_files import FakeLookup, minimal
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 AB = Flow("A", "B")
 ALIASES = {"source": "A", "target": "B"}

@@ -12,8 +12,8 @@ from heliograph.errors import ConfigError
 from heliograph.mirror.policy.replication_policy import make_policy
 from heliograph.mirror.topics.internal_topics import transactional_prefix
 from heliograph.model import Flow
+from tests.support.config_files import FakeLookup
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 AB, BA = Flow("a", "b"), Flow("b", "a")
 

@@ -13,27 +13,9 @@ from heliograph.config.formats.conversion import ConfigText
 from heliograph.config.formats.strimzi_reader import is_resource
 from heliograph.config.validate.dedicated_file import Report, examine
 from heliograph.model import Flow
+from tests.support.config_files import GOOD, HEAD, FakeLookup
 from tests.support.diagnostics import texts
-from tests.unit.config.test_dedicated_file import FakeLookup
 
-HEAD = "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaMirrorMaker2\nmetadata: {name: m}\n"
-GOOD = (
-    HEAD
-    + """\
-spec:
-  connectCluster: eu
-  clusters:
-    - alias: us
-      bootstrapServers: us:9092
-    - alias: eu
-      bootstrapServers: eu:9092
-  mirrors:
-    - sourceCluster: us
-      targetCluster: eu
-      sourceConnector: {}
-      checkpointConnector: {}
-"""
-)
 US_EU = Flow("us", "eu")
 
 

@@ -15,29 +15,9 @@ from heliograph.config.validate.worker_file import (
 )
 from heliograph.errors import ConfigError
 from heliograph.model import Flow
+from tests.support.config_files import DOCUMENT_001
 from tests.support.diagnostics import texts
 
-DOCUMENT_001 = """\
-bootstrap.servers=kafka-target-0:9092,kafka-target-1:9092
-group.id=connect-cluster
-key.converter=org.apache.kafka.connect.json.JsonConverter
-value.converter=org.apache.kafka.connect.json.JsonConverter
-key.converter.schemas.enable=true
-value.converter.schemas.enable=true
-internal.key.converter=org.apache.kafka.connect.json.JsonConverter
-internal.value.converter=org.apache.kafka.connect.json.JsonConverter
-internal.key.converter.schemas.enable=false
-internal.value.converter.schemas.enable=false
-offset.storage.topic=connect-offsets
-offset.storage.replication.factor=1
-#offset.storage.partitions=25
-config.storage.topic=connect-configs
-config.storage.replication.factor=1
-status.storage.topic=connect-status
-status.storage.replication.factor=1
-offset.flush.interval.ms=10000
-rest.port=8083
-"""
 DOCUMENT_004_FILE = """\
 group.id="quickstart"
 status.storage.replication.factor=1

@@ -14,8 +14,7 @@ from heliograph.connect.runtime.connect_herder import ConnectHerder
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.storage.config_store import StoredConnector
 from heliograph.wire.records.connect_configs import TargetState
-from tests.unit.config.test_dedicated_file import FakeLookup
-from tests.unit.connect.test_herder import WORKER_FILE
+from tests.support.config_files import WORKER_FILE, FakeLookup
 
 HEARTBEAT = {"connector.class": "MirrorHeartbeat", "source.cluster.alias": "A", "name": "hb"}
 

@@ -21,8 +21,8 @@ from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import ConnectError, FencedError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
+from tests.support.config_files import FakeLookup, minimal
 from tests.support.connect.rest_worker import rest_worker
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
 
 SOURCE, CHECKPOINT, HEARTBEAT = (f"A->B.Mirror{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat"))
 

@@ -19,18 +19,11 @@ from heliograph.connect.storage.config_store import ConfigChanges, StoredConnect
 from heliograph.errors import ClusterError, ConfigError
 from heliograph.wire.records.connect_configs import LoggerRecord, RestartRecord
 from heliograph.wire.records.connect_status import Status
+from tests.support.config_files import WORKER_FILE, FakeLookup
 from tests.support.runs.copying import wait_for
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 SOURCE = {"connector.class": "MirrorSourceConnector"}
 WORKER, GENERATION = "here:8083", 7
-WORKER_FILE = """
-bootstrap.servers = w:9092
-group.id = g
-config.storage.topic = c
-offset.storage.topic = o
-status.storage.topic = s
-"""
 
 
 class FakeConfigs:

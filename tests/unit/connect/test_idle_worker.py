@@ -16,8 +16,8 @@ from heliograph.connect.runtime import connect_worker, reconciler
 from heliograph.connect.runtime.connect_worker import ConnectWorker
 from heliograph.connect.runtime.reconciler import _PollSchedule
 from tests.support.brokers.scripted_broker import ScriptedCluster
+from tests.support.config_files import FakeLookup
 from tests.support.runs.copying import wait_for
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 SETTLE_S, COUNT_S = 2.5, 4.0
 MOST_REQUESTS_PER_S = 7  # it sent 16 when both topics were polled at every tick

@@ -24,8 +24,8 @@ from heliograph.wire.records.connect_configs import (
     TargetStateRecord,
     TaskConfigRecord,
 )
+from tests.support.config_files import FakeLookup
 from tests.support.runs.copying import wait_for
-from tests.unit.config.test_dedicated_file import FakeLookup
 from tests.unit.connect import test_herder
 
 MIRROR = {

@@ -13,8 +13,8 @@ from heliograph.config.effective.connect_config import WorkerConfig
 from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.storage.config_store import ConfigStore, SessionKeys
 from heliograph.wire.records.connect_configs import SessionKeyRecord
+from tests.support.config_files import DOCUMENT_001
 from tests.support.connect.rest_worker import login_lines
-from tests.unit.config.test_worker_file import DOCUMENT_001
 
 
 class FakeStore:

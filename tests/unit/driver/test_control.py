@@ -8,7 +8,7 @@ from heliograph.config.validate.dedicated_file import load
 from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.driver.loops.file_loops import Control
 from heliograph.model import Flow
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 
 def loops_of(*lines: str) -> set[str]:

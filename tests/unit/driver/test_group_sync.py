@@ -23,7 +23,7 @@ from heliograph.mirror.groups.checkpoints import WrittenCheckpoints
 from heliograph.model import Address, Checkpoint, CommittedOffset, Flow, OffsetSync, TopicPartition
 from heliograph.wire.batches.log_records import LogRecord
 from heliograph.wire.records.mirror_records import encode_offset_sync
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 REMOTE = TopicPartition("A.t", 0)
 NAMES = [f"group-{n}" for n in range(250)]

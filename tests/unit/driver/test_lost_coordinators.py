@@ -16,7 +16,7 @@ from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.errors import ClusterError
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import Flow, OffsetSync, TopicPartition
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 from tests.unit.driver.test_group_sync import BROKERS, NAMES, REMOTE, Target
 
 SOURCE = TopicPartition("t", 0)

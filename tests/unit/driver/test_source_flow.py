@@ -22,7 +22,7 @@ from heliograph.errors import EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
 

@@ -15,7 +15,7 @@ from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, BrokerRefus
 from heliograph.kafka.security.connection_spec import Security
 from heliograph.mirror.topics.topic_rules import topic_rules
 from heliograph.model import AddPartitions, Address, ConfigEntry, CreateTopic, Flow, TopicPartition
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 TOPICS = [f"t{n}" for n in range(50)]
 REMOTE = [f"A.{topic}" for topic in TOPICS]

@@ -16,7 +16,7 @@ from heliograph.connect.runtime.connect_worker import ConnectWorker
 from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.errors import UnreachableError
 from heliograph.model import Flow
-from tests.unit.config.test_dedicated_file import FakeLookup
+from tests.support.config_files import FakeLookup
 
 if TYPE_CHECKING:
     from heliograph.kafka.admin.admin import Admin

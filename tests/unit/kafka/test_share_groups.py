@@ -36,7 +36,7 @@ from heliograph.model import (
 )
 from heliograph.wire.batches.log_records import LogRecord
 from heliograph.wire.records.mirror_records import encode_checkpoint, encode_offset_sync, encode_runs
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 from tests.unit.driver.test_group_sync import LOG_END, REMOTE, Target
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from heliograph.model import Flow, OffsetSync, TopicPartition
 from heliograph.operations.flow_groups import FlowGroups
 from heliograph.wire.batches.log_records import LogRecord
 from heliograph.wire.records.mirror_records import encode_offset_sync, encode_runs
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 TP = TopicPartition("t", 0)
 COUNT = 50

@@ -8,7 +8,7 @@ from heliograph.config.validate.dedicated_file import load
 from heliograph.kafka.admin.admin import Admin, ClusterView
 from heliograph.model import Address, Flow
 from heliograph.operations.flow_plan import FlowPlan, _Planner
-from tests.unit.config.test_dedicated_file import FakeLookup, minimal
+from tests.support.config_files import FakeLookup, minimal
 
 
 class FakeAdmin:

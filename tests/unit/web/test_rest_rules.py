@@ -18,9 +18,9 @@ from heliograph.web.access.guard import Access
 from heliograph.web.endpoints.routes import ROUTES, Endpoint
 from tests.interop.rest_story import ask
 from tests.support.clusters.certificates import Authority, subject
+from tests.support.config_files import FakeLookup
 from tests.support.connect.fake_herder import FakeHerder
 from tests.support.connect.rest_worker import RestWorker, guarded_worker, login_lines
-from tests.unit.config.test_dedicated_file import FakeLookup
 
 RULES = """
 - users: [payments]

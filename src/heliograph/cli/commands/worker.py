@@ -17,7 +17,7 @@ from heliograph.cli.output import make_screen
 from heliograph.cli.signals import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.effective.rest_config import advertised_listener, rest_listeners
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.config.validate.worker_file import examine_environment, examine_worker, usable_worker
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.connect_worker import ConnectWorker, StartingHerder, lease_timeout_ms

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-if TYPE_CHECKING:
     _ByEnd = Mapping[str, list[str]]
 
 _SHORTEST = 6
@@ -31,9 +30,9 @@ _MOST = 4096
 _MOST_TOKENS = 200
 _MOST_WITH_ONE_END = 8
 _IN_NAMES = frozenset({"password", "secret"})  # as a value they would make names of keys unreadable
-_HIDDEN = "[hidden]"
-PUBLIC_RECORD = "is_public"
 HIDDEN = "[hidden]"  # as Kafka shows a secret
+PUBLIC_RECORD = "is_public"
+"""The attribute of a log record in which nothing is replaced: an audit record, which no caller's secrets may hide."""
 
 
 class _Span(NamedTuple):
@@ -58,16 +57,16 @@ class KnownSecrets:
     def add(self, value: str, shown: str) -> None:
         """Keep a value; one that is known keeps what is shown for it."""
         if not any(value in kind for kind in self._kinds()):
-            self._keep(self._literal if shown == _HIDDEN else self._of_placeholders, _MOST, value, shown)
+            self._keep(self._literal if shown == HIDDEN else self._of_placeholders, _MOST, value, shown)
 
     def add_token(self, value: str) -> None:
         """Keep a value that another one replaces after some minutes."""
         if not any(value in kind for kind in self._kinds()):
-            self._keep(self._tokens, _MOST_TOKENS, value, _HIDDEN)
+            self._keep(self._tokens, _MOST_TOKENS, value, HIDDEN)
 
     def shown(self, value: str) -> str:
         """Return the text in place of a value."""
-        return self._of_placeholders.get(value, _HIDDEN)
+        return self._of_placeholders.get(value, HIDDEN)
 
     def by_end(self) -> _ByEnd:
         """The values by their last letters, made anew after a change."""
@@ -87,7 +86,6 @@ class KnownSecrets:
 
 
 _known = KnownSecrets()
-"""The attribute of a log record in which nothing is replaced: an audit record, which no caller's secrets may hide."""
 
 
 def remember_secret(value: str, shown: str) -> None:

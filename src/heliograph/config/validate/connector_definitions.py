@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.config.keys import TABLE
 from heliograph.config.keys.table import CLASS, PASSWORD, STRING, Scope, split_list
+from heliograph.config.secrets.known_secrets import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,7 +153,7 @@ def shown(row: Key[Any], value: Any) -> str | None:
     if value is None or (value == "" and row.type in (STRING, CLASS, PASSWORD)):
         return None
     if row.type is PASSWORD:
-        return "[hidden]"
+        return HIDDEN
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from heliograph.config.effective.connect_config import CLASSES, kind_of
 from heliograph.config.keys import worker_keys
 from heliograph.config.resolve.redaction import has_literal_secret, shown_name
-from heliograph.config.validate.connector_plugins import ConnectorPlugins
+from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from heliograph.kafka.net.cluster import Cluster
     from heliograph.kafka.net.connection import Connection
     from heliograph.kafka.net.event_loop import Network
-    from heliograph.kafka.produce.produce_errors import ProduceErrors
     from heliograph.kafka.produce.produce_lanes import Lane, ProduceLanes
     from heliograph.kafka.produce.producer_session import ProducerSession
+    from heliograph.kafka.produce.refused_batches import ProduceErrors
     from heliograph.kafka.produce.target_partition import Outgoing, ProduceListener, TargetPartition
     from heliograph.kafka.request_options import ProduceLimits
     from heliograph.model import TopicPartition

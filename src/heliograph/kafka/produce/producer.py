@@ -1,17 +1,17 @@
 """Produces ready-made batches as an idempotent producer: pipelined, in order per partition, retried for ever.
 
 `BatchProducer` decides which partitions may send now. `target_partition` has the rules that keep order and prevent
-duplicates, `produce_requests` sends and delivers answers, `produce_errors` handles what was not acknowledged.
+duplicates, `produce_requests` sends and delivers answers, `refused_batches` handles what was not acknowledged.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heliograph.kafka.produce.produce_errors import ProduceErrors
 from heliograph.kafka.produce.produce_lanes import Lane, ProduceLanes, TargetLeaders
 from heliograph.kafka.produce.produce_requests import ProduceRequests
 from heliograph.kafka.produce.queue_memory import QueueMemory
+from heliograph.kafka.produce.refused_batches import ProduceErrors
 from heliograph.kafka.produce.target_partition import (
     DRAINING_STATES,
     Backlog,

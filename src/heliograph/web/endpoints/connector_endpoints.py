@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from heliograph.config.resolve.redaction import public_text
 from heliograph.config.secrets.known_secrets import hide_known
-from heliograph.config.validate.connector_plugins import NULL_VALUE
+from heliograph.config.validate.connector_validation import NULL_VALUE
 from heliograph.connect.contract.refusals import NAME_MISMATCH, NO_TASK_STATUS, invalid
 from heliograph.errors import ConnectError
 from heliograph.web.endpoints import request_bodies
