@@ -23,17 +23,17 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make the virtual environment, compile the kernels, fetch Kafka's jars
+setup: $(STAMP) ## Create the virtual environment, compile the kernels, fetch Kafka's jars
 
-demo: $(STAMP) ## Replicate 100 products, lose the source cluster, read on at the target: none lost, none twice
+demo: $(STAMP) ## Replicate 100 records, stop the source cluster, continue on the target: no record lost or read twice
 	@$(BIN)/heliograph demo
 
-test: $(STAMP) ## Check and test everything, on real Kafka and real Spark
+test: $(STAMP) ## Run all checks and tests except slow ones, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/properties $(ALONE) -n 2
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED) --durations 15
 
-slow: $(STAMP) ## Test what takes minutes: chaos, more of Java beside us, fifty connectors
+slow: $(STAMP) ## Run the tests that take minutes: chaos, more comparisons with Java, fifty connectors
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m slow
 
 check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
@@ -57,15 +57,15 @@ chaos: $(STAMP) ## Kill, stop and cut off brokers, workers and the process at ra
 soak: $(STAMP) ## Replicate both ways under load for ten minutes: MINUTES=10
 	@$(BIN)/python -m tests.soak.run $(or $(MINUTES),10)
 
-exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, Java MirrorMaker 2 beside us
+exactness: $(STAMP) ## Translate 1,000 groups over a million records with gaps, compared with Java MirrorMaker 2
 	@$(BIN)/python -m tests.interop.exactness $(or $(RECORDS),1000000)
 
-fuzz: $(STAMP) ## New examples for every property, hostile bytes included, for as long as you like: EXAMPLES=5000
+fuzz: $(STAMP) ## Test every property with new examples, including hostile bytes: EXAMPLES=5000
 	@EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -q -p no:cacheprovider --timeout 0 --hypothesis-profile fuzz \
 		-n 2 -m "hypothesis and not broker and not spark" tests
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -p no:cacheprovider -p tests.support.brokers.strict_arrays -n 2 --timeout 0 tests/properties
 
-fuzz-rest: $(STAMP) ## Hostile requests to a running worker, /health and its memory watched: MINUTES=30 SEED=1
+fuzz-rest: $(STAMP) ## Send hostile requests to a running worker and watch /health and its memory: MINUTES=30 SEED=1
 	@$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fmt: $(STAMP) ## Format and sort imports

@@ -198,12 +198,16 @@ DEFAULT_URL = "http://localhost:8083"
 PASSWORD_VARIABLE = "HELIOGRAPH_REST_PASSWORD"  # noqa: S105  (the name of a variable)
 _file = click.Path(path_type=Path)
 _OPTIONS = (
-    click.option("--url", default=DEFAULT_URL, show_default=True, help="REST of any worker of the cluster."),
+    click.option("--url", default=DEFAULT_URL, show_default=True, help="REST URL of any worker of the cluster."),
     click.option("--user", metavar="NAME", help=f"Log in as this user; the password is in {PASSWORD_VARIABLE}."),
-    click.option("--password-file", metavar="FILE", type=_file, help="File of the password, in place of the variable."),
-    click.option("--ca-file", metavar="FILE", type=_file, help="PEM file of the certificates to trust, for https."),
-    click.option("--cert-file", metavar="FILE", type=_file, help="PEM file of our own certificate, for mutual TLS."),
-    click.option("--key-file", metavar="FILE", type=_file, help="PEM file of its key, if that is a file of its own."),
+    click.option(
+        "--password-file", metavar="FILE", type=_file, help="File with the password, instead of the variable."
+    ),
+    click.option("--ca-file", metavar="FILE", type=_file, help="PEM file with the trusted certificates, for https."),
+    click.option(
+        "--cert-file", metavar="FILE", type=_file, help="PEM file with the client certificate, for mutual TLS."
+    ),
+    click.option("--key-file", metavar="FILE", type=_file, help="PEM file with its key, if it is a separate file."),
 )
 
 

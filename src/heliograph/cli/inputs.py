@@ -93,7 +93,7 @@ secrets_option = click.option(
     type=click.Path(path_type=Path),
     expose_value=False,
     callback=_remember_secrets,
-    help="Folder of the secrets that a KafkaMirrorMaker2 resource names: one sub-folder per secret.",
+    help="Directory with the secrets of a KafkaMirrorMaker2 resource: one subdirectory per secret.",
 )
 
 

@@ -38,7 +38,7 @@ class _Entry(NamedTuple):
 # that the list needs none of them.
 _GROUPS: dict[str, dict[str, _Entry]] = {
     "Replicate": {
-        "run": _Entry("Replicate as an MM2 properties file or a resource says.", "run", "run"),
+        "run": _Entry("Replicate with an MM2 properties file or a resource.", "run", "run"),
         "worker": _Entry("Run MM2 connectors as a worker of a Connect cluster.", "worker", "worker"),
     },
     "Check a configuration": {
@@ -49,7 +49,7 @@ _GROUPS: dict[str, dict[str, _Entry]] = {
         "convert": _Entry("Convert between properties, resource and connector JSON.", "convert", "convert_command"),
     },
     "Move consumer groups": {
-        "groups": _Entry("Show groups on both clusters, and which could move now.", "groups", "groups"),
+        "groups": _Entry("Show the offsets of groups on both clusters.", "groups", "groups"),
         "translate": _Entry("Translate a group's offsets through checkpoints.", "groups", "translate"),
         "failover": _Entry("Set the offsets of groups on the target.", "failover", "failover"),
         "failback": _Entry("Set the offsets of groups on the source again.", "failover", "failback"),
@@ -62,7 +62,7 @@ _GROUPS: dict[str, dict[str, _Entry]] = {
         "connectors": _Entry("List all connectors of a Connect cluster.", "connect", "connectors"),
     },
     "Kafka on this machine": {
-        "demo": _Entry("Replicate, lose a cluster, continue on the other.", "demo", "demo"),
+        "demo": _Entry("Replicate, stop the source, continue on the target.", "demo", "demo"),
         "kafka": _Entry("Start, stop, use and remove Kafka clusters.", "kafka", "kafka"),
     },
 }

@@ -52,7 +52,7 @@ rest_option = click.option(
     metavar="[HOST:]PORT|URL",
     expose_value=False,
     callback=_remember,
-    help="Serve Connect's REST API there, for reading; wins over `listeners` and `rest.port` of the file.",
+    help="Serve Connect's REST API at this address, read-only. Overrides `listeners` and `rest.port` in the file.",
 )
 
 

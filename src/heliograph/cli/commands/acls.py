@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "principals",
     metavar="CLUSTER=User:X",
     multiple=True,
-    help="Principal that a cluster authenticates us as; CLUSTER.ROLE for one client; may be repeated.",
+    help="Principal of Heliograph on a cluster; CLUSTER.ROLE for one client; may be repeated.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["kafka-acls", "strimzi", "json"]), default="kafka-acls", show_default=True

@@ -35,7 +35,7 @@ _folder_option = click.option(
     default="mm2",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder of the three files.",
+    help="Directory with the three files.",
 )
 _unread_folder_option = click.option(
     "--dir", expose_value=False, metavar="PATH", help="Accepted for symmetry with deploy; this command needs no files."
@@ -48,7 +48,7 @@ _unread_folder_option = click.option(
 @connect_options
 @click.pass_context
 def deploy(context: click.Context, cluster: str, folder: Path, client: ConnectClient) -> None:
-    """Start the connectors of CLUSTER that do not run: mm2-cpc-CLUSTER.json, mm2-hbc-..., mm2-msc-..."""
+    """Start the connectors of CLUSTER that are not running: mm2-cpc-CLUSTER.json, mm2-hbc-..., mm2-msc-..."""
     configs = read_connector_files(folder, cluster)
     click.echo(f"Deploying cluster {cluster}")
     _exit(context, _deploy(client, cluster, configs, is_running=lambda name: _is_running(client, name)))

@@ -20,9 +20,11 @@ _OWNER_ONLY = 0o600
 
 
 @click.command("convert")
-@click.argument("files", metavar="FILE", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", "form", required=True, type=click.Choice(FORMS), help="The form to write.")
-@click.option("--output", metavar="PATH", type=click.Path(path_type=Path), help="A file; for connectors, a folder.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--to", "form", required=True, type=click.Choice(FORMS), help="Output format.")
+@click.option(
+    "--output", metavar="PATH", type=click.Path(path_type=Path), help="Output file; for connectors, a directory."
+)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--api-version",
@@ -35,8 +37,9 @@ _OWNER_ONLY = 0o600
 def convert_command(files: tuple[Path, ...], form: str, output: Path | None, api_version: str, *, force: bool) -> None:
     """Write FILE in another form: properties for connect-mirror-maker.sh, connectors for Connect, or a resource.
 
-    FILE is any of the three; connectors are several files, or a folder with them and their worker's properties. What
-    the other form cannot express is reported. Without --output the text is printed, connectors as one JSON list.
+    FILE has any of the three forms. For connectors, give several files, or a directory with them and the properties of
+    their worker. Reports what the other form cannot express. Without --output, prints the result; connectors are
+    printed as one JSON list.
     """
     reading = read_form(_texts(files), mounted_secrets())
     converted = convert(reading, MachineLookup(), form, api_version)

@@ -50,7 +50,7 @@ class SeenRecord(NamedTuple):
 
 @click.command()
 def demo() -> None:
-    """Replicate 100 products, lose the source cluster, continue reading on the target: none lost, none read twice."""
+    """Replicate 100 records, stop the source cluster, continue on the target: no record is lost or read twice."""
     began = time.monotonic()
     with ExitStack() as cleanup, tempfile.TemporaryDirectory(prefix="heliograph-demo-") as folder:
         source = _start(SOURCE, Path(folder), cleanup.callback)
@@ -68,7 +68,7 @@ def demo() -> None:
         first = _read_as_group(source.bootstrap, TOPIC, READ_AT_SOURCE)
         _wait(running, "the checkpoint", lambda: _is_checkpointed(target.bootstrap))
         _command("groups", str(file))
-        _step(f"{SOURCE} goes away")
+        _step(f"Stopping {SOURCE}")
         source.stop()
         _command("failover", str(file), "--group", GROUP)
         _step(f"The group continues on {TARGET}")
@@ -79,10 +79,10 @@ def demo() -> None:
         running.wait(_TIMEOUT_S)
     click.echo(f"""
 Done in {time.monotonic() - began:.0f} s. Next steps:
-{_activation()}    heliograph kafka start A --port 9092        a cluster to play with, and another: B --port 9192
-    heliograph validate mm2.properties          what is wrong with your MM2 file; plan: what it would do
+{_activation()}    heliograph kafka start A --port 9092        start a cluster; a second one: B --port 9192
+    heliograph validate mm2.properties          check your MM2 file; plan shows what it would do
     heliograph run mm2.properties               replicate until Ctrl-C
-    heliograph groups mm2.properties            where each consumer group is, on both sides
+    heliograph groups mm2.properties            show consumer group offsets on both clusters
     README.md, ARCHITECTURE.md, docs/guides/    how it works and how to run it""")
 
 
@@ -93,7 +93,7 @@ def _activation() -> str:
         return ""
     script = folder / "activate"
     shown = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
-    return f"    {f'. {shown}':43} heliograph is then a command of your shell\n"
+    return f"    {f'. {shown}':43} put heliograph on the PATH\n"
 
 
 def _step(title: str) -> None:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("key", required=False)
-@click.option("--flow", "flow_name", metavar="A->B", help="Only this flow; also one that is not enabled.")
+@click.option("--flow", "flow_name", metavar="A->B", help="Only this flow; it need not be enabled.")
 @secrets_option
 def explain(file: Path, key: str | None, flow_name: str | None) -> None:
-    """Show where the value of KEY comes from in FILE, for each flow; without KEY, everything FILE sets. No secrets."""
+    """Show where the value of KEY comes from in FILE, for each flow; without KEY, show all its keys. Hides secrets."""
     report = examine(read_mirror_file(file), MachineLookup())
     if report.config is None:
         raise ConfigError(report.problems)

@@ -38,10 +38,10 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         secrets_option,
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
+        click.option("--dry-run", is_flag=True, help="Show what would be done, without changes."),
         click.option("--all", "is_all", is_flag=True, help="All groups of the flow."),
         click.option("--group", "names", metavar="G", multiple=True, help="A group to move; may be repeated."),
-        click.option("--flow", "flow_text", metavar="A->B", help="The flow; needed if the file has several."),
+        click.option("--flow", "flow_text", metavar="A->B", help="The flow; required if the file has several."),
         click.argument("more", nargs=-1, metavar=""),
         click.argument("file", type=click.Path(path_type=Path)),
     ):

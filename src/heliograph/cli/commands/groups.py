@@ -42,7 +42,7 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 @secrets_option
 @click.pass_context
 def groups(context: click.Context, file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
-    """Show where each consumer group and share group is on the source and on the target, and whether it could move now.
+    """Show the offsets of each consumer group and share group on both clusters, and whether they are in sync.
 
     Offsets and lags are those of the source first, then of the target. Changes nothing. Exits with 3 if the
     target of a flow is unavailable, with 1 if a group may not be described; the others are shown.
@@ -145,12 +145,23 @@ def _state(state: str) -> str:
 
 
 @click.command()
-@click.option("--bootstrap", metavar="HOST:PORT", required=True, help="The target, where the checkpoints are.")
-@click.option("--source", metavar="ALIAS", required=True, help="Alias of the cluster the group has read on.")
+@click.option(
+    "--bootstrap", metavar="HOST:PORT", required=True, help="Brokers of the target, which has the checkpoints."
+)
+@click.option(
+    "--source", metavar="ALIAS", required=True, help="Alias of the cluster where the group has committed offsets."
+)
 @click.option("--group", "names", metavar="G", multiple=True, help="A group; may be repeated.")
 @click.option("--all", "is_all", is_flag=True, help="All groups that have checkpoints.")
 @click.option("--config", "file", type=click.Path(path_type=Path), help="Client properties: security, naming policy.")
-@click.option("--timeout", "timeout_s", metavar="SECONDS", default=30.0, show_default=True, help="Time to read.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="Timeout for reading checkpoints.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def translate(
@@ -163,7 +174,7 @@ def translate(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """Print where groups of another cluster resume here, by their newest checkpoints. Changes nothing.
+    """Print the translated offsets of groups of another cluster, from their latest checkpoints. Changes nothing.
 
     Exits with 1 if a group has no checkpoint.
     """

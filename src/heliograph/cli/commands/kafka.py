@@ -36,11 +36,13 @@ def kafka() -> None:
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help="Port of the first broker; the others follow. Needed for a new cluster.",
+    help="Port of the first broker; the others get the following ports. Required for a new cluster.",
 )
-@click.option("--brokers", type=click.IntRange(1, 9), help="How many brokers; 1 for a new cluster.")
-@click.option("--version", help=f"{_VERSION_HELP} {DEFAULT_VERSION} for a new cluster.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of the cluster's data; kept over restarts.")
+@click.option("--brokers", type=click.IntRange(1, 9), help="Number of brokers; 1 by default for a new cluster.")
+@click.option("--version", help=f"{_VERSION_HELP} {DEFAULT_VERSION} by default for a new cluster.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Directory for the cluster's data, which is kept across restarts."
+)
 @click.option("--config", "configs", multiple=True, metavar="FILE|K=V", help="Broker settings; may be repeated.")
 def start(
     name: str,
@@ -109,9 +111,10 @@ def remove(name: str, stops: bool) -> None:
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def tool(name: str, tool: str, arguments: tuple[str, ...]) -> None:
-    """Run a tool of Kafka on the cluster NAME, such as: tool A kafka-topics --list
+    """Run one of Kafka's tools against the cluster NAME.
 
-    TOOL is the name of Kafka's script. The option for the servers is added if ARGUMENTS have none.
+    TOOL is the name of Kafka's script, as in: heliograph kafka tool A kafka-topics --list. The bootstrap servers are
+    added unless ARGUMENTS contain them.
     """
     with fetch_progress() as on_progress:
         command = tool_command(_known(name), tool, arguments, on_progress)

@@ -51,7 +51,7 @@ _POLL_S = 0.5
 @click.option("--once", is_flag=True, help="Copy up to the end offsets seen at the start, then exit.")
 @click.option("--master", metavar="M", help="Spark master; by default local, with as many slots as the flows can use.")
 @click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
-@click.option("--verbose", is_flag=True, help="Log more.")
+@click.option("--verbose", is_flag=True, help="Log debug messages.")
 @secrets_option
 @rest_option
 @click.pass_context
@@ -69,8 +69,8 @@ def run(
 
     A resource is the YAML of a KafkaMirrorMaker2, as for the operators of Strimzi and IBM Event Streams.
 
-    Ends with 1 where something could not be copied, with --once also where checkpoints, group offsets, configs or ACLs
-    could not be brought over; with 2 for mistakes in the file or the options, and with 3 where it could not begin.
+    Exits with 1 if something could not be copied, with --once also if checkpoints, group offsets, configs or ACLs could
+    not be synchronized; with 2 for mistakes in the file or the options, and with 3 if it could not start.
     """
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
     config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))

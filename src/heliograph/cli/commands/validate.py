@@ -44,9 +44,9 @@ EXIT_NOT_USABLE = 2
     "worker_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The properties file of the worker that connectors are for: what it declares and allows counts.",
+    help="Properties file of the worker that will run the connectors, whose settings apply to them.",
 )
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @secrets_option
 @click.pass_context
 def validate(
@@ -58,10 +58,10 @@ def validate(
     *,
     strict: bool,
 ) -> None:
-    """Say whether FILE can be run, and what in it is not as its author may think. Exit code 2: it cannot.
+    """Report every error in FILE, and every setting that may not do what was intended. Exits with 2 on an error.
 
-    FILE is what `run` takes, the properties file of a Connect worker, or a connector in JSON. The files that it names
-    are looked at too; no cluster is asked. Of several files each gets its verdict.
+    FILE is a file for `run`, the properties file of a Connect worker, or a connector in JSON. Files that it refers to
+    are checked too; no cluster is contacted. Several files are reported separately.
     """
     worker = None if worker_file is None else _load_worker(worker_file)
     if targets:

@@ -50,11 +50,11 @@ _LOCAL_SLOTS = (
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--master", metavar="M", help="Spark master; local by default.")
 @click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
-@click.option("--verbose", is_flag=True, help="Log more.")
+@click.option("--verbose", is_flag=True, help="Log debug messages.")
 def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbose: bool) -> None:
     """Run the mirror connectors of a Connect cluster: FILE is a connect-distributed.properties.
 
-    Without FILE the worker is configured by CONNECT_* variables, as in Connect's containers.
+    Without FILE, environment variables CONNECT_* configure the worker, as in Connect's containers.
     """
     config = _load(file)
     # The worker's own values: the author of a connector must not decide how its secrets are sent.

@@ -21,7 +21,7 @@ GROUPS = define(
     LIST,
     (".*",),
     CHECKPOINT,
-    "Consumer groups to follow: names or Java regexes.",
+    "Consumer groups to replicate: names or Java regexes.",
     importance=HIGH,
     since="2.4",
 )
@@ -30,7 +30,7 @@ GROUPS_EXCLUDE = define(
     LIST,
     ("console-consumer-.*", "connect-.*", "__.*"),
     CHECKPOINT,
-    "Groups to leave out; wins over `groups`.",
+    "Consumer groups that are not replicated: names or Java regexes. Takes precedence over `groups`.",
     importance=HIGH,
     since="2.7",
 )
@@ -39,18 +39,23 @@ GROUP_FILTER_CLASS = define(
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultGroupFilter",
     CHECKPOINT,
-    "Class that decides which groups count.",
+    "Class that selects the consumer groups to replicate.",
     since="2.4",
 )
 REFRESH_GROUPS_ENABLED = define(
-    "refresh.groups.enabled", BOOLEAN, True, CHECKPOINT, "Whether new groups are looked for.", since="2.4"
+    "refresh.groups.enabled",
+    BOOLEAN,
+    True,
+    CHECKPOINT,
+    "Whether to check periodically for new consumer groups.",
+    since="2.4",
 )
 REFRESH_GROUPS_INTERVAL_SECONDS = define(
     "refresh.groups.interval.seconds",
     LONG,
     30,
     CHECKPOINT,
-    "How often new groups are looked for.",
+    "How often to check for new consumer groups.",
     at_least(1),
     ours=True,
     since="2.4",
@@ -61,7 +66,7 @@ EMIT_CHECKPOINTS_ENABLED = define(
     BOOLEAN,
     True,
     CHECKPOINT,
-    "Whether checkpoints are written: where each group's offsets are on the target.",
+    "Whether checkpoints are written. A checkpoint contains the translated offset of a group.",
     since="2.4",
 )
 EMIT_CHECKPOINTS_INTERVAL_SECONDS = define(
@@ -78,7 +83,7 @@ SYNC_GROUP_OFFSETS_ENABLED = define(
     BOOLEAN,
     False,
     CHECKPOINT,
-    "Whether idle groups on the target get the translated offsets (KIP-545).",
+    "Whether translated offsets are committed on the target for groups without members there (KIP-545).",
     since="2.7",
 )
 SYNC_GROUP_OFFSETS_INTERVAL_SECONDS = define(
@@ -86,7 +91,7 @@ SYNC_GROUP_OFFSETS_INTERVAL_SECONDS = define(
     LONG,
     60,
     CHECKPOINT,
-    "How often groups on the target are written.",
+    "How often group offsets are committed on the target.",
     at_least(1),
     since="2.7",
 )
@@ -95,8 +100,8 @@ SHARE_GROUPS_ENABLED = define(
     BOOLEAN,
     True,
     CHECKPOINT,
-    "Whether share groups (KIP-932) that `groups` takes are followed: with `sync.group.offsets.enabled`, idle ones on"
-    " the target get the translated start offsets. No checkpoints are written for them.",
+    "Whether share groups (KIP-932) that `groups` selects are replicated: with `sync.group.offsets.enabled`, translated"
+    " start offsets are set for share groups without members on the target. No checkpoints are written for them.",
     ours=True,
 )
 CHECKPOINTS_REPLICATION_FACTOR = define(
@@ -104,8 +109,8 @@ CHECKPOINTS_REPLICATION_FACTOR = define(
     SHORT,
     3,
     CHECKPOINT,
-    "Replication factor of the checkpoints topic; -1 is the broker's default. Where it is not set, no more than the"
-    " cluster has brokers.",
+    "Replication factor of the checkpoints topic; -1 is the broker's default. If it is not set, at most the"
+    " number of the cluster's brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
 )
@@ -114,7 +119,7 @@ EMIT_HEARTBEATS_ENABLED = define(
     BOOLEAN,
     True,
     HEARTBEAT,
-    "Whether heartbeats are written to the target, for every ordered pair of clusters, replicating or not.",
+    "Whether heartbeats are written to the target, for each pair of clusters, even if no flow is enabled between them.",
     since="2.4",
 )
 EMIT_HEARTBEATS_INTERVAL_SECONDS = define(
@@ -131,8 +136,8 @@ HEARTBEATS_REPLICATION_FACTOR = define(
     SHORT,
     3,
     HEARTBEAT,
-    "Replication factor of the heartbeats topic; -1 is the broker's default. Where it is not set, no more than the"
-    " cluster has brokers.",
+    "Replication factor of the heartbeats topic; -1 is the broker's default. If it is not set, at most the"
+    " number of the cluster's brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
 )

@@ -43,7 +43,7 @@ BOOTSTRAP_SERVERS = define(
     LIST,
     NO_STRINGS,
     CLIENT,
-    "Brokers to ask first, as `host:port`; the others are learned from them. Needed for every cluster of a flow.",
+    "Brokers for the initial connection, as `host:port`; they return all others. Required for each cluster of a flow.",
     importance=HIGH,
 )
 SECURITY_PROTOCOL = define(
@@ -51,7 +51,7 @@ SECURITY_PROTOCOL = define(
     STRING,
     "PLAINTEXT",
     CLIENT,
-    "Whether brokers are reached in the clear, with TLS, with SASL, or both.",
+    "Protocol of the connections to brokers: without encryption, or with TLS, SASL or both.",
     Check(
         lambda value: value.upper() in _PROTOCOLS,
         f"one of {', '.join(_PROTOCOLS)}",
@@ -76,14 +76,14 @@ SASL_JAAS_CONFIG = define(
     importance=MEDIUM,
 )
 SSL_PROTOCOL = define(
-    "ssl.protocol", STRING, "TLSv1.3", CLIENT, "Newest TLS version to speak: TLSv1.2 or TLSv1.3.", importance=MEDIUM
+    "ssl.protocol", STRING, "TLSv1.3", CLIENT, "Highest TLS version: TLSv1.2 or TLSv1.3.", importance=MEDIUM
 )
 SSL_ENABLED_PROTOCOLS = define(
     "ssl.enabled.protocols",
     LIST,
     ("TLSv1.2", "TLSv1.3"),
     CLIENT,
-    "TLS versions allowed. Versions before 1.2 are never used.",
+    "TLS versions that are allowed. Versions before 1.2 are never used.",
     importance=MEDIUM,
 )
 SSL_ENDPOINT_ALGORITHM = define(
@@ -98,18 +98,18 @@ SSL_TRUSTSTORE_TYPE = define(
     STRING,
     "JKS",
     CLIENT,
-    "Format of the truststore: JKS, PKCS12 or PEM. What the file is counts.",
+    "Format of the truststore: JKS, PKCS12 or PEM. The contents of the file take precedence.",
     importance=MEDIUM,
 )
 SSL_TRUSTSTORE_LOCATION = define(
-    "ssl.truststore.location", STRING, "", CLIENT, "File of the certificates that are trusted.", importance=HIGH
+    "ssl.truststore.location", STRING, "", CLIENT, "File with the trusted certificates.", importance=HIGH
 )
 SSL_TRUSTSTORE_CERTIFICATES = define(
     "ssl.truststore.certificates",
     PASSWORD,
     "",
     CLIENT,
-    "The certificates that are trusted, as PEM text in place of a file.",
+    "Trusted certificates as PEM text instead of a file.",
     importance=HIGH,
     since="2.7",
 )
@@ -118,7 +118,7 @@ SSL_KEYSTORE_TYPE = define(
     STRING,
     "JKS",
     CLIENT,
-    "Format of the keystore: JKS, PKCS12 or PEM. What the file is counts.",
+    "Format of the keystore: JKS, PKCS12 or PEM. The contents of the file take precedence.",
     importance=MEDIUM,
 )
 SSL_KEYSTORE_LOCATION = define(
@@ -126,7 +126,7 @@ SSL_KEYSTORE_LOCATION = define(
     STRING,
     "",
     CLIENT,
-    "File of our own key and certificate, for brokers that ask for one.",
+    "File with the client's key and certificate, for brokers that require one.",
     importance=HIGH,
 )
 SSL_KEY_PASSWORD = define(
@@ -139,7 +139,7 @@ REQUEST_TIMEOUT_MS = define(
     INT,
     30_000,
     ROLES,
-    "Longest wait for a broker's answer.",
+    "Timeout of a request to a broker.",
     at_least(1),
     importance=MEDIUM,
 )
@@ -148,7 +148,7 @@ AUTO_OFFSET_RESET = define(
     STRING,
     "earliest",
     CONSUMER,
-    "Where a partition without source offsets begins. MM2 sets earliest, Kafka's consumer latest.",
+    "Where to start in a partition without a source offset. MM2 sets earliest; Kafka's own default is latest.",
     one_of("earliest", "latest"),
     importance=MEDIUM,
 )
@@ -157,7 +157,7 @@ ISOLATION_LEVEL = define(
     STRING,
     "read_committed",
     CONSUMER,
-    "Whether records of aborted transactions are left out, and open ones waited for.",
+    "Whether to skip records of aborted transactions and to wait for open ones.",
     one_of("read_committed", "read_uncommitted"),
     ours=True,
     importance=MEDIUM,
@@ -168,22 +168,33 @@ CLIENT_RACK = define(
     STRING,
     "",
     CONSUMER,
-    "Our rack: a replica in it is read instead of the leader (KIP-392).",
+    "Rack of the client: records are fetched from a replica in this rack instead of the leader (KIP-392).",
     since="2.4",
 )
 FETCH_MAX_WAIT_MS = define(
-    "fetch.max.wait.ms", INT, 500, CONSUMER, "How long a broker holds an empty fetch.", at_least(0)
+    "fetch.max.wait.ms",
+    INT,
+    500,
+    CONSUMER,
+    "How long a broker waits before it returns an empty fetch response.",
+    at_least(0),
 )
 FETCH_MIN_BYTES = define(
-    "fetch.min.bytes", INT, 1, CONSUMER, "Least bytes that end the broker's wait.", at_least(1), importance=HIGH
+    "fetch.min.bytes",
+    INT,
+    1,
+    CONSUMER,
+    "Minimum bytes for which a broker returns a fetch response before `fetch.max.wait.ms`.",
+    at_least(1),
+    importance=HIGH,
 )
 FETCH_MAX_BYTES = define(
     "fetch.max.bytes",
     INT,
     8 << 20,
     CONSUMER,
-    "Most bytes of one fetch. Smaller answers stay in the processor's cache; where neither"
-    " this nor max.partition.fetch.bytes is set, a long round trip raises both, up to half of the task's buffer.",
+    "Maximum bytes of a fetch response. Smaller responses stay in the processor's cache. If neither this nor"
+    " max.partition.fetch.bytes is set, both are raised over high-latency links, up to half of the task's buffer.",
     at_least(1),
     ours=True,
     importance=MEDIUM,
@@ -194,7 +205,7 @@ MAX_PARTITION_FETCH_BYTES = define(
     INT,
     1 << 20,
     CONSUMER,
-    "Most bytes of one partition in a fetch; a larger first batch still comes whole.",
+    "Maximum bytes of one partition in a fetch response; a larger first batch is still returned.",
     at_least(1),
     importance=HIGH,
 )
@@ -203,7 +214,7 @@ MAX_REQUEST_SIZE = define(
     INT,
     4 << 20,
     PRODUCER,
-    "Most bytes of one produce request with several batches.",
+    "Maximum bytes of a produce request with several batches.",
     at_least(1),
     ours=True,
     importance=MEDIUM,
@@ -214,7 +225,7 @@ MAX_IN_FLIGHT = define(
     INT,
     5,
     PRODUCER,
-    "Produce requests under way per broker; an idempotent producer may have five. Connect sets 1 in Java MM2.",
+    "Maximum produce requests in flight per broker, at most five with idempotence. Connect sets 1 in Java MM2.",
     Check(lambda value: 1 <= value <= 5, "between 1 and 5"),
 )
 COMMITS_PER_TRANSACTION_TIMEOUT = 3
@@ -235,36 +246,50 @@ _JMX = ("org.apache.kafka.common.metrics.JmxReporter",)
 define_all(
     ROLES | WORKER,
     ignored("requests carry client ids of Heliograph's own, which begin with 'heliograph-'"),
-    ("client.id", STRING, "", MEDIUM, "", "Name a client gives to brokers, for quotas and logs."),
+    ("client.id", STRING, "", MEDIUM, "", "Name of the client in requests, for quotas and logs."),
 )
 define_all(
     ROLES | WORKER,
-    ignored("Heliograph's own connections pace themselves, and are opened again when they are lost"),
-    ("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM, "2.1", "Which addresses of a host name are tried."),
-    ("connections.max.idle.ms", LONG, 540_000, MEDIUM, "", "When an idle connection is closed."),
-    ("metadata.max.age.ms", LONG, 300_000, LOW, "", "When leaders are asked for again without a reason."),
-    ("metadata.recovery.strategy", STRING, "rebootstrap", LOW, "3.8", "What to do when no known broker answers."),
-    ("metadata.recovery.rebootstrap.trigger.ms", LONG, 300_000, LOW, "4.0", "How long to wait before that."),
-    ("receive.buffer.bytes", INT, 65_536, MEDIUM, "", "The operating system's buffer for what is received."),
-    ("send.buffer.bytes", INT, 131_072, MEDIUM, "", "The operating system's buffer for what is sent."),
-    ("reconnect.backoff.ms", LONG, 50, LOW, "", "First pause before a connection is opened again."),
-    ("reconnect.backoff.max.ms", LONG, 1_000, LOW, "", "Longest pause before a connection is opened again."),
-    ("retry.backoff.ms", LONG, 100, LOW, "", "First pause before a request is sent again."),
-    ("retry.backoff.max.ms", LONG, 1_000, LOW, "3.7", "Longest pause before a request is sent again."),
-    ("socket.connection.setup.timeout.ms", LONG, 10_000, MEDIUM, "2.7", "First limit for opening a connection."),
-    ("socket.connection.setup.timeout.max.ms", LONG, 30_000, MEDIUM, "2.7", "Longest limit for opening a connection."),
+    ignored("Heliograph manages its connections itself and opens lost ones again"),
+    ("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM, "2.1", "Which addresses of a host name are used."),
+    ("connections.max.idle.ms", LONG, 540_000, MEDIUM, "", "Time after which an idle connection is closed."),
+    ("metadata.max.age.ms", LONG, 300_000, LOW, "", "Time after which metadata is refreshed even without a change."),
+    ("metadata.recovery.strategy", STRING, "rebootstrap", LOW, "3.8", "What to do if no known broker is available."),
+    ("metadata.recovery.rebootstrap.trigger.ms", LONG, 300_000, LOW, "4.0", "Time before a client bootstraps again."),
+    ("receive.buffer.bytes", INT, 65_536, MEDIUM, "", "Size of the TCP receive buffer."),
+    ("send.buffer.bytes", INT, 131_072, MEDIUM, "", "Size of the TCP send buffer."),
+    ("reconnect.backoff.ms", LONG, 50, LOW, "", "Initial back-off before a reconnect."),
+    ("reconnect.backoff.max.ms", LONG, 1_000, LOW, "", "Maximum back-off before a reconnect."),
+    ("retry.backoff.ms", LONG, 100, LOW, "", "Initial back-off before a retry."),
+    ("retry.backoff.max.ms", LONG, 1_000, LOW, "3.7", "Maximum back-off before a retry."),
+    (
+        "socket.connection.setup.timeout.ms",
+        LONG,
+        10_000,
+        MEDIUM,
+        "2.7",
+        "Initial timeout for establishing a connection.",
+    ),
+    (
+        "socket.connection.setup.timeout.max.ms",
+        LONG,
+        30_000,
+        MEDIUM,
+        "2.7",
+        "Maximum timeout for establishing a connection.",
+    ),
 )
 define_all(
     CONSUMER | ADMIN,
-    ignored("`admin.timeout.ms` limits a step of an administrator, `request.timeout.ms` a request"),
-    ("default.api.timeout.ms", INT, 60_000, MEDIUM, "2.0", "Longest time one call of a client may take."),
+    ignored("`admin.timeout.ms` limits an administrative operation, `request.timeout.ms` each request"),
+    ("default.api.timeout.ms", INT, 60_000, MEDIUM, "2.0", "Timeout of a client's API calls."),
 )
 define_all(
     PRODUCER | ADMIN,
-    ignored("a failed request is sent again until it succeeds or cannot any more"),
-    ("retries", INT, 2_147_483_647, HIGH, "", "How often a failed request is sent again."),
+    ignored("a failed request is retried until it succeeds or fails permanently"),
+    ("retries", INT, 2_147_483_647, HIGH, "", "How many times a failed request is retried."),
 )
-_OWN_METRICS = ignored("Java's metrics are not there")
+_OWN_METRICS = ignored("Java's metrics are not supported")
 define_all(
     ROLES | WORKER | CONNECTOR,
     _OWN_METRICS,
@@ -273,30 +298,30 @@ define_all(
 define_all(
     ROLES | WORKER,
     _OWN_METRICS,
-    ("metrics.num.samples", INT, 2, LOW, "", "Samples a metric keeps."),
-    ("metrics.sample.window.ms", LONG, 30_000, LOW, "", "Length of a metric's sample."),
-    ("metrics.recording.level", STRING, "INFO", LOW, "", "How fine metrics are."),
+    ("metrics.num.samples", INT, 2, LOW, "", "Number of samples of a metric."),
+    ("metrics.sample.window.ms", LONG, 30_000, LOW, "", "Time window of a sample."),
+    ("metrics.recording.level", STRING, "INFO", LOW, "", "Recording level of metrics."),
     ("enable.metrics.push", BOOLEAN, True, LOW, "3.7", "Whether a client sends metrics to brokers that ask (KIP-714)."),
 )
 define_all(
     CONSUMER | PRODUCER,
-    rejected("interceptors are Java classes that may change records; Heliograph copies them as they are. Remove it."),
-    ("interceptor.classes", LIST, NO_STRINGS, LOW, "", "Java classes that see, and may change, every record."),
+    rejected("interceptors are Java classes that may change records; Heliograph copies records unchanged. Remove it."),
+    ("interceptor.classes", LIST, NO_STRINGS, LOW, "", "Java classes that intercept, and may change, records."),
 )
 
 # --- the source's consumer ------------------------------------------------------------------------
 define_all(
     CONSUMER,
-    ignored("Heliograph reads partitions itself, without a consumer group, and keeps source offsets on the target"),
-    ("allow.auto.create.topics", BOOLEAN, True, MEDIUM, "2.3", "Whether reading a missing topic creates it."),
+    ignored("Heliograph reads partitions without a consumer group and stores source offsets on the target"),
+    ("allow.auto.create.topics", BOOLEAN, True, MEDIUM, "2.3", "Whether subscribing to a missing topic creates it."),
     ("auto.commit.interval.ms", INT, 5_000, LOW, "", "How often a group's offsets are committed."),
-    ("enable.auto.commit", BOOLEAN, True, MEDIUM, "", "Whether a group's offsets are committed by themselves."),
-    ("exclude.internal.topics", BOOLEAN, True, MEDIUM, "", "Whether a pattern subscription leaves out Kafka's topics."),
-    ("group.instance.id", STRING, "", MEDIUM, "2.3", "Lasting name of a member of a group."),
+    ("enable.auto.commit", BOOLEAN, True, MEDIUM, "", "Whether a group's offsets are committed automatically."),
+    ("exclude.internal.topics", BOOLEAN, True, MEDIUM, "", "Whether a pattern subscription excludes internal topics."),
+    ("group.instance.id", STRING, "", MEDIUM, "2.3", "Static id of a member of a group."),
     ("group.protocol", STRING, "classic", HIGH, "3.7", "Protocol of consumer groups: classic or consumer."),
     ("group.remote.assignor", STRING, "", MEDIUM, "3.7", "How brokers assign partitions to a group's members."),
-    ("max.poll.interval.ms", INT, 300_000, MEDIUM, "", "When a member that does not ask is given up."),
-    ("max.poll.records", INT, 500, MEDIUM, "", "Most records one poll returns."),
+    ("max.poll.interval.ms", INT, 300_000, MEDIUM, "", "Maximum time between two polls of a member."),
+    ("max.poll.records", INT, 500, MEDIUM, "", "Maximum records that a poll returns."),
     (
         "partition.assignment.strategy",
         LIST,
@@ -310,65 +335,86 @@ define_all(
 )
 define_all(
     CONSUMER,
-    ignored("checksums are always checked; damage must not be copied"),
-    ("check.crcs", BOOLEAN, True, LOW, "", "Whether the checksum of every batch is checked."),
+    ignored("CRCs are always verified, so that damaged batches are not copied"),
+    ("check.crcs", BOOLEAN, True, LOW, "", "Whether the CRC of each batch is verified."),
 )
 define_all(
     CONSUMER,
     ignored("records are copied as bytes"),
-    ("key.deserializer", CLASS, "", HIGH, "", "Java class that reads keys."),
-    ("value.deserializer", CLASS, "", HIGH, "", "Java class that reads values."),
+    ("key.deserializer", CLASS, "", HIGH, "", "Java class that deserializes keys."),
+    ("value.deserializer", CLASS, "", HIGH, "", "Java class that deserializes values."),
 )
 
 # --- the target's producer ------------------------------------------------------------------------
 define_all(
     PRODUCER,
     ignored("the producer is always idempotent and waits for all in-sync replicas"),
-    ("acks", STRING, "all", LOW, "", "How many replicas confirm a batch."),
-    ("enable.idempotence", BOOLEAN, True, LOW, "", "Whether the target recognises a batch that is sent twice."),
+    ("acks", STRING, "all", LOW, "", "How many replicas must acknowledge a batch."),
+    ("enable.idempotence", BOOLEAN, True, LOW, "", "Whether retries cannot write duplicates."),
 )
 define_all(
     PRODUCER,
-    ignored("batches are copied as the source has them; small neighbours are merged"),
-    ("batch.size", INT, 16_384, MEDIUM, "", "Bytes of a batch."),
+    ignored("batches are copied as the source has them; small ones are merged"),
+    ("batch.size", INT, 16_384, MEDIUM, "", "Maximum size of a batch."),
     ("linger.ms", LONG, 5, MEDIUM, "", "How long a batch waits for more records."),
-    ("compression.type", STRING, "none", HIGH, "", "How batches are compressed."),
-    ("compression.gzip.level", INT, -1, MEDIUM, "3.8", "How hard gzip works."),
-    ("compression.lz4.level", INT, 9, MEDIUM, "3.8", "How hard lz4 works."),
-    ("compression.zstd.level", INT, 3, MEDIUM, "3.8", "How hard zstd works."),
+    ("compression.type", STRING, "none", HIGH, "", "Compression type of batches."),
+    ("compression.gzip.level", INT, -1, MEDIUM, "3.8", "Compression level of gzip."),
+    ("compression.lz4.level", INT, 9, MEDIUM, "3.8", "Compression level of lz4."),
+    ("compression.zstd.level", INT, 3, MEDIUM, "3.8", "Compression level of zstd."),
 )
 define_all(
     PRODUCER,
-    ignored("`heliograph.task.buffer.bytes` bounds what is under way, and a batch is sent until it is written"),
-    ("buffer.memory", LONG, 33_554_432, HIGH, "", "Bytes of records that wait to be sent."),
-    ("delivery.timeout.ms", INT, 120_000, MEDIUM, "2.1", "When a batch that was not written is given up."),
+    ignored("`heliograph.task.buffer.bytes` limits memory, and a batch is retried until it is written"),
+    ("buffer.memory", LONG, 33_554_432, HIGH, "", "Memory for records that wait to be sent."),
+    ("delivery.timeout.ms", INT, 120_000, MEDIUM, "2.1", "Time after which a batch that was not acknowledged fails."),
     ("max.block.ms", LONG, 60_000, MEDIUM, "", "How long a producer waits for memory or metadata."),
-    ("metadata.max.idle.ms", LONG, 300_000, LOW, "2.5", "When an unused topic's metadata is forgotten."),
+    ("metadata.max.idle.ms", LONG, 300_000, LOW, "2.5", "Time after which metadata of an idle topic is dropped."),
 )
 define_all(
     PRODUCER,
-    ignored("a record keeps the partition number it has on the source"),
+    ignored("a record keeps its partition number of the source"),
     ("partitioner.class", CLASS, "", MEDIUM, "", "Java class that chooses a record's partition."),
-    ("partitioner.ignore.keys", BOOLEAN, False, MEDIUM, "3.3", "Whether keys do not decide the partition."),
-    ("partitioner.adaptive.partitioning.enable", BOOLEAN, True, LOW, "3.3", "Whether faster brokers get more."),
-    ("partitioner.availability.timeout.ms", LONG, 0, LOW, "3.3", "When a slow broker's partitions are avoided."),
+    ("partitioner.ignore.keys", BOOLEAN, False, MEDIUM, "3.3", "Whether the partitioner ignores keys."),
+    ("partitioner.adaptive.partitioning.enable", BOOLEAN, True, LOW, "3.3", "Whether faster brokers get more records."),
+    (
+        "partitioner.availability.timeout.ms",
+        LONG,
+        0,
+        LOW,
+        "3.3",
+        "Time after which partitions of a slow broker are avoided.",
+    ),
 )
 define_all(
     PRODUCER,
     ignored("records are copied as bytes"),
-    ("key.serializer", CLASS, "", HIGH, "", "Java class that writes keys."),
-    ("value.serializer", CLASS, "", HIGH, "", "Java class that writes values."),
+    ("key.serializer", CLASS, "", HIGH, "", "Java class that serializes keys."),
+    ("value.serializer", CLASS, "", HIGH, "", "Java class that serializes values."),
 )
 define_all(
     PRODUCER,
-    ignored("with exactly-once, transactional ids are made from `group.id` as Connect makes them"),
-    ("transactional.id", STRING, "", LOW, "", "Name of a producer's transactions."),
-    ("transaction.two.phase.commit.enable", BOOLEAN, False, LOW, "", "Whether transactions wait for a second party."),
+    ignored("with exactly-once, transactional ids are derived from `group.id`, as in Connect"),
+    ("transactional.id", STRING, "", LOW, "", "Transactional id of a producer."),
+    (
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        False,
+        LOW,
+        "",
+        "Whether transactions take part in a two-phase commit.",
+    ),
 )
 
 # --- the admin client -----------------------------------------------------------------------------
 define_all(
     ADMIN,
-    ignored("requests go to brokers, never to controllers"),
-    ("bootstrap.controllers", LIST, NO_STRINGS, HIGH, "3.7", "Controllers to ask in place of brokers."),
+    ignored("requests are sent to brokers, never to controllers"),
+    (
+        "bootstrap.controllers",
+        LIST,
+        NO_STRINGS,
+        HIGH,
+        "3.7",
+        "Controllers for the initial connection, instead of brokers.",
+    ),
 )

@@ -33,15 +33,15 @@ from heliograph.config.keys.table import (
 
 # --- the dedicated-mode file ----------------------------------------------------------------------
 CLUSTERS = define(
-    "clusters", LIST, NO_STRINGS, FILE, "Aliases of all clusters of the file.", importance=HIGH, since="2.4"
+    "clusters", LIST, NO_STRINGS, FILE, "Aliases of all clusters in the file.", importance=HIGH, since="2.4"
 )
 CONFIG_PROVIDERS = define(
     "config.providers",
     LIST,
     NO_STRINGS,
     FILE | CONNECTOR | WORKER,
-    "Names of the config providers that `${name:path:key}` may ask, each with its `config.providers.NAME.class`."
-    " Kafka's providers of environment variables, files and folders are there.",
+    "Names of the config providers for `${name:path:key}`, each with its `config.providers.NAME.class`."
+    " Kafka's providers for environment variables, files and directories are supported.",
     since="2.0",
 )
 
@@ -51,7 +51,7 @@ ENABLED = define(
     BOOLEAN,
     True,
     CONNECTOR,
-    "Whether the flow replicates. A flow in a dedicated-mode file is off until its `A->B.enabled` says true.",
+    "Whether the flow replicates. In a dedicated-mode file a flow is disabled unless `A->B.enabled` is true.",
     since="2.4",
 )
 SOURCE_ALIAS = define(
@@ -59,7 +59,7 @@ SOURCE_ALIAS = define(
     STRING,
     "",
     CONNECTOR,
-    "Alias of the source, and the prefix of remote topics. A dedicated-mode file gives it by the flow's name.",
+    "Alias of the source cluster, and prefix of remote topics. In a dedicated-mode file the name of the flow sets it.",
     importance=HIGH,
     since="2.4",
 )
@@ -68,19 +68,25 @@ TARGET_ALIAS = define(
     STRING,
     "target",
     CONNECTOR,
-    "Alias of the target. A dedicated-mode file gives it by the flow's name.",
+    "Alias of the target cluster. In a dedicated-mode file the name of the flow sets it.",
     importance=HIGH,
     since="2.4",
 )
 ADMIN_TIMEOUT_MS = define(
-    "admin.timeout.ms", LONG, 60_000, CONNECTOR, "Longest wait for one administrative step.", at_least(1), since="2.4"
+    "admin.timeout.ms",
+    LONG,
+    60_000,
+    CONNECTOR,
+    "Timeout of administrative requests, such as creating topics.",
+    at_least(1),
+    since="2.4",
 )
 POLICY_CLASS = define(
     "replication.policy.class",
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
     CONNECTOR,
-    "How remote topics are named: Default (`A.topic`) or Identity (`topic`).",
+    "Class that names remote topics: DefaultReplicationPolicy (`A.topic`) or IdentityReplicationPolicy (`topic`).",
     since="2.4",
 )
 POLICY_SEPARATOR = define(
@@ -88,7 +94,7 @@ POLICY_SEPARATOR = define(
     STRING,
     ".",
     CONNECTOR,
-    "Stands between the source's alias and the topic.",
+    "Separator between the alias of the source and the name of the topic.",
     since="2.4",
 )
 POLICY_INTERNAL_SEPARATOR = define(
@@ -113,10 +119,10 @@ define(
     LONG,
     1_000,
     SOURCE | CHECKPOINT,
-    "How long a poll of Java MM2's consumer waits.",
+    "Poll timeout of Java MM2's consumer.",
     at_least(0),
     since="2.4",
-    support=ignored("nothing polls; `fetch.max.wait.ms` after `A.consumer.` is how long a fetch waits"),
+    support=ignored("Heliograph does not poll; `A.consumer.fetch.max.wait.ms` limits how long a fetch waits"),
 )
 _METRIC_NAMES: Check[tuple[str, ...]] = Check(lambda names: set(names) <= {"legacy", "new"}, "legacy, new or both")
 define(
@@ -127,20 +133,27 @@ define(
     "Which names Java MM2's metrics have (KIP-1280).",
     _METRIC_NAMES,
     since="4.3",
-    support=ignored("Java's metrics are not there"),
+    support=ignored("Java's metrics are not supported"),
 )
 define_all(
     SOURCE | CHECKPOINT,
     ignored("MM2 writes it for its own tasks"),
     ("task.assigned.partitions", LIST, NO_STRINGS, LOW, "2.4", "Partitions of one task."),
     ("task.assigned.groups", LIST, NO_STRINGS, LOW, "2.4", "Consumer groups of one task."),
-    ("task.index", INT, None, LOW, "2.4", "Number of a task."),
+    ("task.index", INT, None, LOW, "2.4", "Index of a task."),
 )
 define_all(
     CONNECTOR,
     ignored("it was removed in Kafka 4.0: configs are always altered incrementally, metrics always name the source"),
-    ("use.incremental.alter.configs", STRING, "requested", LOW, "3.5", "Whether configs were altered one by one."),
-    ("add.source.alias.to.metrics", BOOLEAN, False, LOW, "3.5", "Whether metrics named the source."),
+    ("use.incremental.alter.configs", STRING, "requested", LOW, "3.5", "Whether configs were altered incrementally."),
+    (
+        "add.source.alias.to.metrics",
+        BOOLEAN,
+        False,
+        LOW,
+        "3.5",
+        "Whether metrics had a tag with the alias of the source.",
+    ),
     ("auto.include.jmx.reporter", BOOLEAN, True, LOW, "3.4", "Whether metrics were always reported to JMX."),
 )
 
@@ -150,14 +163,14 @@ define_all(
     ignored("a flow's connectors have Java MM2's names and are not loaded by class"),
     ("name", STRING, "", HIGH, "", "Name of the connector."),
     ("connector.class", STRING, "", HIGH, "", "Class of the connector."),
-    ("connector.plugin.version", STRING, "", MEDIUM, "4.1", "Versions of the connector that may be used."),
+    ("connector.plugin.version", STRING, "", MEDIUM, "4.1", "Version range of the connector."),
 )
 TASKS_MAX = define(
     "tasks.max",
     INT,
     0,
     CONNECTOR,
-    "Most tasks of a connector. Where it is not set, as many as partitions and Spark slots can use.",
+    "Maximum number of tasks of a connector. 0 means as many as partitions and Spark slots can use.",
     at_least(0),
     ours=True,
     importance=HIGH,
@@ -175,7 +188,7 @@ for _part in ("key", "value", "header"):
         CLASS,
         "",
         CONNECTOR | WORKER,
-        f"Java class that converts the {_part} of each record. Java MM2 sets ByteArrayConverter: bytes stay.",
+        f"Java class that converts the {_part} of each record. Java MM2 sets ByteArrayConverter: no change.",
         support=rejected(
             f"Heliograph keeps the bytes of every {_part}, as ByteArrayConverter does; remove it, or leave this flow to"
             " Java MM2.",
@@ -187,7 +200,7 @@ for _part in ("key", "value", "header"):
         STRING,
         "",
         CONNECTOR | WORKER,
-        f"Versions of the {_part} converter that may be used.",
+        f"Version range of the {_part} converter.",
         since="4.1",
         support=ignored("there are no converters"),
     )
@@ -204,10 +217,10 @@ define(
     STRING,
     "restart",
     CONNECTOR,
-    "What a changed value of a config provider does.",
+    "What happens if a value of a config provider changes.",
     one_of("none", "restart"),
     since="2.0",
-    support=ignored("a new connection always asks the config providers again"),
+    support=ignored("each new connection resolves its placeholders again"),
 )
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -216,7 +229,7 @@ ERRORS_TOLERANCE = define(
     STRING,
     "none",
     CONNECTOR,
-    "What a record larger than the target takes does: `none` stops its partition; `all` leaves it out, counted.",
+    "What happens with a record that is too large for the target: `none` stops its partition, `all` skips the record.",
     one_of("none", "all"),
     importance=MEDIUM,
     since="2.0",
@@ -224,12 +237,12 @@ ERRORS_TOLERANCE = define(
 define_all(
     CONNECTOR,
     ignored("there is no conversion or transform that could fail; a failed request is sent again"),
-    ("errors.retry.timeout", LONG, 0, MEDIUM, "2.0", "How long a failed conversion or transform is tried again."),
-    ("errors.retry.delay.max.ms", LONG, 60_000, MEDIUM, "2.0", "Longest pause between two such tries."),
+    ("errors.retry.timeout", LONG, 0, MEDIUM, "2.0", "How long a failed conversion or transform is retried."),
+    ("errors.retry.delay.max.ms", LONG, 60_000, MEDIUM, "2.0", "Maximum delay between two retries."),
 )
 define_all(
     CONNECTOR,
-    ignored("records that are left out (`errors.tolerance=all`) are always counted and logged, never their content"),
+    ignored("skipped records (`errors.tolerance=all`) are always counted and logged, without their content"),
     ("errors.log.enable", BOOLEAN, False, MEDIUM, "2.0", "Whether tolerated errors are logged."),
     ("errors.log.include.messages", BOOLEAN, False, MEDIUM, "2.0", "Whether the record is logged with them."),
 )
@@ -252,7 +265,7 @@ define(
     STRING,
     "poll",
     SOURCE,
-    "Where a transaction ends: with each poll or after an interval.",
+    "When a transaction is committed: after each poll, or after an interval.",
     one_of("poll", "interval"),
     importance=MEDIUM,
     since="3.3",
@@ -261,18 +274,16 @@ define(
 define_all(
     SOURCE,
     _TRANSACTIONS,
-    ("transaction.boundary.interval.ms", LONG, None, LOW, "3.3", "How long a transaction lasts."),
+    ("transaction.boundary.interval.ms", LONG, None, LOW, "3.3", "Interval between two commits of transactions."),
 )
 define(
     "offsets.storage.topic",
     STRING,
     "",
     SOURCE,
-    "A topic of source offsets for this connector alone.",
+    "Topic for the source offsets of this connector only.",
     since="3.3",
-    support=rejected(
-        "source offsets are kept in the worker's topic; set `offset.storage.topic` after the target's alias."
-    ),
+    support=rejected("source offsets are stored in the worker's topic; set `B.offset.storage.topic` for the target B."),
 )
 
 # --- topics that Connect creates ------------------------------------------------------------------

@@ -26,7 +26,7 @@ TASK_BUFFER_BYTES = define(
     LONG,
     64 << 20,
     SOURCE,
-    "Most bytes of fetched, not yet acknowledged batches that a task holds.",
+    "Maximum bytes of batches that a task has fetched and the target has not acknowledged yet.",
     at_least(1 << 20),
     ours=True,
 )
@@ -35,9 +35,9 @@ CONNECTIONS_PER_BROKER = define(
     INT,
     1,
     SOURCE,
-    "Connections a task opens to each broker for data, at the least. More than one helps over long round trips and on"
-    " busy brokers. A source broker 20 ms or more away is read over at least two, unless fetch.max.bytes or"
-    " max.partition.fetch.bytes is given.",
+    "Minimum number of data connections from a task to each broker. More than one helps over high-latency links and"
+    " with busy brokers. If the round trip to a source broker takes 20 ms or more, at least two are used, unless"
+    " fetch.max.bytes or max.partition.fetch.bytes is set.",
     Check(lambda value: 1 <= value <= 16, "between 1 and 16"),
     ours=True,
 )
@@ -46,7 +46,7 @@ CONNECT_TIMEOUT_MS = define(
     LONG,
     15_000,
     SOURCE,
-    "How long a flow waits at its start for a cluster to answer before it is FAILED, and tried again.",
+    "How long a starting flow waits for its clusters before it is FAILED; it is then retried.",
     at_least(1),
     ours=True,
 )
@@ -55,7 +55,7 @@ LEASE_TIMEOUT_MS = define(
     LONG,
     10_000,
     SOURCE,
-    "After this long without an answer from the driver, a task ends itself.",
+    "Time without a response from the driver after which a task ends.",
     at_least(1_000),
     ours=True,
 )
@@ -64,7 +64,7 @@ UNENCRYPTED_SECRETS_ALLOWED = define(
     BOOLEAN,
     default=False,
     scope=SOURCE,
-    doc="Whether passwords and keys may travel to executors of another machine where Spark does not encrypt that way.",
+    doc="Whether secrets may be sent to executors on other machines if Spark does not encrypt its traffic.",
     ours=True,
 )
 THROTTLE_BYTES_PER_SECOND = define(
@@ -72,7 +72,7 @@ THROTTLE_BYTES_PER_SECOND = define(
     LONG,
     0,
     SOURCE,
-    "Most bytes per second a flow reads, shared evenly by its tasks; 0 is no limit.",
+    "Maximum bytes per second that a flow reads, divided evenly between its tasks; 0 is no limit.",
     at_least(0),
     ours=True,
 )
@@ -81,8 +81,8 @@ ON_TRUNCATION = define(
     STRING,
     "continue",
     SOURCE,
-    "What to do where records are gone from the source before they were copied, or its log was cut after they were:"
-    " `continue` after the gap, or at the cut, logging and counting it, or `fail` the partition.",
+    "What to do if the source deleted records before they were copied, or its log was truncated after they were copied:"
+    " `continue` after the gap or at the truncation, which is logged and counted, or `fail` the partition.",
     one_of("continue", "fail"),
     ours=True,
 )
@@ -91,8 +91,8 @@ ON_RECREATED = define(
     STRING,
     "fail",
     SOURCE,
-    "What to do where a source topic was deleted and created again: `fail` its partitions, or `restart` them from the"
-    " new topic's beginning.",
+    "What to do if a source topic was deleted and created again: `fail` its partitions, or `restart` them from the"
+    " beginning of the new topic.",
     one_of("fail", "restart"),
     ours=True,
 )
@@ -101,7 +101,7 @@ RENAME_TOPICS = define(
     LIST,
     NO_STRINGS,
     CONNECTOR,
-    "Rules of RenameReplicationPolicy, `from=to`: names, or Java regexes whose groups are `$1` on the right.",
+    "Rules of RenameReplicationPolicy, `from=to`: names, or Java regexes with their groups as `$1` on the right.",
     ours=True,
 )
 RENAME_OTHERWISE = define(
@@ -109,7 +109,7 @@ RENAME_OTHERWISE = define(
     STRING,
     "default",
     CONNECTOR,
-    "What RenameReplicationPolicy calls the copy of a topic that no rule renames: `default` is `A.topic`, `identity` is"
+    "How RenameReplicationPolicy names the remote topic if no rule matches: `default` is `A.topic`, `identity` is"
     " `topic`.",
     one_of("default", "identity"),
     ours=True,

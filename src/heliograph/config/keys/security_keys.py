@@ -38,7 +38,7 @@ SSL_TRUSTSTORE_PASSWORD = define(
     PASSWORD,
     "",
     CLIENT,
-    "Password of the truststore; a PEM file has none, and a JKS file is read without it, unchecked.",
+    "Password of the truststore. PEM files have none; without it the integrity of a JKS file is not verified.",
     importance=HIGH,
 )
 SSL_KEYSTORE_PASSWORD = define(
@@ -46,7 +46,7 @@ SSL_KEYSTORE_PASSWORD = define(
     PASSWORD,
     "",
     CLIENT,
-    "Password of the keystore; a PEM file has none. Where `ssl.key.password` is not set, it is also the key's.",
+    "Password of the keystore; PEM files have none. If `ssl.key.password` is not set, it is also used for the key.",
     importance=HIGH,
 )
 SSL_KEYSTORE_KEY = define(
@@ -54,7 +54,7 @@ SSL_KEYSTORE_KEY = define(
     PASSWORD,
     "",
     CLIENT,
-    "Our private key as PEM text in place of a file.",
+    "Private key of the client as PEM text instead of a file.",
     importance=HIGH,
     since="2.7",
 )
@@ -63,7 +63,7 @@ SSL_KEYSTORE_CERTIFICATE_CHAIN = define(
     PASSWORD,
     "",
     CLIENT,
-    "Our certificate and those above it as PEM text in place of a file.",
+    "Certificate chain of the client as PEM text instead of a file.",
     importance=HIGH,
     since="2.7",
 )
@@ -72,7 +72,7 @@ SSL_CIPHER_SUITES = define(
     LIST,
     NO_STRINGS,
     CLIENT,
-    "Cipher suites that may be agreed on, by Java's names; empty: those OpenSSL holds to be safe.",
+    "Cipher suites that are allowed, with Java's names. If it is empty, OpenSSL's defaults.",
 )
 
 # --- logins ---------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ SASL_KERBEROS_SERVICE_NAME = define(
     STRING,
     "",
     CLIENT,
-    "Name the brokers have in Kerberos; `serviceName` in `sasl.jaas.config` says it too.",
+    "Kerberos service name of the brokers. Can also be set as `serviceName` in `sasl.jaas.config`.",
     importance=MEDIUM,
 )
 SASL_LOGIN_CONNECT_TIMEOUT_MS = define(
@@ -91,7 +91,7 @@ SASL_LOGIN_CONNECT_TIMEOUT_MS = define(
     INT,
     None,
     CLIENT,
-    "How long a login waits for a connection to the token endpoint; not set: 10 s.",
+    "Timeout of connections to the token endpoint. If it is not set, 10 s.",
     since="3.1",
 )
 SASL_LOGIN_READ_TIMEOUT_MS = define(
@@ -99,7 +99,7 @@ SASL_LOGIN_READ_TIMEOUT_MS = define(
     INT,
     None,
     CLIENT,
-    "How long a login waits for the token endpoint's answer; not set: 10 s.",
+    "Timeout of responses of the token endpoint. If it is not set, 10 s.",
     since="3.1",
 )
 SASL_LOGIN_RETRY_BACKOFF_MS = define(
@@ -107,7 +107,7 @@ SASL_LOGIN_RETRY_BACKOFF_MS = define(
     LONG,
     100,
     CLIENT,
-    "First pause before a token endpoint that failed is asked again.",
+    "Initial back-off before a failed request to the token endpoint is retried.",
     at_least(1),
     since="3.1",
 )
@@ -116,7 +116,7 @@ SASL_LOGIN_RETRY_BACKOFF_MAX_MS = define(
     LONG,
     10_000,
     CLIENT,
-    "Longest time over which a token endpoint that fails is asked again.",
+    "Maximum total time in which a request to the token endpoint is retried.",
     at_least(1),
     since="3.1",
 )
@@ -125,19 +125,25 @@ SASL_LOGIN_REFRESH_WINDOW_FACTOR = define(
     DOUBLE,
     0.8,
     CLIENT,
-    "Share of a token's life after which it is renewed.",
+    "Fraction of a token's lifetime after which it is refreshed.",
     _SHARE,
     since="2.0",
 )
 SASL_LOGIN_REFRESH_WINDOW_JITTER = define(
-    "sasl.login.refresh.window.jitter", DOUBLE, 0.05, CLIENT, "Random part of that time.", _JITTER, since="2.0"
+    "sasl.login.refresh.window.jitter",
+    DOUBLE,
+    0.05,
+    CLIENT,
+    "Random jitter of that time, as a fraction of a token's lifetime.",
+    _JITTER,
+    since="2.0",
 )
 SASL_LOGIN_REFRESH_MIN_PERIOD_S = define(
     "sasl.login.refresh.min.period.seconds",
     SHORT,
     60,
     CLIENT,
-    "Least time between two renewals, as far as the token lives that long.",
+    "Minimum time between two refreshes, if the token's lifetime allows it.",
     at_least(0),
     since="2.0",
 )
@@ -146,7 +152,7 @@ SASL_LOGIN_REFRESH_BUFFER_S = define(
     SHORT,
     300,
     CLIENT,
-    "Time before a token's end at which renewal is due at the latest, as far as the token lives that long.",
+    "Minimum time between a refresh and the expiry of the token, if its lifetime allows it.",
     at_least(0),
     since="2.0",
 )
@@ -157,7 +163,7 @@ OAUTH_TOKEN_ENDPOINT_URL = define(
     STRING,
     "",
     CLIENT,
-    "Where tokens are asked for with the client's id and secret (`https://...`), or the file that has one (`file:///...`).",
+    "URL of the token endpoint (`https://...`), or of a file that contains a token (`file:///...`).",
     importance=MEDIUM,
     since="3.1",
 )
@@ -166,7 +172,7 @@ OAUTH_SCOPE = define(
     STRING,
     "",
     CLIENT,
-    "Scope that is asked for; `scope` in `sasl.jaas.config` says it too.",
+    "Requested scope. Can also be set as `scope` in `sasl.jaas.config`.",
     importance=MEDIUM,
     since="4.1",
 )
@@ -175,7 +181,7 @@ OAUTH_CLIENT_ID = define(
     STRING,
     "",
     CLIENT,
-    "Id of the OAuth client; `clientId` in `sasl.jaas.config` says it too.",
+    "Id of the OAuth client. Can also be set as `clientId` in `sasl.jaas.config`.",
     importance=MEDIUM,
     since="4.1",
 )
@@ -184,7 +190,7 @@ OAUTH_CLIENT_SECRET = define(
     PASSWORD,
     "",
     CLIENT,
-    "Secret of the OAuth client; `clientSecret` in `sasl.jaas.config` says it too.",
+    "Secret of the OAuth client. Can also be set as `clientSecret` in `sasl.jaas.config`.",
     importance=MEDIUM,
     since="4.1",
 )
@@ -201,7 +207,7 @@ OAUTH_RETRIEVER_CLASS = define(
     CLASS,
     f"{_OAUTH}.DefaultJwtRetriever",
     CLIENT,
-    "Kafka's class that fetches tokens: by client credentials, or from a file.",
+    "Class that retrieves tokens: with client credentials, or from a file.",
     Check(
         lambda name: name.rpartition(".")[2] in _RETRIEVERS,
         "DefaultJwtRetriever, ClientCredentialsJwtRetriever or FileJwtRetriever; others cannot be loaded",
@@ -212,44 +218,50 @@ OAUTH_RETRIEVER_CLASS = define(
 
 _JWT = "org.apache.kafka.common.security.oauthbearer"
 
-_OPENSSL = ignored("TLS is OpenSSL's here and chooses for itself")
+_OPENSSL = ignored("OpenSSL provides TLS and does not use this setting")
 define_all(
     CLIENT,
     _OPENSSL,
-    ("ssl.provider", STRING, "", MEDIUM, "", "Java security provider that makes TLS connections."),
+    ("ssl.provider", STRING, "", MEDIUM, "", "Java security provider for TLS connections."),
     ("ssl.keymanager.algorithm", STRING, "SunX509", LOW, "", "Algorithm of Java's key manager."),
     ("ssl.trustmanager.algorithm", STRING, "PKIX", LOW, "", "Algorithm of Java's trust manager."),
     ("ssl.secure.random.implementation", STRING, "", LOW, "", "Java's source of random numbers for TLS."),
-    ("ssl.engine.factory.class", CLASS, None, LOW, "2.6", "Java class that makes TLS engines."),
+    ("ssl.engine.factory.class", CLASS, None, LOW, "2.6", "Java class that creates TLS engines."),
 )
 define(
-    "security.providers", STRING, "", ROLES, "Java classes that make security providers.", since="2.4", support=_OPENSSL
+    "security.providers",
+    STRING,
+    "",
+    ROLES,
+    "Java classes that create security providers.",
+    since="2.4",
+    support=_OPENSSL,
 )
-_JAVA_LOGIN = ignored("classes of Java cannot be loaded; what Kafka's own do for each mechanism is built in")
+_JAVA_LOGIN = ignored("Java classes cannot be loaded; the behaviour of Kafka's own classes is built in")
 for _name, _doc in (
-    ("sasl.client.callback.handler.class", "Java class that answers SASL's questions."),
-    ("sasl.login.callback.handler.class", "Java class that answers a login's questions."),
+    ("sasl.client.callback.handler.class", "Java class that handles SASL callbacks of a client."),
+    ("sasl.login.callback.handler.class", "Java class that handles SASL callbacks of a login."),
     ("sasl.login.class", "Java class that logs in."),
 ):
     define(_name, CLASS, "", CLIENT, _doc, importance=MEDIUM, support=_JAVA_LOGIN)
 
-_NO_KINIT = ignored("tickets are fetched and renewed by the Kerberos library, outside of Heliograph")
+_NO_KINIT = ignored("the Kerberos library obtains and renews tickets")
 define_all(
     CLIENT,
     _NO_KINIT,
-    ("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", LOW, "", "Program that fetches a Kerberos ticket."),
+    ("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", LOW, "", "Path of the kinit command."),
     (
         "sasl.kerberos.ticket.renew.window.factor",
         DOUBLE,
         0.8,
         LOW,
         "",
-        "Share of a ticket's life after which it is renewed.",
+        "Fraction of a ticket's lifetime after which it is renewed.",
     ),
-    ("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, LOW, "", "Random part of that time."),
-    ("sasl.kerberos.min.time.before.relogin", LONG, 60_000, LOW, "", "Least time between two Kerberos logins, in ms."),
+    ("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, LOW, "", "Random jitter of that time, as a fraction."),
+    ("sasl.kerberos.min.time.before.relogin", LONG, 60_000, LOW, "", "Minimum time between two Kerberos logins."),
 )
-_OF_BROKERS = ignored("tokens are checked by the brokers, not by the client")
+_OF_BROKERS = ignored("brokers validate tokens, not clients")
 define_all(
     CLIENT,
     _OF_BROKERS,
@@ -259,17 +271,17 @@ define_all(
         f"{_JWT}.DefaultJwtValidator",
         MEDIUM,
         "4.1",
-        "Java class that checks tokens.",
+        "Java class that validates tokens.",
     ),
-    ("sasl.oauthbearer.jwks.endpoint.url", STRING, "", MEDIUM, "3.1", "Where the keys that sign tokens are published."),
-    ("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, LOW, "3.1", "How often those keys are read again."),
+    ("sasl.oauthbearer.jwks.endpoint.url", STRING, "", MEDIUM, "3.1", "URL of the JSON Web Key Set."),
+    ("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, LOW, "3.1", "How often the key set is refreshed."),
     (
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         LONG,
         100,
         LOW,
         "3.1",
-        "First pause before they are asked for again.",
+        "Initial back-off before the key set is requested again.",
     ),
     (
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
@@ -277,15 +289,15 @@ define_all(
         10_000,
         LOW,
         "3.1",
-        "Longest pause before they are asked for again.",
+        "Maximum back-off before the key set is requested again.",
     ),
-    ("sasl.oauthbearer.clock.skew.seconds", INT, 30, LOW, "3.1", "How far the clocks of both sides may differ."),
-    ("sasl.oauthbearer.expected.audience", LIST, NO_STRINGS, HIGH, "3.1", "Audiences a token may be for."),
-    ("sasl.oauthbearer.expected.issuer", STRING, "", HIGH, "3.1", "Issuer a token must be from."),
-    ("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW, "3.1", "Claim that holds the scope."),
-    ("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW, "3.1", "Claim that holds the subject."),
+    ("sasl.oauthbearer.clock.skew.seconds", INT, 30, LOW, "3.1", "Allowed clock skew between issuer and broker."),
+    ("sasl.oauthbearer.expected.audience", LIST, NO_STRINGS, HIGH, "3.1", "Audiences that a token may have."),
+    ("sasl.oauthbearer.expected.issuer", STRING, "", HIGH, "3.1", "Issuer that a token must have."),
+    ("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW, "3.1", "Claim that contains the scope."),
+    ("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW, "3.1", "Claim that contains the subject."),
 )
-_NO_ASSERTION = ignored("a token is asked for with the client's id and secret, not with an assertion")
+_NO_ASSERTION = ignored("tokens are requested with the client's id and secret, not with an assertion")
 define_all(
     CLIENT,
     _NO_ASSERTION,
@@ -299,19 +311,33 @@ define_all(
         False,
         MEDIUM,
         "4.1",
-        "Whether an assertion has an id of its own.",
+        "Whether an assertion has a `jti` claim.",
     ),
-    ("sasl.oauthbearer.assertion.claim.exp.seconds", INT, 300, LOW, "4.1", "How long an assertion is good."),
-    ("sasl.oauthbearer.assertion.claim.nbf.seconds", INT, 60, LOW, "4.1", "How long before now an assertion begins."),
-    ("sasl.oauthbearer.assertion.file", STRING, "", MEDIUM, "4.1", "File of a ready-made assertion."),
+    ("sasl.oauthbearer.assertion.claim.exp.seconds", INT, 300, LOW, "4.1", "Lifetime of an assertion."),
+    (
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        INT,
+        60,
+        LOW,
+        "4.1",
+        "How far in the past the `nbf` claim of an assertion is.",
+    ),
+    ("sasl.oauthbearer.assertion.file", STRING, "", MEDIUM, "4.1", "File with a complete assertion."),
     (
         "sasl.oauthbearer.assertion.private.key.file",
         STRING,
         "",
         MEDIUM,
         "4.1",
-        "File of the key that signs an assertion.",
+        "File with the private key that signs an assertion.",
     ),
     ("sasl.oauthbearer.assertion.private.key.passphrase", PASSWORD, "", MEDIUM, "4.1", "Password of that key."),
-    ("sasl.oauthbearer.assertion.template.file", STRING, "", MEDIUM, "4.1", "File with further parts of an assertion."),
+    (
+        "sasl.oauthbearer.assertion.template.file",
+        STRING,
+        "",
+        MEDIUM,
+        "4.1",
+        "Template file with further claims of an assertion.",
+    ),
 )

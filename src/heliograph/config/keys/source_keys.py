@@ -36,7 +36,7 @@ TOPICS_EXCLUDE = define(
     LIST,
     (r"mm2.*\.internal", r".*\.replica", "__.*"),
     SOURCE | CHECKPOINT,
-    "Topics to leave out; wins over `topics`.",
+    "Topics that are not replicated: names or Java regexes. Takes precedence over `topics`.",
     importance=HIGH,
     since="2.7",
     is_live=True,
@@ -46,7 +46,7 @@ TOPIC_FILTER_CLASS = define(
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultTopicFilter",
     SOURCE | CHECKPOINT,
-    "Class that decides which topics count.",
+    "Class that selects the topics to replicate.",
     since="2.4",
 )
 CONFIG_PROPERTIES_EXCLUDE = define(
@@ -63,7 +63,7 @@ CONFIG_PROPERTIES_EXCLUDE = define(
         "min.insync.replicas",
     ),
     SOURCE,
-    "Topic configs that are not copied: names or Java regexes.",
+    "Topic configs that are not replicated: names or Java regexes.",
     importance=HIGH,
     since="2.7",
     is_live=True,
@@ -73,7 +73,7 @@ CONFIG_PROPERTY_FILTER_CLASS = define(
     CLASS,
     "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
     SOURCE,
-    "Class that decides which topic configs are copied.",
+    "Class that selects the topic configs to replicate.",
     since="2.4",
 )
 USE_DEFAULTS_FROM = define(
@@ -92,7 +92,7 @@ REFRESH_TOPICS_ENABLED = define(
     BOOLEAN,
     True,
     SOURCE,
-    "Whether new topics and partitions are looked for.",
+    "Whether to check periodically for new topics and partitions.",
     since="2.4",
     is_live=True,
 )
@@ -101,7 +101,7 @@ REFRESH_TOPICS_INTERVAL_SECONDS = define(
     LONG,
     30,
     SOURCE,
-    "How often new topics and partitions are looked for.",
+    "How often to check for new topics and partitions.",
     at_least(1),
     ours=True,
     since="2.4",
@@ -113,7 +113,7 @@ SYNC_TOPIC_CONFIGS_ENABLED = define(
     BOOLEAN,
     True,
     SOURCE,
-    "Whether topic configs follow the source's.",
+    "Whether topic configs are synchronized with the source.",
     since="2.4",
     is_live=True,
 )
@@ -122,7 +122,7 @@ SYNC_TOPIC_CONFIGS_INTERVAL_SECONDS = define(
     LONG,
     600,
     SOURCE,
-    "How often configs are compared.",
+    "How often topic configs are synchronized.",
     at_least(1),
     since="2.4",
     is_live=True,
@@ -132,7 +132,7 @@ SYNC_TOPIC_ACLS_ENABLED = define(
     BOOLEAN,
     True,
     SOURCE,
-    "Whether topic ACLs follow the source's.",
+    "Whether topic ACLs are synchronized with the source.",
     since="2.4",
     is_live=True,
 )
@@ -141,7 +141,7 @@ SYNC_TOPIC_ACLS_INTERVAL_SECONDS = define(
     LONG,
     600,
     SOURCE,
-    "How often ACLs are compared.",
+    "How often topic ACLs are synchronized.",
     at_least(1),
     since="2.4",
     is_live=True,
@@ -151,8 +151,8 @@ REPLICATION_FACTOR = define(
     INT,
     2,
     SOURCE,
-    "Replication factor of created remote topics; -1 is the broker's default. Where it is not set, no more than the"
-    " target has brokers.",
+    "Replication factor of created remote topics; -1 is the broker's default. If it is not set, at most the"
+    " number of the target's brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
     is_live=True,
@@ -162,8 +162,8 @@ OFFSET_SYNCS_REPLICATION_FACTOR = define(
     SHORT,
     3,
     SOURCE,
-    "Replication factor of the offset-syncs topic; -1 is the broker's default. Where it is not set, no more than the"
-    " cluster has brokers.",
+    "Replication factor of the offset-syncs topic; -1 is the broker's default. If it is not set, at most the"
+    " number of the cluster's brokers.",
     REPLICATION_FACTOR_CHECK,
     since="2.4",
 )
@@ -181,8 +181,8 @@ OFFSET_LAG_MAX = define(
     LONG,
     100,
     SOURCE,
-    "Spacing of offset syncs in records. It bounds how much a group re-reads that Java MM2 translates; Heliograph's own"
-    " translation is exact whatever it is.",
+    "Maximum distance between two offset syncs, in records. It limits how many records a group rereads if Java MM2"
+    " translates its offsets; Heliograph's own translation is always exact.",
     at_least(0),
     since="2.4",
 )
@@ -198,6 +198,6 @@ HEARTBEATS_REPLICATION = define(
     BOOLEAN,
     True,
     SOURCE,
-    "Whether heartbeats topics are replicated even where the topic filter leaves them out (KIP-1089).",
+    "Whether heartbeats topics are replicated even if the topic filter excludes them (KIP-1089).",
     is_live=True,
 )

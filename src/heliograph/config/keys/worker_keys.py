@@ -35,7 +35,7 @@ OFFSET_STORAGE_TOPIC = define(
     STRING,
     "",
     WORKER,
-    "Topic of source offsets on the target; if it is not set, `mm2-offsets.A.internal`.",
+    "Topic on the target that stores source offsets. If it is not set, `mm2-offsets.A.internal`.",
     importance=HIGH,
 )
 OFFSET_STORAGE_PARTITIONS = define(
@@ -43,7 +43,7 @@ OFFSET_STORAGE_PARTITIONS = define(
     INT,
     25,
     WORKER,
-    "Partitions of the topic of source offsets.",
+    "Number of partitions of the source offsets topic.",
     at_least(1),
 )
 OFFSET_STORAGE_REPLICATION_FACTOR = define(
@@ -51,8 +51,8 @@ OFFSET_STORAGE_REPLICATION_FACTOR = define(
     SHORT,
     3,
     WORKER,
-    "Replication factor of the topic of source offsets; -1 is the broker's default. If it is not set, no more than the"
-    " target has brokers.",
+    "Replication factor of the source offsets topic; -1 is the broker's default. If it is not set, at most the"
+    " number of the target's brokers.",
     REPLICATION_FACTOR_CHECK,
 )
 OFFSET_FLUSH_INTERVAL_MS = define(
@@ -60,7 +60,7 @@ OFFSET_FLUSH_INTERVAL_MS = define(
     LONG,
     1_000,
     WORKER,
-    "How often source offsets are committed. Bounds the duplicates after a crash. With exactly-once at most a third of"
+    "How often source offsets are committed. Limits duplicates after a crash. With exactly-once, at most a third of"
     " `transaction.timeout.ms`.",
     at_least(1),
     ours=True,
@@ -68,16 +68,16 @@ OFFSET_FLUSH_INTERVAL_MS = define(
 )
 define_all(
     WORKER,
-    ignored("a commit of source offsets is tried until it succeeds or its task fails"),
-    ("offset.flush.timeout.ms", LONG, 5_000, LOW, "", "Longest wait for a commit of source offsets."),
+    ignored("a commit of source offsets is retried until it succeeds or its task fails"),
+    ("offset.flush.timeout.ms", LONG, 5_000, LOW, "", "Timeout of a commit of source offsets."),
 )
 EXACTLY_ONCE_SOURCE_SUPPORT = define(
     "exactly.once.source.support",
     STRING,
     "disabled",
     WORKER,
-    "`enabled`: records and source offsets are written in one transaction per commit (KIP-618); `preparing`: not yet,"
-    " but a Connect worker that leads is fenced by the next one, as with `enabled`.",
+    "`enabled`: records and source offsets are written in one transaction (KIP-618); `preparing`: not yet, but a"
+    " Connect worker that leads is fenced by the next one, as with `enabled`.",
     one_of("disabled", "preparing", "enabled"),
     importance=HIGH,
     since="3.3",
@@ -92,7 +92,7 @@ CONFIG_STORAGE_TOPIC = define(
     STRING,
     "",
     WORKER,
-    "Topic of connectors, of one partition; Java MM2 names it `mm2-configs.A.internal`.",
+    "Topic that stores connector configs; it has one partition. Java MM2 names it `mm2-configs.A.internal`.",
     importance=HIGH,
     support=_ONLY_WORKERS,
 )
@@ -101,7 +101,7 @@ CONFIG_STORAGE_REPLICATION_FACTOR = define(
     SHORT,
     3,
     WORKER,
-    "Replication factor of the topic of connectors.",
+    "Replication factor of the config topic.",
     REPLICATION_FACTOR_CHECK,
     support=_ONLY_WORKERS,
 )
@@ -110,7 +110,7 @@ STATUS_STORAGE_TOPIC = define(
     STRING,
     "",
     WORKER,
-    "Topic of states; Java MM2 names it `mm2-status.A.internal`.",
+    "Topic that stores the states of connectors and tasks. Java MM2 names it `mm2-status.A.internal`.",
     importance=HIGH,
     support=_ONLY_WORKERS,
 )
@@ -119,7 +119,7 @@ STATUS_STORAGE_PARTITIONS = define(
     INT,
     5,
     WORKER,
-    "Partitions of the topic of states.",
+    "Number of partitions of the status topic.",
     at_least(1),
     support=_ONLY_WORKERS,
 )
@@ -128,7 +128,7 @@ STATUS_STORAGE_REPLICATION_FACTOR = define(
     SHORT,
     3,
     WORKER,
-    "Replication factor of the topic of states.",
+    "Replication factor of the status topic.",
     REPLICATION_FACTOR_CHECK,
     support=_ONLY_WORKERS,
 )
@@ -137,15 +137,20 @@ TOPIC_TRACKING_ENABLE = define(
     BOOLEAN,
     True,
     WORKER,
-    "Whether the topics a connector used are recorded.",
+    "Whether the active topics of each connector are tracked.",
     since="2.5",
 )
 TOPIC_TRACKING_ALLOW_RESET = define(
-    "topic.tracking.allow.reset", BOOLEAN, True, WORKER, "Whether that record may be cleared.", since="2.5"
+    "topic.tracking.allow.reset",
+    BOOLEAN,
+    True,
+    WORKER,
+    "Whether the active topics of a connector may be reset.",
+    since="2.5",
 )
 
 # --- the group of workers -------------------------------------------------------------------------
-_NO_WORKERS = "one process runs all flows of a file; there are no workers to agree with each other"
+_NO_WORKERS = "one process runs all flows of a file, so there are no other nodes"
 _ONE_PROCESS = ignored(_NO_WORKERS)
 _GROUP_OF_WORKERS = ignored(_NO_WORKERS, except_by_workers=True)
 GROUP_ID = define(
@@ -153,26 +158,33 @@ GROUP_ID = define(
     STRING,
     "",
     WORKER,
-    "Group of the workers, and the beginning of transactional ids; where it is not set, `A-mm2`.",
+    "Group id of the workers, and prefix of transactional ids. If it is not set, `A-mm2`.",
     importance=HIGH,
 )
 define_all(
     WORKER,
     _GROUP_OF_WORKERS,
-    ("rebalance.timeout.ms", INT, 60_000, HIGH, "", "Longest time workers may take to join."),
+    ("rebalance.timeout.ms", INT, 60_000, HIGH, "", "Maximum time for workers to join a rebalance."),
 )
 define_all(
     WORKER | CONSUMER,
     _GROUP_OF_WORKERS,
-    ("session.timeout.ms", INT, 10_000, HIGH, "", "When a silent member of a group is given up."),
-    ("heartbeat.interval.ms", INT, 3_000, HIGH, "", "How often a member of a group reports."),
+    (
+        "session.timeout.ms",
+        INT,
+        10_000,
+        HIGH,
+        "",
+        "Time without a heartbeat after which a member is removed from the group.",
+    ),
+    ("heartbeat.interval.ms", INT, 3_000, HIGH, "", "Interval of a member's heartbeats to the group coordinator."),
 )
 define(
     "connect.protocol",
     STRING,
     "sessioned",
     WORKER,
-    "How workers share out the work.",
+    "Protocol by which workers distribute connectors and tasks.",
     one_of("eager", "compatible", "sessioned"),
     since="2.3",
     support=_ONE_PROCESS,
@@ -180,20 +192,41 @@ define(
 define_all(
     WORKER,
     _ONE_PROCESS,
-    ("scheduled.rebalance.max.delay.ms", INT, 300_000, LOW, "2.3", "How long a lost worker's tasks wait for it."),
-    ("worker.sync.timeout.ms", INT, 3_000, MEDIUM, "", "Longest wait to catch up with the other workers."),
-    ("worker.unsync.backoff.ms", INT, 300_000, MEDIUM, "", "Pause after failing to catch up."),
-    ("inter.worker.key.generation.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How keys between workers are made."),
-    ("inter.worker.key.size", INT, None, LOW, "2.4", "Size of keys between workers."),
-    ("inter.worker.signature.algorithm", STRING, "HmacSHA256", LOW, "2.4", "How requests between workers are signed."),
-    ("inter.worker.verification.algorithms", LIST, ("HmacSHA256",), LOW, "2.4", "Signatures a worker accepts."),
+    (
+        "scheduled.rebalance.max.delay.ms",
+        INT,
+        300_000,
+        LOW,
+        "2.3",
+        "Delay before the tasks of a lost worker are reassigned.",
+    ),
+    ("worker.sync.timeout.ms", INT, 3_000, MEDIUM, "", "Timeout for a worker to synchronize with the others."),
+    ("worker.unsync.backoff.ms", INT, 300_000, MEDIUM, "", "Back-off after a worker failed to synchronize."),
+    (
+        "inter.worker.key.generation.algorithm",
+        STRING,
+        "HmacSHA256",
+        LOW,
+        "2.4",
+        "Algorithm that generates keys for internal requests.",
+    ),
+    ("inter.worker.key.size", INT, None, LOW, "2.4", "Size of keys for internal requests."),
+    ("inter.worker.signature.algorithm", STRING, "HmacSHA256", LOW, "2.4", "Algorithm that signs internal requests."),
+    (
+        "inter.worker.verification.algorithms",
+        LIST,
+        ("HmacSHA256",),
+        LOW,
+        "2.4",
+        "Signature algorithms that a worker accepts.",
+    ),
 )
 INTER_WORKER_KEY_TTL_MS = define(
     "inter.worker.key.ttl.ms",
     INT,
     3_600_000,
     WORKER,
-    "Life of the key with which workers sign for whom they pass a request on; used where REST knows its callers.",
+    "Lifetime of the key that signs the caller's name in forwarded requests. Used if REST authenticates callers.",
     at_least(1),
     since="2.4",
 )
@@ -202,7 +235,7 @@ define(
     BOOLEAN,
     False,
     FILE,
-    "Lets several nodes of Java MM2 forward requests to each other (KIP-710).",
+    "Enables internal REST requests between several nodes of Java MM2 (KIP-710).",
     importance=HIGH,
     since="3.5",
     support=_ONE_PROCESS,
@@ -214,8 +247,8 @@ RESTART_BACKOFF_MAX_MS = define(
     LONG,
     30_000,
     CONNECTOR,
-    "Longest pause before a failed task or connector is started again; the first is below a second, and they double."
-    " A task of which only some partitions failed is started again ten times less often, since the others wait for it.",
+    "Maximum back-off before a failed task or connector is restarted. It starts below a second and doubles. If only"
+    " some partitions of a task failed, the pause is ten times as long, because a restart interrupts the others.",
     at_least(1),
     ours=True,
     is_live=True,
@@ -225,15 +258,15 @@ RESTART_ATTEMPTS_MAX = define(
     INT,
     -1,
     CONNECTOR,
-    "How often in a row a failed task or connector is started again; -1 is no limit. Then it stays FAILED until it is"
-    " restarted by hand or its config changes. 0 is Java's way: nothing is started again.",
+    "How many times in a row a failed task or connector is restarted; -1 is no limit. After that it stays FAILED until"
+    " it is restarted manually or its config changes. 0 disables restarts, as in Java's Connect.",
     at_least(-1),
     ours=True,
     is_live=True,
 )
 define_all(
     WORKER,
-    ignored("a task that stops commits what is acknowledged, and is waited for"),
+    ignored("a task that stops commits all acknowledged records; the driver waits for it"),
     ("task.shutdown.graceful.timeout.ms", LONG, 5_000, LOW, "", "How long a task may take to stop."),
 )
 
@@ -243,53 +276,53 @@ LISTENERS = define(
     LIST,
     ("http://:8083",),
     FILE | WORKER,
-    "Addresses on which the REST server listens, each `http://HOST:PORT` or `https://HOST:PORT`. Where the host is left"
-    " out, only this machine reaches it; `0.0.0.0` is every network. `https` takes its key from"
-    " `listeners.https.ssl.*`, or from `ssl.*` where none of those is set. In a dedicated-mode file it, or `rest.port`,"
-    " makes `run` serve REST for reading.",
+    "Addresses on which the REST server listens, each `http://HOST:PORT` or `https://HOST:PORT`. Without a"
+    " host, only this machine can connect; `0.0.0.0` listens on all interfaces. `https` is configured with"
+    " `listeners.https.ssl.*`, or with `ssl.*` if none of those is set. In a dedicated-mode file this key, or"
+    " `rest.port`, makes `run` serve read-only REST.",
 )
 REST_PORT = define(
     "rest.port",
     INT,
     None,
     FILE | WORKER,
-    "Port of the REST server where `listeners` is not set. Kafka 3.0 removed it; files still have it.",
+    "Port of the REST server if `listeners` is not set. Kafka 3.0 removed this key; it is still accepted.",
 )
 REST_HOST_NAME = define(
     "rest.host.name",
     STRING,
     "",
     FILE | WORKER,
-    "Host on which the REST server listens where `listeners` is not set. Kafka 3.0 removed it; files still have it.",
+    "Host of the REST server if `listeners` is not set. Kafka 3.0 removed this key; it is still accepted.",
 )
 REST_ADVERTISED_HOST_NAME = define(
     "rest.advertised.host.name",
     STRING,
     "",
     FILE | WORKER,
-    "Host under which other workers reach this one; where it is not set, the listener's.",
+    "Host that other workers use to connect to this one. If it is not set, the listener's.",
 )
 REST_ADVERTISED_PORT = define(
     "rest.advertised.port",
     INT,
     None,
     FILE | WORKER,
-    "Port under which other workers reach this one; where it is not set, the listener's.",
+    "Port that other workers use to connect to this one. If it is not set, the listener's.",
 )
 REST_ADVERTISED_LISTENER = define(
     "rest.advertised.listener",
     STRING,
     "",
     FILE | WORKER,
-    "Protocol of the listener under which other workers reach this one, `http` or `https`; where it is not set, `https`"
-    " if there is such a listener.",
+    "Protocol that other workers use to connect to this one, `http` or `https`. If it is not set, `https` if there is"
+    " such a listener.",
 )
 SSL_CLIENT_AUTH = define(
     "ssl.client.auth",
     STRING,
     "none",
     FILE | WORKER,
-    "Whether `https` listeners ask for a client's certificate: `none`, `requested` or `required`. Also after"
+    "Whether `https` listeners request a client certificate: `none`, `requested` or `required`. Also with the prefix"
     " `listeners.https.`.",
     one_of("none", "requested", "required"),
 )
@@ -298,7 +331,7 @@ REST_EXTENSION_CLASSES = define(
     LIST,
     NO_STRINGS,
     FILE | WORKER,
-    "Java classes that extend REST. Only Connect's `BasicAuthSecurityRestExtension` is there: callers must log in.",
+    "REST extensions. Only Connect's `BasicAuthSecurityRestExtension` is supported: it requires callers to log in.",
     since="2.0",
 )
 REST_JAAS_CONFIG_FILE = define(
@@ -306,8 +339,8 @@ REST_JAAS_CONFIG_FILE = define(
     STRING,
     "",
     FILE | WORKER,
-    "JAAS file whose section `KafkaConnect` names the file of REST's users; where it is not set, the one that"
-    " `-Djava.security.auth.login.config` in the variable `KAFKA_OPTS` names.",
+    "JAAS file whose section `KafkaConnect` names the file of REST users. If it is not set, the file in"
+    " `-Djava.security.auth.login.config` of the environment variable `KAFKA_OPTS`.",
     ours=True,
 )
 REST_RULES_FILE = define(
@@ -315,8 +348,8 @@ REST_RULES_FILE = define(
     STRING,
     "",
     FILE | WORKER,
-    "YAML file that says which user or certificate may see and change which connectors; without it every caller"
-    " may do everything.",
+    "YAML file with access rules: which user or certificate may see and change which connectors. Without it, every"
+    " caller that authentication admits may do everything.",
     ours=True,
 )
 REST_ALLOWED_HOSTS = define(
@@ -324,8 +357,8 @@ REST_ALLOWED_HOSTS = define(
     LIST,
     NO_STRINGS,
     FILE | WORKER,
-    "Further hosts that a request's `Host` header may name, without ports. A listener on `localhost` accepts"
-    " `localhost`, `127.0.0.1`, `::1`, `rest.advertised.host.name` and these. Any other listener accepts"
+    "Additional hosts that are accepted in the `Host` header of a request, without ports. A listener on `localhost`"
+    " accepts `localhost`, `127.0.0.1`, `::1`, `rest.advertised.host.name` and these. Any other listener accepts"
     " every host, unless this key is set: then IP addresses, this machine's name, `rest.advertised.host.name` and"
     " these.",
     ours=True,
@@ -335,21 +368,21 @@ ACCESS_CONTROL_ALLOW_ORIGIN = define(
     STRING,
     "",
     FILE | WORKER,
-    "Origins, such as `https://ui.example.org`, whose requests may change something; `*` is every origin. Requests of"
-    " browsers that name any other origin than this worker's are refused unless they only read. No `Access-Control-*`"
-    " headers are sent, so pages of these origins reach REST through a proxy of theirs.",
+    "Origins, such as `https://ui.example.org`, whose requests may make changes; `*` allows every origin. Browsers'"
+    " requests with any other origin than this worker's are rejected unless they only read. No `Access-Control-*`"
+    " headers are sent, so pages of these origins need a proxy of their own to use REST.",
 )
-_NO_REST = ignored("the REST server has its listeners and adds nothing to its answers")
+_NO_REST = ignored("the REST server has only its listeners and adds no headers to its responses")
 define_all(
     FILE | WORKER,
     _NO_REST,
-    ("access.control.allow.methods", STRING, "", LOW, "", "Methods that pages of other origins may call."),
-    ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its answers."),
+    ("access.control.allow.methods", STRING, "", LOW, "", "HTTP methods allowed for cross-origin requests."),
+    ("response.http.headers.config", STRING, "", LOW, "2.6", "Headers that REST adds to its responses."),
 )
 define_all(
     WORKER,
     _NO_REST,
-    ("admin.listeners", LIST, NO_STRINGS, LOW, "", "Addresses of REST's endpoints for administrators."),
+    ("admin.listeners", LIST, NO_STRINGS, LOW, "", "Addresses of the admin endpoints of REST."),
 )
 
 # --- what connectors may do -----------------------------------------------------------------------
@@ -358,8 +391,8 @@ PLUGIN_PACKAGES = define(
     LIST,
     NO_STRINGS,
     WORKER,
-    "Python packages of which a connector may name a class (`acme`, or `acme.mirror`); Heliograph's own policies and"
-    " filters are always there. Where it is not set: those of the classes that the worker's file itself names.",
+    "Python packages whose classes a connector may use (`acme`, or `acme.mirror`). Heliograph's own policies and"
+    " filters are always allowed. If it is not set, the packages of the classes that the worker's file names.",
     ours=True,
 )
 OAUTH_ALLOWED_URLS = define(
@@ -367,9 +400,9 @@ OAUTH_ALLOWED_URLS = define(
     LIST,
     NO_STRINGS,
     WORKER,
-    "URLs of OAuth that a connector may name, among them `file:///...` of a token, each compared letter by letter. The"
-    " worker's own file may name any URL. Where it is not set, Kafka's JVM property of this name, as `-D` in"
-    " the variable `KAFKA_OPTS` sets it.",
+    "OAuth URLs that a connector may use, including `file:///...` URLs of tokens. URLs must match exactly. The"
+    " worker's own file may use any URL. If it is not set, Kafka's JVM property of this name, set with `-D` in the"
+    " environment variable `KAFKA_OPTS`.",
     ours=True,
 )
 OAUTH_ALLOWED_FILES = define(
@@ -377,23 +410,23 @@ OAUTH_ALLOWED_FILES = define(
     LIST,
     NO_STRINGS,
     WORKER,
-    "Files that a connector may name in `sasl.oauthbearer.assertion.*`. Where it is not set, Kafka's JVM property.",
+    "Files that a connector may use in `sasl.oauthbearer.assertion.*`. If it is not set, Kafka's JVM property.",
     ours=True,
 )
 define_all(
     WORKER,
-    ignored("client keys after a flow's prefix are always read", except_by_workers=True),
+    ignored("client keys with the prefix of a flow are always used", except_by_workers=True),
     ("connector.client.config.override.policy", STRING, "All", MEDIUM, "2.3", "Which client keys a connector may set."),
 )
 _NO_PLUGINS = ignored("Java plugins cannot be loaded")
 define_all(
     WORKER,
     _NO_PLUGINS,
-    ("plugin.path", LIST, NO_STRINGS, LOW, "", "Folders of Java plugins."),
-    ("plugin.discovery", STRING, "hybrid_warn", LOW, "3.6", "How Java plugins are found."),
+    ("plugin.path", LIST, NO_STRINGS, LOW, "", "Directories of Java plugins."),
+    ("plugin.discovery", STRING, "hybrid_warn", LOW, "3.6", "How Java plugins are discovered."),
 )
 define_all(
     WORKER,
     ignored("MM2 creates its topics itself, without Connect"),
-    ("topic.creation.enable", BOOLEAN, True, LOW, "2.6", "Whether connectors may have topics created."),
+    ("topic.creation.enable", BOOLEAN, True, LOW, "2.6", "Whether Connect creates topics for source connectors."),
 )
