@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from heliograph.errors import ClusterError
-from heliograph.executor.contract.task_spec import TaskSpec
+from heliograph.executor.contract.task_report import TaskEvents
+from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, resume
+from heliograph.executor.copy.resume import ResumeLookup, ResumePoint
 from heliograph.wire.batches.forward import warm_up
 from heliograph.wire.records.connect_offsets import encode_key, encode_value
 from tests.support.brokers.batches import Record, encode
@@ -135,3 +138,34 @@ def test_with_transactions_a_partition_given_later_resumes_after_what_is_committ
     wait_for(lambda: mirror.loop._commits.committed.get(U) == 2)
     mirror.stop(join)
     assert mirror.copy_of("u") == "abc"
+
+
+def test_a_failed_lookup_that_is_no_longer_wanted_delays_no_other(
+    mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first, second), began, may_fail = mirror.both().partitions, Event(), Event()
+
+    def find(_spec: TaskSpec, partitions: tuple[PartitionSpec, ...], _events: Any) -> list[ResumePoint]:
+        if partitions == (first,):
+            began.set()
+            may_fail.wait(10)
+            raise ClusterError("No broker answers.")
+        return [ResumePoint(partition) for partition in partitions]
+
+    monkeypatch.setattr(resume, "resume_points", find)
+    monkeypatch.setattr(resume, "_RETRY_PAUSE_S", 1000.0)
+    lookup = ResumeLookup(mirror.both(), TaskEvents(mirror.both().flow))
+    lookup.follow([first])
+    lookup.take(0.0)
+    assert began.wait(10)
+    lookup.follow([second])
+    may_fail.set()
+    found: list[ResumePoint] = []
+
+    def take() -> bool:
+        found.extend(lookup.take(1.0))
+        return bool(found)
+
+    wait_for(take)
+    assert [point.spec for point in found] == [second]
+    assert lookup.issue is None

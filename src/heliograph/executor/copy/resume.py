@@ -237,17 +237,18 @@ class ResumeLookup:
         return found
 
     def _finish(self, lookup: Future[list[ResumePoint]], now: float) -> list[ResumePoint]:
+        # A partition that was taken away meanwhile is not wanted; one that was given back is another specification.
+        still_wanted = [self._wanted.get(asked.tp) is asked for asked in self._asked]
         try:
             points = lookup.result()
         except ClusterError as error:
+            if not any(still_wanted):
+                return []
             self.issue = f"{counted(len(self._wanted), 'partition')} assigned later must wait: {error}"
             self._not_before = now + _RETRY_PAUSE_S
             return []
         self.issue = None
-        # A partition that was taken away meanwhile is not wanted; one that was given back is another specification.
-        still_wanted = [
-            point for point, asked in zip(points, self._asked, strict=True) if self._wanted.get(asked.tp) is asked
-        ]
-        for point in still_wanted:
+        found = [point for point, is_wanted in zip(points, still_wanted, strict=True) if is_wanted]
+        for point in found:
             del self._wanted[point.spec.tp]
-        return still_wanted
+        return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka.protocol.producer import ProduceRequest
 
-from heliograph.kafka.error_codes import Verdict, verdict_of
+from heliograph.kafka.error_codes import NO_ERROR, Verdict, verdict_of
 from heliograph.kafka.net.connection import Pending
 from heliograph.kafka.produce.target_partition import DRAINING_STATES, TargetPartitionState
 from heliograph.wire.messages import produce_messages
@@ -150,14 +150,15 @@ class ProduceRequests:
         if partition.state is _FAILED:
             partition.answered_after_failure()
             return
-        verdict = verdict_of(code)
-        if verdict is not Verdict.OK and verdict is not Verdict.DUPLICATE:
-            self._errors.on_refused(partition, outgoing, code)
-            return
-        partition.acknowledge(outgoing, base_offset if verdict is Verdict.OK else -1)
+        if code != NO_ERROR:  # tested first: the verdict of a success costs a call for every batch
+            if verdict_of(code) is not Verdict.DUPLICATE:
+                self._errors.on_refused(partition, outgoing, code)
+                return
+            base_offset = -1
+        partition.acknowledge(outgoing, base_offset)
         while (acked := partition.pop_acked()) is not None:
             acked.on_acked(partition.tp, acked, acked.base_offset)
-        if partition.state in DRAINING_STATES:
+        if partition.state is not _OPEN and partition.state in DRAINING_STATES:
             self._errors.end_drain(partition)
 
     def _deliver_lost(self, sent: Iterable[tuple[TargetPartition, Outgoing]], why: str, verdict: Verdict) -> None:
