@@ -187,8 +187,8 @@ def test_a_session_is_renewed_before_it_ends_and_no_connection_is_lost(
     lab: Lab, mechanism: str, alias: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Half a session is left for the renewal: the usual fifth of one so short is less than a busy machine may take.
-    monkeypatch.setattr(login_module, "_EARLIEST_SHARE", 0.4)
-    monkeypatch.setattr(login_module, "_LATEST_SHARE", 0.5)
+    monkeypatch.setattr(login_module, "_MIN_RENEWAL_SHARE", 0.4)
+    monkeypatch.setattr(login_module, "_MAX_RENEWAL_SHARE", 0.5)
     make_topic(lab.north.cluster, topic)
     copy = Copy(lab.north.cluster, lab.south.cluster, alias, topic)
     parts = (lab.world.trusted(), lab.world.login(mechanism))
