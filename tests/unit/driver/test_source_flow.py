@@ -11,9 +11,9 @@ import pytest
 
 from heliograph.config.validate.dedicated_file import load
 from heliograph.diagnostics import Diagnostic, Severity
-from heliograph.driver.flow import flow_task
+from heliograph.driver.flow import flow_task, task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
-from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask
+from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
@@ -309,3 +309,51 @@ def test_a_flow_that_only_waits_for_its_clusters_ends_as_soon_as_it_is_stopped()
     flow.stop()
     assert flow.join(0)
     assert (flow.life.phase, flow.status.state) == (FlowPhase.ABANDONED, "STOPPED")
+
+
+def test_a_task_that_restarts_while_a_removed_topic_is_still_assigned_to_it_copies_the_others(clock: Any) -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=1",))
+    flow.handle(TaskEnd(flow.engine.started[0].spec, error="no."))
+    flow.are_offsets_there = False
+    with pytest.raises(UnreachableError):
+        flow.copy(A0)
+    assert flow.tasks[0].tps == {A0, Z0}, "the new assignment was not completed"
+    flow.are_offsets_there = True
+    clock.now += 60
+    flow.handle(RunStepsNow())
+    assert [partition.tp for partition in flow.engine.started[1].spec.partitions] == [A0]
+    assert flow.tasks[0].running is not None
+
+
+def test_a_task_that_cannot_be_started_is_tried_again_whatever_the_cause(
+    clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow(A0)
+    flow.handle(RestartTask(0))
+    with monkeypatch.context() as patch:
+        patch.setattr(task_supervisor, "task_spec", lambda *_args: 1 / 0)
+        flow.handle(TaskEnd(flow.engine.started[0].spec))
+    assert (flow.tasks[0].phase, len(flow.engine.started)) == (TaskPhase.BACKING_OFF, 1)
+    assert "ZeroDivisionError" in str(flow.task_states[0].trace)
+    clock.now += 60
+    flow.handle(RunStepsNow())
+    assert flow.tasks[0].phase is TaskPhase.WAITING_FOR_SLOT
+    assert flow.tasks[0].running is flow.engine.started[1]
+
+
+def test_source_offsets_that_cannot_be_read_for_an_unknown_reason_are_read_again_after_a_pause(clock: Any) -> None:
+    flow = Flow(A0)
+    flow.handle(RestartTask(0))
+    reads: list[float] = []
+
+    def damaged() -> SourceOffsets:
+        reads.append(clock.now)
+        raise ValueError
+
+    steps: Any = flow._steps
+    steps.read_source_offsets = damaged
+    flow._events.put(TaskEnd(flow.engine.started[0].spec))
+    for _round in range(20):
+        clock.now += 0.01
+        flow.handle(RunStepsNow())
+    assert len(reads) == 1

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.driver.flow.flow_status import resume_summary, task_step
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, FlowTasks, TaskPhase
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
 from heliograph.driver.steps.restart_policy import RestartLimits
-from heliograph.errors import AuthenticationError, ClusterError, ConfigError, FencedError
+from heliograph.errors import AuthenticationError, EngineError, FencedError, HeliographError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.mirror.topics.task_assignment import assign, rate_share, task_count
 from heliograph.model import counted
@@ -148,7 +149,7 @@ class TaskSupervisor:
             for task in due:
                 self._failed(task, str(error))
             return ()
-        except ClusterError:
+        except Exception:  # whatever it is, tasks that stay due would be tried again without a pause
             for task in due:
                 task.postpone(self._limits.try_again_s)
             raise
@@ -185,15 +186,20 @@ class TaskSupervisor:
         task.begin()
         self._status.note(task_step(task.number), ())
         self._status.clear_failures(task.tps)
-        partitions = self._partition_specs(task, source_offsets)
+        task.tps &= frozenset(self._steps.replicated.partitions)  # a topic may be gone, and its assignment have failed
         offsets_topic = self._steps.offsets_topic
         assert offsets_topic is not None
         try:  # secrets are resolved here, at each start
+            partitions = self._partition_specs(task, source_offsets)
             spec = task_spec(self._config, self._flow, task.number, partitions, offsets_topic, len(self.tasks))
-        except ConfigError as error:
+            task.running = self._launcher.start(spec)
+        except EngineError:
+            raise
+        except HeliographError as error:
             self._failed(task, str(error))
-            return
-        task.running = self._launcher.start(spec)
+        except Exception as error:  # noqa: BLE001  (a task that was not started ends nowhere: nothing else starts it)
+            log.debug("%s", trace_of(error))
+            self._failed(task, unexpected(error))
 
     def _stop_for_restart(self, task: FlowTask) -> None:
         if task.running is not None:
