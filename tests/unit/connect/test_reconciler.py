@@ -209,6 +209,43 @@ def test_progress_is_logged_by_the_leader_only(world: World) -> None:
     assert [run.looks for run in world.runs("m")] == [looks]
 
 
+def test_a_new_leader_reads_the_config_topic_before_it_starts_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
+    FakeRun.made.clear()
+    world = World()
+    world.put("m")
+    for _round in range(3):  # a follower that polls less and less often
+        world.reconciler._reconcile()
+
+    def refresh() -> ConfigChanges:
+        world.want("m", "STOPPED")
+        return ConfigChanges(target_states={"m"})
+
+    monkeypatch.setattr(world.configs, "refresh", refresh)
+    world.reconciler._slots.lead(1)  # at a moment at which the loop is not woken
+    world.reconciler._reconcile()
+    assert FakeRun.made == []
+
+
+def test_a_lead_that_begins_after_the_poll_waits_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
+    FakeRun.made.clear()
+    world = World()
+    world.put("m")
+
+    def take_log_levels() -> list[Any]:
+        world.reconciler.lead(1)
+        return []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.configs, "take_log_levels", take_log_levels)
+        world.reconciler._reconcile()
+    assert FakeRun.made == []
+    world.reconciler._reconcile()
+    assert len(FakeRun.made) == 1
+    assert FakeRun.made[0].calls == ["start"]
+
+
 def test_the_same_config_again_touches_nothing(world: World) -> None:
     world.put("m")
     world.put("other")

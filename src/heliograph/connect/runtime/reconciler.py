@@ -68,6 +68,7 @@ class Reconciler:
         self._session_keys = SessionKeys(self._configs, worker)
         self._config_polls = _PollSchedule(_LONGEST_CONFIG_POLL_S)
         self._status_polls = _PollSchedule(_LONGEST_STATUS_POLL_S)
+        self._polled_since: int | None = None
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self.issue: str | None = None
@@ -133,9 +134,8 @@ class Reconciler:
     def _loop(self) -> None:
         while not self._stopping.is_set():
             if self._wake.wait(_TICK_S):
-                self._config_polls.reset()
-                self._status_polls.reset()
-            self._wake.clear()
+                self._wake.clear()  # only here: a call that comes just after the wait must not be lost
+                self._poll_now()
             try:
                 self._reconcile()
                 if self.issue is not None:
@@ -158,14 +158,23 @@ class Reconciler:
             log.warning("The worker's topics: %s (will be tried again)", text.rstrip("."))
         self.issue = text
 
+    def _poll_now(self) -> None:
+        self._config_polls.reset()
+        self._status_polls.reset()
+
     def _reconcile(self) -> None:
+        since = self._slots.leads_since
+        if since != self._polled_since:  # the last writes of the leader before us may be newer than our last polls
+            self._polled_since = since
+            self._poll_now()
         if self._config_polls.is_due():
             self._config_polls.done(has_changed=self._configs.refresh() != ConfigChanges())
         for record in self._configs.take_log_levels():
             self._log_levels.set(record.namespace, record.level)
         stored = self._configs.connectors
         restarting = self._restart_recorded(stored)
-        snapshots = self._slots.advance(stored)
+        with self._slots.lock:  # a lead that began after the poll waits for the next one
+            snapshots = self._slots.advance(stored) if self._slots.leads_since == since else None
         if snapshots is not None:
             self._configs.claim()
             self._session_keys.keep_fresh()
