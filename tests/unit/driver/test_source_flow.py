@@ -357,3 +357,19 @@ def test_source_offsets_that_cannot_be_read_for_an_unknown_reason_are_read_again
         clock.now += 0.01
         flow.handle(RunStepsNow())
     assert len(reads) == 1
+
+
+def test_a_flow_that_gets_events_faster_than_it_handles_them_still_runs_its_steps_and_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = Flow(A0)
+    handled: list[Event] = []
+
+    def handle(event: Event) -> None:
+        handled.append(event)
+        assert len(handled) < 100, "it never comes to its steps"
+        flow._events.put(event)
+
+    monkeypatch.setattr(flow, "_handle", handle)
+    flow.handle(RunStepsNow(), RunStepsNow())
+    assert len(handled) == 3, "the first, and the two that were there when it had been handled"

@@ -243,7 +243,7 @@ class SourceFlow:
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         with suppress(queue.Empty):
             self._handle(self._events.get(timeout=timeout_s))
-            while True:
+            for _event in range(self._events.qsize()):  # later ones must delay neither steps nor a stop
                 self._handle(self._events.get_nowait())
         if not self.life.stopping.is_set():
             if self._supervisor.tasks.due:
