@@ -46,7 +46,7 @@ lint: $(STAMP)
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 
 unit: $(STAMP)
-	@$(BIN)/python -m pytest -q -p no:cacheprovider $(UNIT) $(ALONE) -n 4
+	@$(BIN)/python -m pytest -q -p no:cacheprovider $(UNIT) $(ALONE) -n 6
 
 bench: $(STAMP) ## Measure Java MirrorMaker 2 and Heliograph in one run on the same clusters
 	@$(BIN)/python bench/run.py $(ARGS)
