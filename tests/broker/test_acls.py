@@ -269,7 +269,8 @@ def test_share_groups_need_the_permissions_of_consumer_groups(there: Guarded, to
     """DESCRIBE on the group and the topic to look, READ on both to move: `heliograph acls` prints no others."""
     make_topic(there.cluster, topic, 1)
     tp, user, share = TopicPartition(topic, 0), "sharing", {topic: GroupType.SHARE}
-    assert GroupAdmin(there.admin()).set_offsets(topic, GroupType.SHARE, {tp: CommittedOffset(0)}) == {}
+    owner = GroupAdmin(there.admin())  # whose coordinator may learn of the topic after its leaders are known
+    eventually(lambda: owner.set_offsets(topic, GroupType.SHARE, {tp: CommittedOffset(0)}) == {})
     admin = there.admin_as(user, "B")
     mirror = GroupAdmin(admin)
 

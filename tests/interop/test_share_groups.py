@@ -82,7 +82,7 @@ class ShareLab(Lab):
     def set_starts(self, cluster: EmbeddedCluster, topic: str, starts: dict[int, int]) -> None:
         offsets = {TopicPartition(topic, p): CommittedOffset(start) for p, start in starts.items()}
         admin = admin_of(cluster)
-        assert GroupAdmin(admin).set_offsets(self.group, GroupType.SHARE, offsets) == {}
+        wait_for(lambda: GroupAdmin(admin).set_offsets(self.group, GroupType.SHARE, offsets) == {})
         admin.close()
 
     def starts(self, cluster: EmbeddedCluster, topic: str) -> dict[int, int]:

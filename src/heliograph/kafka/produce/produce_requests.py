@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.produce.produce_lanes import Lane, ProduceLanes
     from heliograph.kafka.produce.producer_session import ProducerSession
     from heliograph.kafka.produce.refused_batches import ProduceErrors
-    from heliograph.kafka.produce.target_partition import Outgoing, ProduceListener, TargetPartition
+    from heliograph.kafka.produce.target_partition import Outgoing, TargetPartition
     from heliograph.kafka.request_options import ProduceLimits
     from heliograph.model import TopicPartition
     from heliograph.wire.messages.produce_messages import ProduceResponseData
@@ -65,7 +65,6 @@ class ProduceRequests:
         cluster: Cluster,
         network: Network,
         session: ProducerSession,
-        listener: ProduceListener,
         limits: ProduceLimits,
         lanes: ProduceLanes,
         errors: ProduceErrors,
@@ -74,7 +73,6 @@ class ProduceRequests:
         self._cluster = cluster
         self._network = network
         self._session = session
-        self._listener = listener
         self._limits = limits
         self._lanes = lanes
         self._errors = errors
@@ -155,8 +153,7 @@ class ProduceRequests:
                 self._errors.on_refused(partition, outgoing, code)
                 return
             base_offset = -1
-        partition.acknowledge(outgoing, base_offset)
-        while (acked := partition.pop_acked()) is not None:
+        for acked in partition.acknowledge(outgoing, base_offset):
             acked.on_acked(partition.tp, acked, acked.base_offset)
         if partition.state is not _OPEN and partition.state in DRAINING_STATES:
             self._errors.end_drain(partition)

@@ -52,7 +52,7 @@ class BatchProducer:
         self._lanes = ProduceLanes(cluster, limits.max_in_flight)
         self._leaders = TargetLeaders(cluster, self._lanes, self._memory)
         self._errors = ProduceErrors(cluster, session, listener, self._leaders, self._memory)
-        self._requests = ProduceRequests(cluster, network, session, listener, limits, self._lanes, self._errors)
+        self._requests = ProduceRequests(cluster, network, session, limits, self._lanes, self._errors)
 
     @property
     def throttled_ms(self) -> int:

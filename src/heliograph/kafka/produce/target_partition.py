@@ -243,8 +243,8 @@ class TargetPartition:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, outgoing: Outgoing, base_offset: int) -> None:
-        """Note that the target has a batch; `pop_acked` then returns it in its turn."""
+    def acknowledge(self, outgoing: Outgoing, base_offset: int) -> list[Outgoing]:
+        """Note that the target has a batch; return the batches that can be reported now, the oldest first (rule E)."""
         self.awaited -= 1
         if self.state is _FIRST_BATCH_ALONE:
             self.become(_OPEN)
@@ -252,14 +252,13 @@ class TargetPartition:
         outgoing.base_offset = base_offset
         self.backoff.failures = 0
         self.issue = None
-
-    def pop_acked(self) -> Outgoing | None:
-        """Remove and return the oldest batch in flight if it is acknowledged."""
-        if not self.in_flight or not self.in_flight[0].is_acked:
-            return None
-        outgoing = self.in_flight.popleft()
-        self._release(outgoing)
-        return outgoing
+        in_flight = self.in_flight
+        settled = []
+        while in_flight and in_flight[0].is_acked:
+            oldest = in_flight.popleft()
+            self._release(oldest)
+            settled.append(oldest)
+        return settled
 
     def drain(self, *, soon: bool) -> None:
         """Send nothing until every awaited answer has come; `soon`: the error passes within milliseconds."""
