@@ -45,6 +45,7 @@ class Copier:
     alias: str
     is_java: bool
     extra: str = ""
+    python: str = sys.executable  # of the installation of Heliograph
 
     def for_row(self, number: int, workload: Workload) -> Copier:
         """The same program for one row: what the row needs on top, and an alias that has no past."""
@@ -75,11 +76,12 @@ class Copier:
 
     def _command(self, file: Path) -> list[str]:
         if not self.is_java:
-            return [sys.executable, "-m", "heliograph", "run", str(file)]
+            return [self.python, "-m", "heliograph", "run", str(file)]
         return mirror_maker_command(file)
 
 
 JAVA_DEFAULTS = Copier("Java MM2, defaults", "jd", is_java=True)
 JAVA_TUNED = Copier("Java MM2, tuned", "jt", is_java=True, extra=_TUNED)
 OURS = Copier("Heliograph", "he", is_java=False)
+OTHER = Copier("other Heliograph", "ot", is_java=False)
 COPIERS = (JAVA_DEFAULTS, JAVA_TUNED, OURS)

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 import psutil
 
-from bench.copiers import JAVA_TUNED, OURS
+from bench.copiers import JAVA_TUNED, OTHER, OURS
 from bench.latency import Latency
 from bench.plot import RESULTS
 from bench.workloads import WORKLOADS
@@ -186,6 +187,33 @@ def print_ratios(table: Table) -> None:
         shares = {name: table.of_own(row.name, name) for name in (OURS.name, JAVA_TUNED.name)}
         words = [f"{name} {share:.0%}" for name, share in shares.items() if share is not None]
         print(f"  {row.name:24} of our own rate, and Java MM2 of its own, at {row.baseline}: {', '.join(words)}")
+
+
+_COMPARED: tuple[tuple[str, Callable[[Figures], float | None]], ...] = (
+    ("records/s", lambda row: row.records_per_s),
+    ("CPU s/GB", lambda row: row.cpu_s_per_gb),
+    ("brokers' CPU s/GB", lambda row: row.broker_cpu_s_per_gb),
+    ("first record s", lambda row: row.first_record_s),
+    ("peak MB", lambda row: row.peak_mb),
+    ("latency p50 ms", lambda row: row.latency.p50_ms if row.latency else None),
+    ("latency p99 ms", lambda row: row.latency.p99_ms if row.latency else None),
+)
+
+
+def print_versions(figures: list[Figures]) -> None:
+    """Print the medians of two versions, and the median and the range of the ratios of neighbouring runs."""
+    for workload in dict.fromkeys(row.workload for row in figures):
+        ours, other = ([f for f in figures if (f.workload, f.copier) == (workload, c.name)] for c in (OURS, OTHER))
+        print(f"\n{workload}: this version, the other, this / other of each round")
+        for name, figure in _COMPARED:
+            pairs = [(a, b) for a, b in zip(map(figure, ours), map(figure, other), strict=True) if a and b]
+            if pairs:
+                ratios = sorted(a / b for a, b in pairs)
+                mine, others = (median(side) for side in zip(*pairs, strict=True))
+                print(
+                    f"  {name:18} {mine:12,.2f} {others:12,.2f}   median {median(ratios):.3f},"
+                    f" of {len(ratios)} rounds: {', '.join(f'{ratio:.2f}' for ratio in ratios)}"
+                )
 
 
 def print_targets(table: Table, scale: float) -> None:

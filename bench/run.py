@@ -25,14 +25,14 @@ from kafka.admin import KafkaAdminClient
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.ballast import Ballast
-from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OURS, Copier
+from bench.copiers import COPIERS, JAVA_DEFAULTS, JAVA_TUNED, OTHER, OURS, Copier
 from bench.latency import Latency, measure_latency
 from bench.listeners import BrokerListener, Certificates, broker_config, make_certificates
 from bench.load import background, make_topics, write
 from bench.measure import EndOffsets, ProcessTree, admin_of, broker_cpu_s, count_committed, cpu_s
 from bench.plot import write_picture
 from bench.proxy import HOST, free_port, running_proxy
-from bench.report import Figures, Table, print_ratios, print_targets, save
+from bench.report import Figures, Table, print_ratios, print_targets, print_versions, save
 from bench.workloads import WORKLOADS, Workload, selected
 from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
 
@@ -207,9 +207,15 @@ def main() -> None:
         bench = _start_bench(arguments, cleanup)
         _warm_up(bench, warm_ups, scale)
         for number, workload in enumerate(selected(arguments.workload, scale)):
-            copiers = [c for c in COPIERS if workload.has_java_defaults or c is not JAVA_DEFAULTS]
-            chosen = [c for c in copiers if not arguments.copier or c.alias in arguments.copier]
+            if arguments.against:
+                chosen = _alternating(arguments.against, arguments.rounds)
+            else:
+                copiers = [c for c in COPIERS if workload.has_java_defaults or c is not JAVA_DEFAULTS]
+                chosen = [c for c in copiers if not arguments.copier or c.alias in arguments.copier]
             figures += bench.row(number, workload, chosen)
+    if arguments.against:
+        print_versions(figures)
+        return
     table = Table(figures)
     print_ratios(table)
     print_targets(table, scale)
@@ -217,6 +223,15 @@ def main() -> None:
     file = save(figures, is_in_memory=bench.is_in_memory, scale=scale)
     if scale >= 1 and not arguments.workload and not arguments.copier:
         write_picture(file)
+
+
+def _alternating(python: str, rounds: int) -> list[Copier]:
+    """Return this version and another one, in turn, the order swapped in every round."""
+    copiers: list[Copier] = []
+    for number in range(rounds):
+        pair = [replace(OURS, alias=f"he{number}r"), replace(OTHER, alias=f"ot{number}r", python=python)]
+        copiers += pair if number % 2 else reversed(pair)
+    return copiers
 
 
 def _arguments() -> argparse.Namespace:
@@ -229,6 +244,10 @@ def _arguments() -> argparse.Namespace:
         help="only this row, and the one it is compared with; repeatable",
     )
     parser.add_argument("--copier", action="append", choices=[c.alias for c in COPIERS], help="only this; repeatable")
+    parser.add_argument(
+        "--against", metavar="PYTHON", help="compare with the Heliograph of another environment instead"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="of that comparison, the order swapped in each")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one warm-up, shorter latency")
     parser.add_argument("--scale", type=float, help="this share of the records")
     parser.add_argument("--warm-ups", type=int, help="how often Heliograph copies before anything is measured")
