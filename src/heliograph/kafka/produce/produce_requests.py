@@ -77,6 +77,11 @@ class ProduceRequests:
         self._lanes = lanes
         self._errors = errors
 
+    @property
+    def all_may_leave(self) -> bool:
+        """Return whether `may_leave` is true of every partition, so that it need not be called for each."""
+        return not self.is_held and self._session.admits_all
+
     def may_leave(self, partition: TargetPartition) -> bool:
         """Return whether the oldest queued batch may be sent, as far as `hold` and the transaction are concerned."""
         head = partition.queue[0]
@@ -86,11 +91,13 @@ class ProduceRequests:
 
     def fill(self, lane: Lane, connection: Connection, partitions: list[TargetPartition]) -> None:
         """Send requests until the lane is full or no batch may leave."""
-        sent_any = False
+        sent_any, all_may_leave = False, self.all_may_leave
         while partitions and self._lanes.has_room(lane):
             self._send_one(lane, connection, partitions)
             sent_any = True
-            partitions = [p for p in partitions if p.queue and p.state is _OPEN and self.may_leave(p)]
+            partitions = [
+                p for p in partitions if p.queue and p.state is _OPEN and (all_may_leave or self.may_leave(p))
+            ]
         if sent_any:
             self._network.flush(connection)
 
@@ -138,7 +145,7 @@ class ProduceRequests:
             head = partition.queue[0]
             if taken and size + len(head.view) > self._limits.max_request_bytes:
                 break
-            if not head.is_sent:
+            if head.sequence < 0:  # `is_sent` would cost a call for every batch
                 partition.stamp_head(identity, is_transactional=is_transactional)
             taken[partition.tp] = (partition, partition.take_head(node_id))
             size += len(head.view)

@@ -129,6 +129,7 @@ class BatchProducer:
     def _sendable_by_lane(self, now: float) -> dict[Lane, list[TargetPartition]]:
         by_lane: dict[Lane, list[TargetPartition]] = {}
         leaders, missing = self._cluster.leaders, self._cluster.missing_since
+        all_may_leave = self._requests.all_may_leave
         for tp, partition in self._backlog.ready.items():
             if partition.state is not _OPEN and not partition.may_send(now):
                 continue
@@ -137,7 +138,7 @@ class BatchProducer:
                 self._leaders.miss(partition)  # and not into the transaction, where it would keep out the others
             elif partition.in_flight and not (partition.state is _OPEN and partition.node_id == node_id):
                 continue
-            elif self._requests.may_leave(partition):
+            elif all_may_leave or self._requests.may_leave(partition):
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
         return by_lane
 

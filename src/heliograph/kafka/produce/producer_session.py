@@ -114,9 +114,14 @@ class ProducerSession:
         """Return whether a request to the coordinator is due or under way."""
         return self.identity is None or bool(self._to_add or self._on_ended or self._abort_reason)
 
+    @property
+    def admits_all(self) -> bool:
+        """Return whether batches for every partition may leave: there is no transaction, or it takes them by itself."""
+        return self.transactional_id is None or self.uses_second_protocol
+
     def admits(self, tp: TopicPartition) -> bool:
         """Return whether a batch for this partition may leave now; if not, the partition is being added."""
-        if self.transactional_id is None or self.uses_second_protocol or tp in self._added:
+        if self.admits_all or tp in self._added:
             return True
         self._to_add.add(tp)
         return False

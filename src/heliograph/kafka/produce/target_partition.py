@@ -256,7 +256,11 @@ class TargetPartition:
         settled = []
         while in_flight and in_flight[0].is_acked:
             oldest = in_flight.popleft()
-            self._release(oldest)
+            self.queued_bytes -= len(oldest.view)
+            self.backlog.unsettled_batches -= 1
+            if oldest.buffer is not None:
+                oldest.buffer.release()
+                oldest.buffer = None
             settled.append(oldest)
         return settled
 
