@@ -14,7 +14,9 @@ ROUNDS ?= 4
 SHARED = -n 3 --dist loadfile --no-loadscope-reorder
 
 # What needs no broker. Unit tests wait for sockets half of their time; compiled once, their collection takes a third.
-UNIT = tests/architecture tests/golden tests/unit
+# Tests that play a broker over sockets, and comparisons with recorded answers of Java: half of the time of all.
+LONGER = tests/unit/kafka tests/unit/executor tests/golden tests/properties
+UNIT = tests/architecture tests/unit --ignore tests/unit/kafka --ignore tests/unit/executor
 ALONE = -m "not broker and not spark" --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -30,13 +32,13 @@ demo: $(STAMP) ## Replicate 100 records, stop the source cluster, continue on th
 
 test: $(STAMP) ## Run all checks and tests except slow ones, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/properties $(ALONE) -n 2
+	@$(BIN)/python -m pytest -q -p no:cacheprovider $(LONGER) $(ALONE) -n 4
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED) --durations 15
 
 slow: $(STAMP) ## Run the tests that take minutes: chaos, more comparisons with Java, fifty connectors
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m slow
 
-check: $(STAMP) ## Format, lint, types, layers, unit tests: under a minute
+check: $(STAMP) ## Format, lint, types, layers, quick unit tests: under a minute
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint unit
 
 lint: $(STAMP)
