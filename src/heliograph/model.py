@@ -83,14 +83,27 @@ class TopicState:
     configs: tuple[ConfigEntry, ...] = ()
 
 
+class TargetLog(NamedTuple):
+    """The records that a flow has written to one log of the target: their first source offset, and their number.
+
+    A topic that was created again has another `topic_id`; None is not known. `is_exact` is False if the number is an
+    estimate: earlier versions did not count.
+    """
+
+    topic_id: UUID | None
+    first_offset: int
+    records: int = 0
+    is_exact: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
     """The source offset of one partition: the offset of the last record that is safe on the target.
 
     Beside MM2's offset it has what a restart needs: the end of the target's log after that record (`target_end`), to
     find what was written since; the `topic_id`, to notice another topic; the number of records up to it without a gap
-    on both sides (`run_count`), to continue the run; and the last leader epochs, each with the first offset copied of
-    it (`epochs`), to notice that the log was truncated.
+    on both sides (`run_count`), to continue the run; the last leader epochs, each with the first offset copied of it
+    (`epochs`), to notice that the log was truncated; and the `target_log`, to notice that the remote topic was deleted.
     """
 
     tp: TopicPartition
@@ -99,6 +112,7 @@ class SourceOffset:
     topic_id: UUID | None = None
     run_count: int = 0
     epochs: tuple[tuple[int, int], ...] = ()
+    target_log: TargetLog | None = None
 
     @property
     def run(self) -> OffsetRun | None:
@@ -126,20 +140,28 @@ class OffsetSync(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A group's committed offset on the source, and its translation; `tp` is of the remote topic."""
+    """A group's committed offset on the source, and its translation; `tp` is of the remote topic.
+
+    `moved` is saved with it for group sync (`mirror/groups/moved_offsets.py`); None in a record of Java MM2.
+    """
 
     group: str
     tp: TopicPartition
     upstream: int
     downstream: int
     metadata: str = ""
+    moved: tuple[int, ...] | None = None
 
 
 class CommittedOffset(NamedTuple):
-    """The offset that a consumer group has committed for a partition, with its metadata."""
+    """The offset that a consumer group has committed for a partition, with its metadata.
+
+    A consumer usually adds the leader epoch of the last record it read; who only sets an offset has none (-1).
+    """
 
     offset: int
     metadata: str = ""
+    leader_epoch: int = -1
 
 
 class GroupType(StrEnum):
@@ -198,3 +220,27 @@ class AlterConfigs:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 record`, `2,000 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+class RestartRequest(NamedTuple):
+    """A user's request to restart partitions of a flow: all, those of a topic, or one of them.
+
+    `start` is where they continue: at the "beginning" or the "end" of the source's log, or at an offset; None is where
+    they are.
+    """
+
+    topic: str | None = None
+    partition: int | None = None
+    start: str | int | None = None
+
+    def covers(self, tp: TopicPartition) -> bool:
+        """Return whether a partition is to be restarted."""
+        return self.topic in (None, tp.topic) and self.partition in (None, tp.partition)
+
+
+class RestartedPartition(NamedTuple):
+    """A partition that is restarted: at an offset, if it was moved, which leaves out so many offsets (< 0: repeats)."""
+
+    tp: TopicPartition
+    position: int | None = None
+    skipped: int | None = None

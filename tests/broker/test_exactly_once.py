@@ -13,7 +13,7 @@ from kafka.errors import TransactionalIdNotFoundError
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import FencedError, TaskError
 from heliograph.executor.contract.task_spec import TaskSpec
-from heliograph.executor.copy import log_changes, offset_commits
+from heliograph.executor.copy import log_changes, offset_commits, resume
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.kafka.admin.producer_fencing import fence_producers
 from heliograph.kafka.produce.target_partition import Outgoing
@@ -68,10 +68,11 @@ def test_records_and_progress_become_visible_together(
 
 
 @pytest.mark.usefixtures("both_protocols")
-def test_a_deleted_target_topic_holds_up_no_transaction_and_loses_nothing(
+def test_a_deleted_target_topic_holds_up_no_other_and_is_copied_again(
     source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_changes, "_MISSING_TOPIC_TIMEOUT_S", 1.0)
+    for module in (log_changes, resume):
+        monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 1.0)
     make_topic(source, topic)
     copy = Copy(source, target, alias, topic)
     deleted = f"{alias}.{topic}.deleted"
@@ -91,21 +92,27 @@ def test_a_deleted_target_topic_holds_up_no_transaction_and_loses_nothing(
     client.delete_topics([deleted])
     # The controller answers first: a broker that has not heard yet would take the next records.
     wait_for(lambda: not list(Path(target.folder).glob(f"node-*/data/{deleted}-1")))
-    for number in (1, 2):
-        write(source, topic, numbered(number * 1000, 1000))
-        wait_for(lambda: copy.committed()[stays] == number * 500 + 499)  # noqa: B023
+    write(source, topic, numbered(1000, 1000))
+    with pytest.raises(TaskError, match=f"the target has no topic {deleted} any more; the task begins again"):
+        join()
+    lease = HandLease()
+    join = run_in_background(CopyLoop(spec(once=False), lease))
+    wait_for(lambda: copy.committed()[stays] == 999)
+    write(source, topic, numbered(2000, 1000))
+    wait_for(lambda: copy.committed()[stays] == 1499)
     reported = f"the target has no topic {deleted}"
     wait_for(lambda: any(reported in f"{row.failure}{row.issue}" for row in lease.reports[-1].partitions))
     lease.stop_reason = "test"
     join()
-    assert copy.committed()[goes] == 499
+    assert copy.committed()[goes] == -1
+    assert [(loss.tp, loss.count) for report in lease.reports for loss in report.losses] == [(goes, 500)]
     make_topic(target, deleted)
     client.close()
     CopyLoop(spec(once=True), HandLease()).run()
     written = read(source, topic, 2)
     wait_for_markers(target, deleted, 2)
     wait_for_markers(target, copy.remote, 2)
-    assert read(target, deleted, 2, **COMMITTED)[1] == written[1][500:]
+    assert read(target, deleted, 2, **COMMITTED)[1] == written[1]
     assert read(target, copy.remote, 2, **COMMITTED)[0] == written[0]
 
 

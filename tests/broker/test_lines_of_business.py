@@ -199,7 +199,7 @@ def test_a_connector_that_reaches_for_the_others_topics_copies_nothing_and_says_
         flow = SourceFlow(config, config.flow, thread_engine(), flow_count=1, once=True)
         flow.start()
         assert flow.join(180)
-    assert flow.status.totals == (0, 0)
+    assert flow.status.counts.records == 0
     assert any(
         "'lending' does not show us the topics that begin with 'payments.'; the principal needs READ" in words
         for words in reported

@@ -14,6 +14,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from heliograph.embedded.kafka_cluster import Broker, EmbeddedCluster, find_cluster
+from heliograph.errors import TaskError
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
@@ -340,7 +341,7 @@ def committed(lease: HandLease) -> int:
     return sum((row.committed_offset or 0) for row in lease.reports[-1].partitions)
 
 
-def test_a_target_topic_deleted_and_created_again_is_waited_for(
+def test_a_target_topic_deleted_and_created_again_is_waited_for_and_continued_by_the_next_run(
     source: EmbeddedCluster, three_brokers: EmbeddedCluster, topic: str, alias: str
 ) -> None:
     make_topic(source, topic, 3)
@@ -356,9 +357,10 @@ def test_a_target_topic_deleted_and_created_again_is_waited_for(
     write(source, topic, numbered(3000, 3000), **{"batch.size": 1500})
     wait_for(lambda: lease.reports and any(row.issue for row in lease.reports[-1].partitions))
     make_topic(three_brokers, copy.remote, 3, factor=3)
-    lease.wait_until_copied(6000)
-    lease.stop_reason = "test"
-    join()
+    with pytest.raises(TaskError, match="the task begins again"):
+        join()
+    report = copy.once(on_target_deleted="continue")
+    assert [(loss.first_offset, loss.last_offset, loss.count) for loss in report.losses] == [(0, 999, 1000)] * 3
     written = read(source, topic, 3)
     assert read(three_brokers, copy.remote, 3) == {p: records[1000:] for p, records in written.items()}
 

@@ -262,7 +262,7 @@ def test_a_password_that_changes_fails_the_task_until_the_file_has_the_new_one(
     jaas = f'{SCRAM} username="{alias}" password="${{file:{secret}:password}}";'
     keys = lab.north.keys("SHORT", lab.world.trusted(), {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas})
     with running_flow(lab, alias, topic, *(f"{alias}.{name} = {value}" for name, value in keys.items())) as flow:
-        wait_for(lambda: flow.status.totals[0] == 1)
+        wait_for(lambda: flow.status.counts.records == 1)
         lab.north.set_password("second-canary", alias)
         trace = trace_of_failure(flow)
         assert trace.startswith(f"The cluster '{alias}' cannot be used: ")
@@ -271,7 +271,7 @@ def test_a_password_that_changes_fails_the_task_until_the_file_has_the_new_one(
         secret.write_text("password=second-canary\n")
         wait_for(lambda: state_of(flow).state == "RUNNING")
         write(lab.north.cluster, topic, [{"value": b"after", "partition": 0}])
-        wait_for(lambda: flow.status.totals[0] >= 2)
+        wait_for(lambda: flow.status.counts.records >= 2)
     assert [seen.value for seen in read(lab.south.cluster, f"{alias}.{topic}", 2)[0]] == [b"before", b"after"]
 
 
@@ -290,7 +290,7 @@ def assert_copied_once_mended(flow: SourceFlow, why: str, mend: AbstractContextM
     assert "canary" not in errors[0]
     with mend:
         wait_for(lambda: flow.status.state == "RUNNING" and flow.error is None)
-        wait_for(lambda: flow.status.totals[0] == 1)
+        wait_for(lambda: flow.status.counts.records == 1)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from heliograph.wire.records.mirror_records import (
     decode_offset_sync,
     encode_checkpoint,
     encode_heartbeat,
+    encode_moved,
     encode_offset_sync,
     encode_runs,
 )
@@ -85,9 +86,14 @@ def test_runs_that_cannot_be_are_passed_over_and_their_sync_is_not(run: tuple[in
     assert reported == sync._replace(runs=None)
 
 
-@given(st.builds(Checkpoint, _NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES))
+@given(
+    st.builds(
+        Checkpoint, _NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES, st.none() | st.lists(_OFFSETS, max_size=9).map(tuple)
+    )
+)
 def test_checkpoint_serde(checkpoint: Checkpoint) -> None:
-    assert decode_checkpoint(*encode_checkpoint(checkpoint)) == checkpoint
+    headers = encode_moved(checkpoint.moved)
+    assert decode_checkpoint(*encode_checkpoint(checkpoint), headers) == checkpoint
 
 
 @given(st.builds(Heartbeat, _NAMES, _NAMES, _OFFSETS))

@@ -13,7 +13,7 @@ from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.producer import ProduceRequest
 
 from heliograph.kafka.topics.compacted_topic import murmur2, partition_for_key
-from heliograph.model import SourceOffset, TopicPartition
+from heliograph.model import SourceOffset, TargetLog, TopicPartition
 from heliograph.wire.messages.fetch_response import MalformedResponseError, decode_fetch_response
 from heliograph.wire.messages.produce_messages import encode_produce_request
 from heliograph.wire.records.connect_offsets import decode, encode_headers, encode_key, encode_value
@@ -148,7 +148,7 @@ def test_progress_of_ours_is_read_back(key: bytes, value: bytes | None, expected
 
 def test_what_only_we_note_of_progress_is_read_back() -> None:
     tp = TopicPartition("t", 3)
-    source_offsets = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)))
+    source_offsets = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)), TargetLog(UUID(int=6), 3, 4))
     key = encode_key("C", "A", tp)
     assert decode("C", "A", key, encode_value(7), encode_headers(source_offsets)) == (tp, source_offsets)
 

@@ -81,7 +81,7 @@ class ConnectClient:
 
     def _found(self, path: str) -> dict[str, Any] | None:
         try:
-            found = self._call("GET", path)
+            found = self.call("GET", path)
         except RestError as error:
             if error.status == _NOT_FOUND:
                 return None
@@ -90,7 +90,7 @@ class ConnectClient:
 
     def statuses(self) -> list[dict[str, Any]]:
         """The status of every connector, by name."""
-        found = self._call("GET", "/connectors?expand=status")
+        found = self.call("GET", "/connectors?expand=status")
         if isinstance(found, dict):
             return [found[name]["status"] for name in sorted(found) if "status" in found[name]]
         # A worker older than 2.3 does not know `expand` and returns the names.
@@ -101,7 +101,7 @@ class ConnectClient:
         """Return why a worker would refuse a connector's configuration; nothing if it cannot validate."""
         plugin = quote(str(config["connector.class"]), safe="")
         try:
-            found = self._call("PUT", f"/connector-plugins/{plugin}/config/validate", config)
+            found = self.call("PUT", f"/connector-plugins/{plugin}/config/validate", config)
         except RestError as error:
             if error.status in (_NOT_FOUND, _NOT_ALLOWED):
                 return []
@@ -114,19 +114,19 @@ class ConnectClient:
 
     def put_config(self, name: str, config: dict[str, Any]) -> None:
         """Create a connector, or give it this configuration."""
-        self._call("PUT", f"/connectors/{quote(name, safe='')}/config", config)
+        self.call("PUT", f"/connectors/{quote(name, safe='')}/config", config)
 
     def delete(self, name: str) -> bool:
         """Remove a connector; False if there was none."""
         try:
-            self._call("DELETE", f"/connectors/{quote(name, safe='')}")
+            self.call("DELETE", f"/connectors/{quote(name, safe='')}")
         except RestError as error:
             if error.status == _NOT_FOUND:
                 return False
             raise
         return True
 
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None) -> Any:
         """Return the response; retry while the workers rebalance and refuse every request."""
         deadline = time.monotonic() + _REBALANCE_TIMEOUT_S
         while True:
@@ -176,6 +176,49 @@ class ConnectClient:
         return connection
 
 
+class FlowsClient:
+    """The API of Heliograph's own processes, beside Connect's."""
+
+    def __init__(self, client: ConnectClient) -> None:
+        self._client = client
+
+    def flows(self) -> list[dict[str, Any]]:
+        """The flows of a process of ours."""
+        return list(self._ours("/flows")["flows"])
+
+    def flow(self, name: str) -> dict[str, Any]:
+        """Return one flow."""
+        return self._ours(f"/flows/{quote(name, safe='')}")
+
+    def partitions(self, flow: str, state: str | None = None) -> list[dict[str, Any]]:
+        """Return the partitions of a flow, all or those in a state, from as many pages as there are."""
+        found: list[dict[str, Any]] = []
+        start: int | None = 0
+        while start is not None:
+            query = f"start={start}" + (f"&state={state}" if state else "")
+            page = self._ours(f"/flows/{quote(flow, safe='')}/partitions?{query}")
+            found += page["partitions"]
+            start = page["next"]
+        return found
+
+    def restart_partitions(self, flow: str, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Restart partitions of a flow; return those that are restarted."""
+        return list(self._ours(f"/flows/{quote(flow, safe='')}/restart", "POST", request)["restarted"])
+
+    def _ours(self, path: str, method: str = "GET", body: Any = None) -> dict[str, Any]:
+        try:
+            found = self._client.call(method, f"/heliograph/v1{path}", body)
+        except RestError as error:
+            if error.status == _NOT_FOUND and path == "/flows":
+                raise RestError(
+                    f"{self._client.url} is not a process of Heliograph; it has no /heliograph/v1.", 404
+                ) from None
+            raise
+        if not isinstance(found, dict):
+            raise RestError(f"{self._client.url}: the answer to {method} /heliograph/v1{path} is not Heliograph's.")
+        return found
+
+
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
@@ -211,6 +254,10 @@ _OPTIONS = (
 )
 
 
+address_argument = click.argument("address", required=False, metavar="[URL]")
+"""For commands that take the URL as an argument, too; to be written above `connect_options`."""
+
+
 def connect_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options, and in place of their values a `client`."""
 
@@ -219,6 +266,7 @@ def connect_options(command: Callable[..., None]) -> Callable[..., None]:
         url, user, password_file, ca_file, cert_file, key_file = (
             values.pop(name) for name in ("url", "user", "password_file", "ca_file", "cert_file", "key_file")
         )
+        url = values.pop("address", None) or url
         files = (ca_file, cert_file, key_file)
         # The certificates a system trusts take longer to read than all that a command does over plain HTTP.
         tls = _tls(*files) if any(files) or url.lower().startswith("https:") else None

@@ -27,7 +27,7 @@ _WRITTEN_BY_OTHERS = 0o022  # mode bits that no file or folder of ours gets, sin
 
 
 class _Entry(NamedTuple):
-    """A command in the list: its summary, its module in `cli/commands`, and its function there."""
+    """A command in the list: its summary, its module in `cli`, and its function there."""
 
     summary: str
     module: str
@@ -38,32 +38,41 @@ class _Entry(NamedTuple):
 # that the list needs none of them.
 _GROUPS: dict[str, dict[str, _Entry]] = {
     "Replicate": {
-        "run": _Entry("Replicate with an MM2 properties file or a resource.", "run", "run"),
-        "worker": _Entry("Run MM2 connectors as a worker of a Connect cluster.", "worker", "worker"),
+        "run": _Entry("Replicate with an MM2 properties file or a resource.", "commands.run", "run"),
+        "worker": _Entry("Run MM2 connectors as a worker of a Connect cluster.", "commands.worker", "worker"),
+    },
+    "Watch a running process": {
+        "flows": _Entry("Show flows, their lag, and partitions that stand still.", "rest_commands.flows", "flows"),
+        "restart": _Entry("Restart a flow, a topic or a partition.", "rest_commands.restart", "restart"),
+    },
+    "Look for lost records": {
+        "losses": _Entry("Show records that source and target do not both have.", "commands.losses", "losses"),
     },
     "Check a configuration": {
-        "validate": _Entry("Check files without connecting to a cluster.", "validate", "validate"),
-        "explain": _Entry("Show where the value of a key comes from.", "explain", "explain"),
-        "plan": _Entry("Show what a run would create, alter, copy and skip.", "plan", "plan"),
-        "acls": _Entry("Print the ACLs that a configuration needs.", "acls", "acls"),
-        "convert": _Entry("Convert between properties, resource and connector JSON.", "convert", "convert_command"),
+        "validate": _Entry("Check files without connecting to a cluster.", "commands.validate", "validate"),
+        "explain": _Entry("Show where the value of a key comes from.", "commands.explain", "explain"),
+        "plan": _Entry("Show what a run would create, alter, copy and skip.", "commands.plan", "plan"),
+        "acls": _Entry("Print the ACLs that a configuration needs.", "commands.acls", "acls"),
+        "convert": _Entry(
+            "Convert between properties, resource and connector JSON.", "commands.convert", "convert_command"
+        ),
     },
     "Move consumer groups": {
-        "groups": _Entry("Show the offsets of groups on both clusters.", "groups", "groups"),
-        "translate": _Entry("Translate a group's offsets through checkpoints.", "groups", "translate"),
-        "failover": _Entry("Set the offsets of groups on the target.", "failover", "failover"),
-        "failback": _Entry("Set the offsets of groups on the source again.", "failover", "failback"),
+        "groups": _Entry("Show the offsets of groups on both clusters.", "commands.groups", "groups"),
+        "translate": _Entry("Translate a group's offsets through checkpoints.", "commands.groups", "translate"),
+        "failover": _Entry("Set the offsets of groups on the target.", "commands.failover", "failover"),
+        "failback": _Entry("Set the offsets of groups on the source again.", "commands.failover", "failback"),
     },
     "Manage Connect": {
-        "deploy": _Entry("Start the MM2 connectors of a source cluster.", "connect", "deploy"),
-        "redeploy": _Entry("Remove the connectors and start them again.", "connect", "redeploy"),
-        "undeploy": _Entry("Remove the connectors of a source cluster.", "connect", "undeploy"),
-        "status": _Entry("Show the state of the connectors of a source cluster.", "connect", "status"),
-        "connectors": _Entry("List all connectors of a Connect cluster.", "connect", "connectors"),
+        "deploy": _Entry("Start the MM2 connectors of a source cluster.", "rest_commands.connect", "deploy"),
+        "redeploy": _Entry("Remove the connectors and start them again.", "rest_commands.connect", "redeploy"),
+        "undeploy": _Entry("Remove the connectors of a source cluster.", "rest_commands.connect", "undeploy"),
+        "status": _Entry("Show the state of the connectors of a source cluster.", "rest_commands.connect", "status"),
+        "connectors": _Entry("List all connectors of a Connect cluster.", "rest_commands.connect", "connectors"),
     },
     "Kafka on this machine": {
-        "demo": _Entry("Replicate, stop the source, continue on the target.", "demo", "demo"),
-        "kafka": _Entry("Start, stop, use and remove Kafka clusters.", "kafka", "kafka"),
+        "demo": _Entry("Replicate, stop the source, continue on the target.", "commands.demo", "demo"),
+        "kafka": _Entry("Start, stop, use and remove Kafka clusters.", "commands.kafka", "kafka"),
     },
 }
 _COMMANDS = {name: entry for commands in _GROUPS.values() for name, entry in commands.items()}
@@ -81,7 +90,7 @@ class _Commands(click.Group):
         entry = _COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = getattr(import_module(f"heliograph.cli.commands.{entry.module}"), entry.function)
+        command: click.Command = getattr(import_module(f"heliograph.cli.{entry.module}"), entry.function)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

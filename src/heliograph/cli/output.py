@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.log_output import PlainLines, hide_secrets_in_logs
+from heliograph.cli.log_output import JsonLines, PlainLines, hide_secrets_in_logs
 from heliograph.config.resolve.redaction import unexpected
-from heliograph.model import counted
+from heliograph.driver.flow.flow_status import ProgressLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("heliograph")
 
-_LOG_INTERVAL_S = 10.0
 _MOST_ROWS = 30
 
 
@@ -43,14 +42,53 @@ class Screen(Protocol):
         """Leave the terminal as it was."""
 
 
-def make_screen(*, verbose: bool) -> Screen:
+_VERBOSE, _JSON = f"{__name__}.verbose", f"{__name__}.json"
+
+
+def _remember_verbose(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    context.meta[_VERBOSE] = value
+
+
+def _remember_format(context: click.Context, _option: click.Parameter, value: str) -> None:
+    context.meta[_JSON] = value == "json"
+
+
+# Not arguments of the commands: only `make_screen` and `say` read them.
+verbose_option = click.option(
+    "--verbose", is_flag=True, expose_value=False, callback=_remember_verbose, help="Log debug messages."
+)
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    expose_value=False,
+    callback=_remember_format,
+    help="json: one JSON object per line, also on a terminal.",
+)
+
+
+def _wants(what: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return bool(context is not None and context.meta.get(what))
+
+
+def say(text: str, *, is_error: bool = False) -> None:
+    """Print a result of a command that has ended; in a log of JSON lines it is one of them."""
+    if _wants(_JSON):
+        log.log(logging.ERROR if is_error else logging.INFO, "%s", text)
+    else:
+        click.echo(f"error: {text}" if is_error else text, err=is_error)
+
+
+def make_screen() -> Screen:
     """Return a live table on a terminal, log lines otherwise; configure logging for it."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    level = logging.DEBUG if verbose else logging.INFO
-    log.setLevel(level)
+    log.setLevel(logging.DEBUG if _wants(_VERBOSE) else logging.INFO)
     log.propagate = False
-    if sys.stdout.isatty():
+    is_json = _wants(_JSON)
+    if sys.stdout.isatty() and not is_json:
         console = Console()
         shown = RichHandler(console=console, show_path=False, markup=False)
         shown.setFormatter(PlainLines("%(message)s"))
@@ -58,7 +96,7 @@ def make_screen(*, verbose: bool) -> Screen:
         hide_secrets_in_logs(log)
         return LiveTable(console)
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(PlainLines("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(JsonLines() if is_json else PlainLines("%(asctime)s %(levelname)s %(message)s"))
     log.handlers = [handler]
     hide_secrets_in_logs(log)
     return LogLines()
@@ -117,7 +155,7 @@ class LiveTable:
                 f"{row.records_per_s:,.0f}",
                 f"{row.bytes_per_s / 1e6:,.1f}",
                 f"{row.records:,}",
-                f"{row.lag:,}",
+                str(row.lag),
                 _latency(row),
             )
         if len(rows) > _MOST_ROWS:
@@ -131,33 +169,23 @@ class LiveTable:
 
 
 class LogLines:
-    """A line per active topic every ten seconds. An issue of a flow is logged when it begins and ends, not here."""
+    """A few lines for each flow. An issue of a flow's step is logged when it begins and ends, not here."""
 
-    def __init__(self) -> None:
-        self._next_at = time.monotonic() + _LOG_INTERVAL_S
-        self._shown: dict[tuple[str, str], tuple[int, int]] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lines: dict[FlowStatus, ProgressLines] = {}
 
     def show(self, statuses: Sequence[FlowStatus]) -> None:
-        """Log what has moved since the last time."""
-        if time.monotonic() < self._next_at:
-            return
-        self._next_at = time.monotonic() + _LOG_INTERVAL_S
-        for status in statuses:
-            for row in status.rows():
-                if self._shown.get((row.flow, row.topic)) != (row.records, row.lag):
-                    self._shown[row.flow, row.topic] = (row.records, row.lag)
-                    log.info("%s", describe_row(row))
+        """Log what has moved or changed since the last time."""
+        self._lines = {
+            status: self._lines.get(status) or ProgressLines(str(status.flow), status, self._clock)
+            for status in statuses
+        }
+        for lines in self._lines.values():
+            lines.report()
 
     def close(self) -> None:
         """Nothing to leave."""
-
-
-def describe_row(row: TopicRow) -> str:
-    """One topic in one line."""
-    return (
-        f"{row.flow} {row.topic}: {counted(row.partitions, 'partition')}, {counted(row.records, 'record')}"
-        f" ({row.records_per_s:,.0f}/s, {row.bytes_per_s / 1e6:,.1f} MB/s), lag {row.lag:,}, latency {_latency(row)}"
-    )
 
 
 EXIT_REFUSED = 1  # a group was not moved, or not shown

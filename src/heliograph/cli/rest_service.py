@@ -1,4 +1,7 @@
-"""Serves the read-only REST API of `heliograph run`, if the file has `listeners` or `rest.port`, or with `--rest`."""
+"""Serves the REST API of `heliograph run`, if the file has `listeners` or `rest.port`, or with `--rest`.
+
+It is for reading; with `--rest-actions` also for what does not change the connectors that the file defines.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.clusters.cluster_clients import make_admin
-from heliograph.errors import HeliographError
+from heliograph.errors import ConfigError, HeliographError
 from heliograph.kafka.admin.admin import cluster_id
 from heliograph.mirror.policy.class_checks import java_class_error
 from heliograph.web.access.authenticator import Authenticator
@@ -27,19 +30,20 @@ from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.config.effective.rest_config import RestListener
     from heliograph.connect.contract.herder import Herder
-    from heliograph.driver.flow.source_flow import SourceFlow
-    from heliograph.driver.loops.file_loops import Control
+    from heliograph.connect.runtime.file_herder import RunningFile
 
 
 log = logging.getLogger("heliograph")
 
 _OPTION = "--rest"
 _GIVEN = f"{__name__}.listener"
+_ACTIONS_OPTION = "--rest-actions"
+_ACTIONS = f"{__name__}.actions"
 
 
 def _remember(context: click.Context, _option: click.Parameter, value: str | None) -> None:
@@ -56,12 +60,26 @@ rest_option = click.option(
 )
 
 
+def _remember_actions(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    context.meta[_ACTIONS] = value
+
+
+rest_actions_option = click.option(
+    _ACTIONS_OPTION,
+    is_flag=True,
+    expose_value=False,
+    callback=_remember_actions,
+    help="Let REST also restart, stop and resume flows, alter offsets and set log levels.",
+)
+
+
 class WantedRest(NamedTuple):
     """The listeners and the authentication of REST. A failure of `--rest` is an error, one of the file's is not."""
 
     listeners: tuple[RestListener, ...]
     authenticator: Authenticator
     is_option: bool
+    has_actions: bool
 
 
 def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
@@ -69,20 +87,27 @@ def wanted_rest(config: MirrorMakerConfig) -> WantedRest | None:
 
     The file's listeners may be meant for Java's workers; if they cannot be served, the flows still run.
     """
-    given = click.get_current_context().meta.get(_GIVEN)
+    meta = click.get_current_context().meta
+    given, has_actions = meta.get(_GIVEN), bool(meta.get(_ACTIONS))
     if given is not None:
-        return _wanted(config, (given,), is_option=True)
+        return _wanted(config, (given,), is_option=True, has_actions=has_actions)
     try:
         listeners = file_listeners(config.raw, config.resolver)
-        return _wanted(config, listeners, is_option=False) if listeners else None
+        wanted = _wanted(config, listeners, is_option=False, has_actions=has_actions) if listeners else None
     except HeliographError as error:
         _log_unserved(error)
         return None
+    if wanted is None and has_actions:
+        raise ConfigError(f"{_ACTIONS_OPTION}: REST is not served; add {_OPTION}, or `listeners` to the file.")
+    return wanted
 
 
-def _wanted(config: MirrorMakerConfig, listeners: tuple[RestListener, ...], *, is_option: bool) -> WantedRest:
+def _wanted(
+    config: MirrorMakerConfig, listeners: tuple[RestListener, ...], *, is_option: bool, has_actions: bool
+) -> WantedRest:
     access = rest_access(config.raw, config.resolver, listeners, MachineLookup())
-    return WantedRest(listeners, Authenticator(access, config.raw, config.resolver, listeners), is_option)
+    authenticator = Authenticator(access, config.raw, config.resolver, listeners)
+    return WantedRest(listeners, authenticator, is_option, has_actions)
 
 
 def _log_unserved(error: HeliographError) -> None:
@@ -90,27 +115,26 @@ def _log_unserved(error: HeliographError) -> None:
 
 
 @contextmanager
-def file_rest(
-    wanted: WantedRest | None, config: MirrorMakerConfig, flows: Sequence[SourceFlow], control: Control
-) -> Iterator[None]:
+def file_rest(wanted: WantedRest | None, runs: RunningFile) -> Iterator[None]:
     """Serve REST while the flows run, if it is wanted."""
     if wanted is None:
         yield
         return
 
     def first_targets_id() -> str:
-        flow = config.flows[0]
-        admin = make_admin(config, flow.target, flow)
+        flow = runs.config.flows[0]
+        admin = make_admin(runs.config, flow.target, flow)
         try:
             return cluster_id(admin)
         finally:
             admin.close()
 
     levels = LogLevels()
-    herder = FileHerder(config, flows, control, levels, first_targets_id)
-    plugins = ConnectorPlugins({}, config.resolver, java_class_error)
-    # Requests that change something are refused before they reach the herder.
-    app = make_app(Worker(cast("Herder", herder), plugins, levels), wanted.authenticator, read_only=True)
+    herder = FileHerder(runs, levels, first_targets_id)
+    plugins = ConnectorPlugins({}, runs.config.resolver, java_class_error)
+    # Requests that would change what the file defines are refused before they reach the herder.
+    worker = Worker(cast("Herder", herder), plugins, levels)
+    app = make_app(worker, wanted.authenticator, read_only=True, has_actions=wanted.has_actions)
     server = RestServer(app, wanted.listeners, wanted.authenticator.listener_tls)
     try:
         server.start()
@@ -121,7 +145,7 @@ def file_rest(
         _log_unserved(error)
     else:
         herder.worker_id = server.url.partition("//")[2]
-        log.info("Connect's REST API is at %s, for reading", server.url)
+        log.info("Connect's REST API is at %s, %s", server.url, "with actions" if wanted.has_actions else "for reading")
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Handles SIGTERM and SIGINT for the commands that run until they are stopped.
+"""Handles SIGTERM, SIGINT and SIGHUP for the commands that run until they are stopped.
 
 Imports and Spark take seconds to start, and a supervisor may stop the process in between: that is not a failure. This
 module imports nothing slow, because a signal that arrives before its handler is installed kills the process.
@@ -31,3 +31,28 @@ def stop_on_signals() -> threading.Event:
     for number in _SIGNALS:
         signal.signal(number, stop)
     return stopping
+
+
+def reload_on_hangup(stopping: threading.Event) -> threading.Event:
+    """Return an event that SIGHUP sets; the caller clears it.
+
+    A closed terminal sends the same signal; then the process stops, as users of a terminal expect.
+    """
+    reloading = threading.Event()
+    has_terminal = _is_terminal()
+
+    def hang_up(_number: int, _frame: object) -> None:
+        if has_terminal and not _is_terminal():
+            stopping.set()
+        else:
+            reloading.set()
+
+    signal.signal(signal.SIGHUP, hang_up)
+    return reloading
+
+
+def _is_terminal() -> bool:
+    try:
+        return os.isatty(1)
+    except OSError:
+        return False

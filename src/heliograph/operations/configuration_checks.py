@@ -31,6 +31,7 @@ from heliograph.errors import ConfigError
 from heliograph.mirror.policy.filters import config_property_filter, group_filter, topic_filter
 from heliograph.mirror.policy.replication_policy import make_policy
 from heliograph.mirror.topics.topology import warn_about_cycles
+from heliograph.model import Flow
 from heliograph.operations.named_files import check_files
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from heliograph.config.formats.conversion import ConfigText
     from heliograph.config.resolve.placeholders import Lookup
     from heliograph.config.resolve.settings import Settings
-    from heliograph.model import ConnectorKind, Flow
+    from heliograph.model import ConnectorKind
 
 
 _ANY_WORKER = {keys.EXACTLY_ONCE_SOURCE_SUPPORT.name: "enabled"}
@@ -74,8 +75,8 @@ def examine_all(
     parts = [*_parts(report.sound), *(_file_parts(report.sound) if with_files else ())]
     places = KeyPlaces(report.sound.lines, report.sound.paths)
     problems = places.located(part_problems(parts, report.settled))
-    cycles = [warning(cycle) for cycle in _cycle_warnings(report.sound)]
-    return replace(report, diagnostics=(*in_order((*report.diagnostics, *problems)), *cycles))
+    general = [warning(text) for text in (*_cycle_warnings(report.sound), *_same_name_warnings(report.sound))]
+    return replace(report, diagnostics=(*in_order((*report.diagnostics, *problems)), *general))
 
 
 def examine_worker_all(text: str, lookup: Lookup) -> WorkerReport:
@@ -94,6 +95,22 @@ def _cycle_warnings(config: MirrorMakerConfig) -> list[str]:
         return warn_about_cycles({flow: config.settings(flow) for flow in config.enabled_flows})
     except ConfigError:  # a policy or a pattern that cannot be used, which is a problem of its own
         return []
+
+
+def _same_name_warnings(config: MirrorMakerConfig) -> Iterator[str]:
+    """Yield a warning for each pair of flows in both directions that both sync groups."""
+    key = keys.SYNC_GROUP_OFFSETS_ENABLED
+    try:
+        syncing = {flow for flow in config.enabled_flows if config.settings(flow)[key]}
+    except ConfigError:  # which is a problem of its own
+        return
+    for flow in sorted(syncing):
+        if flow.source < flow.target and Flow(flow.target, flow.source) in syncing:
+            yield (
+                f"{flow} and {flow.target}->{flow.source} both have {key.name}; if groups of the same name consume on"
+                " both clusters, their offsets are not synced, so that neither skips what it has not read. Give them"
+                " different names, or exclude them with groups.exclude; 'heliograph plan' names them."
+            )
 
 
 def part_problems(parts: Iterable[CheckedPart], settled: Container[str]) -> list[Diagnostic]:

@@ -9,6 +9,8 @@ read first is never ahead of what is read later.
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from heliograph.config import keys
@@ -19,24 +21,32 @@ from heliograph.errors import ClusterError
 from heliograph.executor.contract.source_offsets import read_offsets
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.topics.topic_reader import read_topic
-from heliograph.mirror.groups.checkpoints import latest_checkpoints, remote_partition, source_partition
+from heliograph.mirror.groups.checkpoints import (
+    latest_checkpoints,
+    original_partition,
+    remote_partition,
+    source_partition,
+)
+from heliograph.mirror.groups.group_moves import is_movable
 from heliograph.mirror.groups.group_view import STREAMS_NOT_FOLLOWED, ClusterGroups, GroupView
+from heliograph.mirror.groups.moved_offsets import MovedOffsets
 from heliograph.mirror.groups.offset_map import OffsetMap
 from heliograph.mirror.policy.filters import group_filter
 from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic, offsets_topic
 from heliograph.mirror.topics.topic_rules import topic_rules
-from heliograph.model import GroupType, OffsetSync
+from heliograph.model import Flow, GroupType, OffsetSync, TopicPartition
 from heliograph.wire.records.mirror_records import decode_checkpoint, decode_offset_sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.config.resolve.settings import Settings
     from heliograph.kafka.admin.admin import Admin
     from heliograph.kafka.admin.consumer_groups import ListedGroups
     from heliograph.kafka.admin.coordinators import GroupAnswers
     from heliograph.mirror.groups.group_moves import LogBounds
-    from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
+    from heliograph.model import Checkpoint, CommittedOffset, SourceOffset
 
 
 T = TypeVar("T")
@@ -61,6 +71,11 @@ class FlowGroups:
         self.source_groups = GroupAdmin(self._source, "READ" if moves_to == flow.source else "DESCRIBE")
         self.target_groups = GroupAdmin(self._target, "READ" if moves_to == flow.target else "DESCRIBE")
         self.source_issue: str | None = None
+        self._checkpoint_times: dict[tuple[str, TopicPartition], int] = {}
+        reverse = Flow(flow.target, flow.source)
+        self._reverse_rules = topic_rules(config, reverse) if reverse in config.enabled_flows else None
+        self._original = partial(original_partition, self.rules, reverse=self._reverse_rules)
+        self._reverse_syncs: Callable[[], OffsetMap] = lambda: _read_reverse(config, reverse, self._ask_source)
 
     def __enter__(self) -> Self:
         try:
@@ -87,7 +102,13 @@ class FlowGroups:
         """
         if self.source_issue is not None:
             return tuple(sorted(group for group in self._checkpoints() if self.names.accepts(group)))
-        return self._readers(self.source_groups, self.rules.replicates)
+        is_enabled = self._reverse_rules is not None
+        return self._readers(
+            self.source_groups,
+            lambda topic: (
+                self.rules.replicates(topic) or (is_enabled and self._original(TopicPartition(topic, 0)) is not None)
+            ),
+        )
 
     def at_target(self) -> tuple[str, ...]:
         """Return the groups that the filter accepts and that have read the flow's copies on the target, or may have."""
@@ -121,6 +142,29 @@ class FlowGroups:
         readers = (group for group, offsets in found.of.items() if any(counts(tp.topic) for tp in offsets))
         return tuple(sorted({*readers, *found.refused}))
 
+    def on_both_sides(self) -> list[str]:
+        """Return the consumer groups that the flow follows and that also consume on the target, by group sync's rule.
+
+        Groups that the target does not let us describe are left out.
+        """
+        listed = self.target_groups.groups_answered()
+        there = [group for group in self.followed() if listed.types.get(group) is GroupType.CONSUMER]
+        checkpoints = self._checkpoints()
+        states = self.target_groups.states_answered(there, listed).of
+        committed = self.target_groups.committed_answered(there).of
+        policy = self.rules.policy
+
+        def may_be_copy(topic: str) -> bool:
+            return policy.topic_source(topic) is not None
+
+        moved = MovedOffsets(each for by_partition in checkpoints.values() for each in by_partition.values())
+        return [
+            group
+            for group, offsets in sorted(committed.items())
+            if not is_movable(states.get(group))
+            or moved.own(group, offsets, checkpoints.get(group, {}).values(), may_be_copy)
+        ]
+
     # --- what is known of them ----------------------------------------------------------------------------------------
 
     def view(self, groups: Iterable[str]) -> GroupView:
@@ -139,15 +183,22 @@ class FlowGroups:
         source_offsets = self._source_offsets()
         known = self._known(source_offsets)
         tps = self._source_partitions({} if on_source is None else on_source.of, on_target.of, checkpoints)
+        originals = {tp: original for tp in tps if (original := self._original(tp)) is not None}
+        reverse_known = self._reverse_syncs() if originals and self._reverse_rules is not None else None
         states = self._ask_source(lambda: self.source_groups.states_answered(names, source_list))
         bounds = self._ask_source(lambda: log_bounds(self._source, tps))
         source = None
         if source_list is not None and on_source is not None and states is not None and bounds is not None:
             source = _cluster_groups(source_list, states, on_source, bounds)
-        remote = {remote_partition(self.rules, tp) for tp in tps}
+        remote = {originals.get(tp) or remote_partition(self.rules, tp) for tp in tps}
         states = self.target_groups.states_answered(names, target_list)
         target = _cluster_groups(target_list, states, on_target, log_bounds(self._target, remote))
-        return GroupView(self.flow, self.rules, names, known, checkpoints, source_offsets, source, target)
+        return GroupView(
+            *(self.flow, self.rules, names, known, checkpoints, source_offsets, source, target),
+            reverse_rules=self._reverse_rules,
+            reverse_known=reverse_known,
+            checkpoint_times=dict(self._checkpoint_times),
+        )
 
     def _ask_source(self, ask: Callable[[], T]) -> T | None:
         """Return an answer of the source; None once a request has failed: it counts as unavailable from then on."""
@@ -164,16 +215,26 @@ class FlowGroups:
         on_target: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         checkpoints: _Checkpoints,
     ) -> set[TopicPartition]:
-        read = {tp for offsets in on_source.values() for tp in offsets if self.rules.replicates(tp.topic)}
+        read = {
+            tp
+            for offsets in on_source.values()
+            for tp in offsets
+            if self.rules.replicates(tp.topic) or self._original(tp) is not None
+        }
         topic_source = self.rules.policy.topic_source
         copies = {tp for offsets in on_target.values() for tp in offsets if topic_source(tp.topic) == self.flow.source}
         copies |= {tp for by_partition in checkpoints.values() for tp in by_partition}
         return read | {source_partition(self.rules, tp) for tp in copies}
 
     def _checkpoints(self) -> _Checkpoints:
-        records = read_topic(self._target, checkpoints_topic(self.settings).name)
-        decoded = (decode_checkpoint(record.key, record.value) for record in records)
-        return latest_checkpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+        self._checkpoint_times.clear()
+        checkpoints: list[Checkpoint] = []
+        for record in read_topic(self._target, checkpoints_topic(self.settings).name):
+            checkpoint = decode_checkpoint(record.key, record.value, record.headers)
+            if checkpoint is not None:
+                self._checkpoint_times[checkpoint.group, checkpoint.tp] = record.timestamp_ms
+                checkpoints.append(checkpoint)
+        return latest_checkpoints(checkpoints)
 
     def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         topic = offsets_topic(self.settings).name
@@ -183,21 +244,34 @@ class FlowGroups:
         """Return the map of the offset syncs; for partitions without one, of the last run in the source offsets."""
         if self.settings[keys.OFFSET_SYNCS_LOCATION] == "source":
             # If the source fails half-way, nothing is used: a later sync may invalidate what was read.
-            known = self._ask_source(lambda: self._read_syncs(self._source)) or OffsetMap()
+            known = self._ask_source(lambda: _read_syncs(self._source, self.settings)) or OffsetMap()
         else:
-            known = self._read_syncs(self._target)
+            known = _read_syncs(self._target, self.settings)
         for tp, reported in source_offsets.items():
             run = reported.run
             if run is not None and known.translate(tp, 0) is None:
                 known.take(OffsetSync(tp, reported.offset, run.downstream + run.count - 1, (run,)))
         return known
 
-    def _read_syncs(self, cluster: Admin) -> OffsetMap:
-        """Read the offset syncs record by record: there can be millions."""
-        known = OffsetMap()
-        records = read_topic(cluster, offset_syncs_topic(self.settings).name)
-        known.take_all(decode_offset_sync(record.key, record.value, record.headers) for record in records)
-        return known
+
+def _read_reverse(
+    config: MirrorConfig, reverse: Flow, ask_target: Callable[[Callable[[], OffsetMap]], OffsetMap | None]
+) -> OffsetMap:
+    """Return the map of the reverse flow; an empty one if its offset syncs are on its target, and that is gone."""
+    settings = config.settings(reverse)
+    is_at_source = settings[keys.OFFSET_SYNCS_LOCATION] == "source"
+    with closing(make_admin(config, reverse.source if is_at_source else reverse.target, reverse)) as cluster:
+        if is_at_source:
+            return _read_syncs(cluster, settings)
+        return ask_target(lambda: _read_syncs(cluster, settings)) or OffsetMap()
+
+
+def _read_syncs(cluster: Admin, settings: Settings) -> OffsetMap:
+    """Read the offset syncs record by record: there can be millions."""
+    known = OffsetMap()
+    records = read_topic(cluster, offset_syncs_topic(settings).name)
+    known.take_all(decode_offset_sync(record.key, record.value, record.headers) for record in records)
+    return known
 
 
 def _cluster_groups(

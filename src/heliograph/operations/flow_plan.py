@@ -27,6 +27,7 @@ from heliograph.mirror.topics.internal_topics import (
 )
 from heliograph.mirror.topics.topic_rules import topic_rules
 from heliograph.model import AddPartitions, CreateTopic, Flow
+from heliograph.operations.flow_groups import FlowGroups
 from heliograph.operations.missing_acls import MissingAcl, missing_acls
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from heliograph.config.resolve.settings import Settings
     from heliograph.kafka.admin.admin import Admin
     from heliograph.model import AclBinding, AlterConfigs
+
+
+_MOST_NAMED = 20
 
 
 class CopiedTopic(NamedTuple):
@@ -73,6 +77,7 @@ class FlowPlan:
     copies: list[CopiedTopic] = field(default_factory=list)
     skips: list[SkippedTopic] = field(default_factory=list)
     missing_acls: list[MissingAcl] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     issues: list[str] = field(default_factory=list)
 
@@ -111,6 +116,8 @@ class _Planner:
         if self._only_topic is None:
             self._plan_internal_topics()
             self._find_missing_acls(seen)
+            if self._settings[keys.SYNC_GROUP_OFFSETS_ENABLED]:
+                _find_groups_on_both_sides(self._config, self._plan)
         if self._settings[keys.SYNC_TOPIC_CONFIGS_ENABLED]:
             self._plan_configs(seen)
         else:
@@ -258,3 +265,19 @@ class _Planner:
                 for each in acls.skipped
                 if each.acl.topic == self._only_topic
             ]
+
+
+def _find_groups_on_both_sides(config: MirrorConfig, plan: FlowPlan) -> None:
+    flow = plan.flow
+    try:
+        with FlowGroups(config, flow) as flow_groups:
+            groups = flow_groups.on_both_sides()
+    except ClusterError as error:
+        plan.notes.append(f"it is not known which groups are on both clusters: {str(error).rstrip('.')}")
+        return
+    if groups:
+        more = f" and {len(groups) - _MOST_NAMED} more" if len(groups) > _MOST_NAMED else ""
+        plan.warnings.append(
+            f"these groups consume on both clusters, so their offsets on '{flow.target}' are not synced:"
+            f" {', '.join(groups[:_MOST_NAMED])}{more}; give them different names, or exclude them (groups.exclude)"
+        )

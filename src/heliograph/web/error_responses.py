@@ -74,7 +74,12 @@ INTERNAL_ONLY = RestRefusal(
 READ_ONLY = RestRefusal(
     403,
     "The connectors of this process are defined by its file: change the file and start it again.",
-    "a change through the REST API of `heliograph run`",
+    "a connector is created, deleted or configured through the REST API of `heliograph run`",
+)
+NO_ACTIONS = RestRefusal(
+    403,
+    "This process serves REST for reading only; start it with --rest-actions to allow this.",
+    "a restart, a stop, new offsets or a log level through the REST API of `heliograph run` without `--rest-actions`",
 )
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -114,6 +119,11 @@ TOO_MANY_LOGGERS = RestRefusal(
     400,
     "Nobody logs under this name. Such names have at most {length} characters, and there are at most {most} of them.",
     "a level for a logger that is not there, with a long name or after many others",
+)
+
+# --- flows ----------------------------------------------------------------------------------------
+WRONG_PARAMETER = RestRefusal(
+    400, "The parameter '{name}' must be {expected}.", "a parameter of `/heliograph/v1` is not valid"
 )
 
 UNFORESEEN = RestRefusal(500, "Unexpected error: {kind}; see the worker's log.", "a fault of the worker itself")

@@ -9,6 +9,8 @@ from heliograph.connect.contract import refusals as refuse
 from heliograph.connect.contract.herder import ConnectOffset, ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.errors import ConnectError
+from heliograph.model import RestartedPartition, RestartRequest, TopicPartition
+from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
 from heliograph.wire.records.connect_configs import TargetState
 from heliograph.wire.records.connect_offsets import check_offsets
 from heliograph.wire.records.connect_status import State
@@ -30,6 +32,8 @@ class FakeHerder:
         self.ready = True
         self.keys: tuple[bytes, ...] = (b"the group's key",)
         self.worker_id = worker_id
+        self.flow_snapshots: list[FlowSnapshot] = []
+        self.flow_losses: list[FlowLosses] = []
         self._check = check
         self._log_levels = log_levels or LogLevels()
         self.forget_all()
@@ -53,6 +57,12 @@ class FakeHerder:
 
     def is_ready(self) -> bool:
         return self.ready
+
+    def flows(self) -> list[FlowSnapshot]:
+        return self.flow_snapshots
+
+    def losses(self) -> list[FlowLosses]:
+        return self.flow_losses
 
     def session_keys(self) -> tuple[bytes, ...]:
         return self.keys
@@ -142,6 +152,12 @@ class FakeHerder:
         if task >= len(self.task_configs(name)):
             raise refuse.RESTART_UNKNOWN_TASK.error(name=name, task=task)
         self.calls.append(("restart_task", name, task))
+
+    def restart_partitions(self, flow: str, request: RestartRequest) -> list[RestartedPartition]:
+        if flow not in [each.name for each in self.flow_snapshots]:
+            raise refuse.NO_SUCH_FLOW.error(name=flow)
+        self.calls.append(("restart_partitions", flow, request))
+        return [RestartedPartition(TopicPartition(request.topic or "t", request.partition or 0), 7, 2)]
 
     def topics(self, name: str) -> list[str]:
         return self.written.get(name, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import cast
 
@@ -11,6 +12,7 @@ from heliograph.errors import HeliographError
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
+from heliograph.model import TopicPartition
 from tests.support.runs.copying import HandLease
 
 
@@ -19,6 +21,8 @@ class ThreadEngine:
 
     def __init__(self, slots: int = 4) -> None:
         self.slots = slots
+        self.started: list[TaskSpec] = []
+        self.openings: Counter[TopicPartition] = Counter()  # how often a running task had to begin again with each
         self._leases: dict[RunningTask, HandLease] = {}
 
     def start(
@@ -28,6 +32,7 @@ class ThreadEngine:
         on_end: Callable[[TaskEnd], None],
         _launch: LaunchOptions | None = None,
     ) -> RunningTask:
+        self.started.append(spec)
         task = RunningTask(spec, on_report)
         lease = self._leases[task] = HandLease(lambda report: on_report(spec, report))
 
@@ -47,6 +52,7 @@ class ThreadEngine:
         """A thread is never lost."""
 
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+        self.openings |= Counter({partition.tp: partition.opening for partition in partitions})
         self._leases[task].assignment = partitions
 
     def share(self, task: RunningTask, bytes_per_s: int) -> None:

@@ -79,6 +79,7 @@ def test_a_group_that_is_not_on_the_target_yet_is_not_called_dead(file: Path, mo
         "target_state": "Dead",
         "in_sync": True,
         **offsets,
+        **dict.fromkeys(("records_behind", "checkpoint_records_behind", "checkpoint_age_seconds", "records_again"), 0),
     }
     monkeypatch.setattr(groups, "_report", lambda *_: {**ROW, "groups": [row]})
     text = invoke("groups", file, "--flow", "A->B").stdout

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
 
 from heliograph.cli.inputs import MachineLookup
 from heliograph.cli.rest_service import file_rest, rest_option, wanted_rest
+from heliograph.config.effective.mirror_config import MirrorMakerConfig
 from heliograph.config.validate import dedicated_file
 from heliograph.errors import HeliographError
 
 FILE = "clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n"
-NOTHING = cast("Any", None)
+
+
+def process_of(config: MirrorMakerConfig) -> Any:
+    """A process of this file in which nothing runs."""
+    return SimpleNamespace(config=config, flows={}, control=None)
 
 
 @pytest.fixture
@@ -32,7 +38,7 @@ def run(listeners: str, *arguments: str) -> bool:
     @click.command()
     @rest_option
     def command() -> None:
-        with file_rest(wanted_rest(config), config, [], NOTHING):
+        with file_rest(wanted_rest(config), process_of(config)):
             has_run.append(True)
 
     command(list(arguments), standalone_mode=False)
@@ -55,6 +61,6 @@ def test_what_fails_in_a_flow_is_no_matter_of_rest(taken_port: int) -> None:
     with (
         click.Context(click.Command("run")),
         pytest.raises(HeliographError, match=r"^of a flow$"),
-        file_rest(wanted_rest(config), config, [], NOTHING),
+        file_rest(wanted_rest(config), process_of(config)),
     ):
         raise HeliographError("of a flow")

@@ -18,7 +18,9 @@ from heliograph.cli.main import cli
 from heliograph.config import keys
 from heliograph.config.validate.dedicated_file import load
 from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
+from heliograph.driver.loops import mirror_process
 from heliograph.driver.loops.file_loops import Control
+from heliograph.driver.loops.mirror_process import MirrorProcess
 from heliograph.driver.spark.spark_engine import LaunchOptions
 from heliograph.errors import ClusterError, UnreachableError
 from heliograph.model import Flow
@@ -101,17 +103,24 @@ class WatchedFlow(EndedFlow):
         return self.looks < 0
 
 
+def watch(*flows: WatchedFlow) -> None:
+    """Look at these flows, each of another file's flow, until `run` would end."""
+    process = MirrorProcess(load(minimal(), FakeLookup()), Mock())
+    process.flows = cast("Any", {Flow("A", str(number)): flow for number, flow in enumerate(flows)})
+    _watch(process, Mock(), threading.Event(), Mock(error=None), Mock())
+
+
 def test_a_flow_that_failed_for_good_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_module, "_POLL_S", 0.0)
     failed, copying = WatchedFlow(UnreachableError("gone")), WatchedFlow(None, looks=3)
-    _watch(cast("list[Any]", [failed, copying]), Mock(), threading.Event(), Mock(error=None))
+    watch(failed, copying)
     assert copying.looks < 0, "it was waited for"
 
 
 def test_nothing_is_left_to_watch_if_all_flows_have_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_module, "_POLL_S", 0.0)
     retrying = WatchedFlow(UnreachableError("gone"), looks=3)
-    _watch(cast("list[Any]", [retrying]), Mock(), threading.Event(), Mock(error=None))
+    watch(retrying)
     assert retrying.looks == 2
 
 
@@ -130,13 +139,14 @@ def test_each_flow_has_its_own_lease_time_out_and_permission_to_send_secrets(
     fakes: dict[str, Any] = {
         "SparkDriver": Mock(),
         "SparkEngine": Mock(),
-        "SourceFlow": make_flow,
-        "Control": Mock(),
         "stop_on_signals": lambda: stopping,
+        "reload_on_hangup": lambda _stopping: threading.Event(),
         "warm_up": lambda: None,
     }
     for name, fake in fakes.items():
         monkeypatch.setattr(run_module, name, fake)
+    monkeypatch.setattr(mirror_process, "SourceFlow", make_flow)
+    monkeypatch.setattr(mirror_process, "Control", Mock())
     file = tmp_path / "mm2.properties"
     more = ("B->A.enabled=true", f"B->A.{keys.LEASE_TIMEOUT_MS.name}=5000")
     file.write_text(minimal(*more, f"B->A.{keys.UNENCRYPTED_SECRETS_ALLOWED.name}=true"))

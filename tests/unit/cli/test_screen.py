@@ -16,7 +16,7 @@ from rich.console import Console
 
 from heliograph.cli.commands import run as run_module
 from heliograph.cli.main import cli
-from heliograph.cli.output import LiveTable, LogLines
+from heliograph.cli.output import LiveTable
 from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow
@@ -48,22 +48,6 @@ def test_flows_and_topics_are_shown_as_they_are() -> None:
         assert words in shown(waiting, copying)
 
 
-def test_an_issue_that_lasts_is_not_logged_every_ten_seconds(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who notes it has logged it, and logs its end."""
-    monkeypatch.setattr("heliograph.cli.output._LOG_INTERVAL_S", 0.0)
-    caplog.set_level(logging.INFO)
-    status = FlowStatus(Flow("A", "B"))
-    status.note("group offsets", ["the consumer group 'g' is not moved"])
-    status.take("task", TaskReport([PartitionReport("t", 0, records=1)]))
-    lines = LogLines()
-    for _time in range(3):
-        lines.show([status])
-    (line,) = caplog.messages
-    assert line.startswith("A->B t: 1 partition")
-
-
 @pytest.fixture
 def _logging() -> Iterator[None]:
     log = logging.getLogger("heliograph")
@@ -80,15 +64,16 @@ def test_a_screen_that_cannot_be_closed_does_not_keep_flows_from_being_stopped(
     stopping = threading.Event()
     stopping.set()
     flow = Mock(flow=Flow("A", "B"), error=None, status=FlowStatus(Flow("A", "B")))
-    control, engine = Mock(), Mock()
+    process, engine = Mock(flows={flow.flow: flow}), Mock()
+    process.config.paused = {}
     screen = Mock(close=Mock(side_effect=ValueError("closing tag '[/data]' has nothing to close")))
     fakes: dict[str, Any] = {
         "SparkDriver": Mock(),
         "SparkEngine": lambda *_args, **_kwargs: engine,
-        "SourceFlow": lambda *_args, **_kwargs: flow,
-        "Control": lambda *_args: control,
+        "MirrorProcess": lambda *_args, **_kwargs: process,
         "make_screen": lambda **_kwargs: screen,
         "stop_on_signals": lambda: stopping,
+        "reload_on_hangup": lambda _stopping: threading.Event(),
         "warm_up": lambda: None,
     }
     for name, fake in fakes.items():
@@ -96,5 +81,5 @@ def test_a_screen_that_cannot_be_closed_does_not_keep_flows_from_being_stopped(
     (tmp_path / "mm2.properties").write_text(minimal())
     result = CliRunner().invoke(cli, ["run", str(tmp_path / "mm2.properties")], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    for call in (screen.close, flow.start, flow.stop, engine.close, control.start, control.stop):
+    for call in (screen.close, process.start, process.stop, engine.close, process.control.stop):
         call.assert_called_once()

@@ -14,9 +14,8 @@ from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.flow.flow_status import SourceStep
 from heliograph.driver.flow.flow_task import FlowTask, FlowTasks
-from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
-from heliograph.driver.loops.file_loops import Control
+from heliograph.driver.loops.mirror_process import MirrorProcess
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import ConnectError, FencedError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
@@ -32,9 +31,9 @@ class Running:
 
     def __init__(self, *lines: str) -> None:
         self.config = load(minimal(*lines), FakeLookup({"P": "hunter3"}))
-        self.flows = [SourceFlow(self.config, flow, engine=None, flow_count=1) for flow in self.config.flows]  # type: ignore[arg-type]
-        self.control = Control(self.config, {flow.flow: flow.status for flow in self.flows})
-        self.herder = FileHerder(self.config, self.flows, self.control, LogLevels(), lambda: "id-of-b")
+        self.process = MirrorProcess(self.config, SimpleNamespace())  # type: ignore[arg-type]
+        self.flows, self.control = list(self.process.flows.values()), self.process.control
+        self.herder = FileHerder(self.process, LogLevels(), lambda: "id-of-b")
         self.herder.worker_id = "h:1"
 
     def copy(self, topic: str, records: int) -> None:
@@ -149,12 +148,12 @@ def test_over_rest_a_file_is_read_and_not_changed() -> None:
         assert worker.ask("GET", "/").body["kafka_cluster_id"] == "id-of-b"
         assert worker.ask("GET", "/health").status == 503
         assert len(worker.ask("GET", "/connector-plugins").body) == 3
-        assert worker.ask("PUT", "/admin/loggers/a.b?scope=cluster", {"level": "ERROR"}).status == 204
-        for method, place in (
-            ("DELETE", path),
-            ("PUT", f"{path}/pause"),
-            ("POST", f"{path}/restart"),
-            ("DELETE", f"{path}/offsets"),
+        for method, place, why in (
+            ("DELETE", path, "defined by its file"),
+            ("PUT", f"{path}/pause", "--rest-actions"),
+            ("POST", f"{path}/restart", "--rest-actions"),
+            ("DELETE", f"{path}/offsets", "--rest-actions"),
+            ("PUT", "/admin/loggers/a.b?scope=cluster", "--rest-actions"),
         ):
-            answer = worker.ask(method, place)
-            assert (answer.status, "defined by its file" in answer.body["message"]) == (403, True)
+            answer = worker.ask(method, place, {"level": "ERROR"})
+            assert (answer.status, why in answer.body["message"]) == (403, True)

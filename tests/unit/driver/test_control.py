@@ -14,7 +14,7 @@ from tests.support.config_files import FakeLookup, minimal
 def loops_of(*lines: str) -> set[str]:
     """The loops a file asks for; none of them is started."""
     control = Control(load(minimal(*lines), FakeLookup()), {})
-    return {loop.name for loop in (*control._checkpoint_loops, *control._heartbeat_loops)}
+    return {loop.name for loop in (*control._checkpoint_loops.values(), *control._heartbeat_loops.values())}
 
 
 def test_mirror_checkpoint_connector_enabled() -> None:

@@ -267,7 +267,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
     sync.groups = ("new",)
     sync.check_before_writes(stop.check)
     sync._source_groups = SimpleNamespace(committed_answered=committed_answered)  # type: ignore[assignment]
-    sync._tail = SimpleNamespace(read_new=read_new, recreations=0)  # type: ignore[assignment]
+    sync._syncs._tail = SimpleNamespace(read_new=read_new, recreations=0)  # type: ignore[assignment]
     sync._noted = SimpleNamespace(note=lambda _partitions: reach("noting"))  # type: ignore[assignment]
     monkeypatch.setattr(checkpoint_sync, "write_records", write)
     with pytest.raises(StoppedError):

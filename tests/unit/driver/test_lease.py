@@ -87,7 +87,7 @@ def driver() -> Any:
 
 def test_a_report_arrives_whole(driver: Driver) -> None:
     client = driver.client()
-    report = TaskReport([PartitionReport("t", 1, acked_offset=5, records=6)], [SAID], [])
+    report = TaskReport([PartitionReport("t", 1, next_offset=6, records=6)], [SAID], [])
     client.report(report)
     assert eventually(lambda: driver.reports) == [("task-0", 2, report)]
     client.close()
@@ -129,7 +129,7 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
 
 
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
-    report = TaskReport([PartitionReport("t", 1, acked_offset=5, failure="why")], [SAID], ["issue"], 3, 4)
+    report = TaskReport([PartitionReport("t", 1, next_offset=6, failure="why")], [SAID], ["issue"], 3, 4)
     assert report.to_json() == asdict(report) | {"events": [[logging.WARNING, "said"]]}
     assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 

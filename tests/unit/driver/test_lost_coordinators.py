@@ -48,9 +48,9 @@ def sync(source: Target, groups: GroupAdmin, written: list[Any], monkeypatch: py
     made = CheckpointSync(load(minimal(), FakeLookup()), Flow("A", "B"))
     made.close()
     made._source, made._source_groups = source, groups  # type: ignore[assignment]
-    made._tail = SimpleNamespace(read_new=list, recreations=0)  # type: ignore[assignment]
+    made._syncs._tail = SimpleNamespace(read_new=list, recreations=0)  # type: ignore[assignment]
     made._noted = SimpleNamespace(note=list)  # type: ignore[assignment]
-    made._map.take(OffsetSync(SOURCE, 10, 10))
+    made._syncs.known.take(OffsetSync(SOURCE, 10, 10))
     monkeypatch.setattr(
         "heliograph.driver.loops.checkpoint_sync.write_records",
         lambda _writer, _tp, records, *_check: written.extend(records),

@@ -31,7 +31,9 @@ def test_the_rate_of_a_connector_is_logged_now_and_then_unless_it_is_idle(
         """After so many records, one number for each partition."""
         clock.now = now
         rows = [
-            PartitionReport("t", p, acked_offset=count - 1, high_watermark=200_000, records=count, bytes=count * 1000)
+            PartitionReport(
+                "t", p, next_offset=count, log_end=200_000, log_end_age_ms=0, records=count, bytes=count * 1000
+            )
             for p, count in enumerate(records)
         ]
         status.take("mirror-0", TaskReport(rows))
@@ -40,12 +42,12 @@ def test_the_rate_of_a_connector_is_logged_now_and_then_unless_it_is_idle(
         return caplog.messages
 
     assert look_at(101, 5, 0) == [], "a line at each look would be too many"
-    first = "Connector mirror: 150,000 records (5,000/s), 150.0 MB (5.0 MB/s) copied in 30 s, lag 250,000"
+    first = "mirror: 2 partitions (2 copying), 5,000 records/s, 5.0 MB/s, lag 250,000 records, unknown s"
     assert look_at(130, 60_000, 90_000) == [first]
     assert look_at(159, 60_000, 90_000) == []
-    assert look_at(3600, 60_000, 90_000) == [], "nothing was copied"
-    later = "Connector mirror: 600 records (20/s), 0.6 MB (0.0 MB/s) copied in 30 s, lag 249,400"
-    assert look_at(3630, 60_000, 90_600) == [later], "the rate is that of the last half minute, not of the idle hour"
+    assert look_at(600, 60_000, 90_000) == [], "nothing was copied"
+    later = "mirror: 2 partitions (2 copying), 20 records/s, 0.0 MB/s, lag 249,400 records, unknown s"
+    assert look_at(630, 60_000, 90_600) == [later], "the rate is that of the last half minute, not of the idle time"
 
 
 def test_records_of_a_restarted_task_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -57,7 +59,7 @@ def test_records_of_a_restarted_task_are_logged_once(caplog: pytest.LogCaptureFi
         status.task_ended("mirror-0", (T0,))
     clock.now = 30.0
     lines.report()
-    assert caplog.messages == ["Connector mirror: 60 records (2/s), 0.0 MB (0.0 MB/s) copied in 30 s, lag 0"]
+    assert caplog.messages == ["mirror: 1 partition (1 waiting), 2 records/s, 0.0 MB/s, lag unknown"]
 
 
 @pytest.mark.parametrize(

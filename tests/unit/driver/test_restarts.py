@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,8 @@ from heliograph.config.resolve.settings import Settings
 from heliograph.driver.flow import flow_task
 from heliograph.driver.flow.flow_task import FlowTask, TaskPhase
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
-from heliograph.model import TopicPartition
+from heliograph.executor.contract.task_report import PartitionReport
+from heliograph.model import SourceOffset, TopicPartition
 
 FOR_EVER = RestartLimits(30.0, -1)
 TWICE = RestartLimits(30.0, 2)
@@ -190,3 +193,33 @@ def test_a_running_task_begins_again_where_it_is_given_back_what_was_taken_away(
     start(task)
     task.reported()
     assert not task.take_over(a)
+
+
+def test_failed_partitions_that_stop_no_others_are_tried_again_after_the_longest_pause_of_a_task(clock: Clock) -> None:
+    task = FlowTask.new(0, RestartLimits(10.0, -1), restarts_for_partitions=False)
+    task.tps = frozenset({TopicPartition("t", 0)})
+    start(task)
+    task.reported()
+    tries = []
+    for _look in range(1_000):
+        clock.now += 0.1
+        if task.is_due_for_failed_partitions(["t-0: no."]):
+            tries.append(clock.now)
+            task.open_again(task.tps)
+    pauses = [later - earlier for earlier, later in pairwise(tries)]
+    assert len(pauses) > 3
+    assert all(5 < pause < 15 for pause in pauses)
+    assert task.openings == {TopicPartition("t", 0): len(tries)}
+
+
+def test_a_report_of_an_earlier_opening_does_not_count() -> None:
+    task = running()
+    tp = TopicPartition("t", 0)
+    task.moves[tp] = SourceOffset(tp, 6)
+    task.open_again([tp])
+    task.note_committed([PartitionReport("t", 0, committed_offset=9)])
+    assert task.moves
+    task.note_committed([PartitionReport("t", 0, opening=1)])
+    assert task.moves
+    task.note_committed([PartitionReport("t", 0, opening=1, committed_offset=6)])
+    assert not task.moves

@@ -6,7 +6,7 @@ import logging
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from heliograph.driver.flow import flow_status as status_module
+from heliograph.diagnostics import note
 from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.driver.steps import issues
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
@@ -32,6 +32,24 @@ def test_where_a_cluster_is_away_its_partitions_last_words_do_not_hide_it() -> N
         "A->B-0", TaskReport(rows, unavailable_clusters=["cluster 'A': a:9092 cannot be reached: Connection refused"])
     )
     assert status.issue == "cluster 'A': a:9092 cannot be reached: Connection refused; 2 partitions wait"
+
+
+def test_of_a_partition_that_is_to_begin_again_only_the_counters_are_taken() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    tp = TopicPartition("t", 0)
+    refused = PartitionReport("t", 0, records=7, next_offset=7, failure="t-0: refused.")
+    status.take("A->B-0", TaskReport([refused]))
+    status.open_again({tp: 1}, note("task 0 begins with it again"))
+    refused.records = 8
+    status.take("A->B-0", TaskReport([refused]))
+    (row,) = status.partitions()
+    assert (row.state, str(row.reason), row.records) == ("waiting", "task 0 begins with it again", 8)
+    assert status.failures == []
+    status.take("A->B-0", TaskReport([PartitionReport("t", 0, records=9, next_offset=7, failure="no.", opening=1)]))
+    assert [str(each.state) for each in status.partitions()] == ["failed"]
+    status.restart()
+    status.take("A->B-0", TaskReport([PartitionReport("t", 0, failure="again.")]))
+    assert status.failures == ["again."]
 
 
 def test_many_issues_are_cut_short() -> None:
@@ -72,13 +90,12 @@ def test_counts_survive_the_restart_of_a_task() -> None:
     for _attempt in range(2):
         status.take("A->B-0", TaskReport([PartitionReport("t", 0, records=5, bytes=50)]))
         status.task_ended("A->B-0", (TopicPartition("t", 0),))
-    assert status.totals == (10, 100)
+    assert (status.counts.records, status.counts.bytes) == (10, 100)
 
 
-def test_rates_are_sampled_once_a_second_however_many_tasks_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(status_module, "time", clock)
-    status = FlowStatus(Flow("A", "B"))
+def test_rates_are_sampled_once_a_second_however_many_tasks_report() -> None:
+    clock = SimpleNamespace(now=100.0)
+    status = FlowStatus(Flow("A", "B"), lambda: clock.now)
     for second in range(11):
         for task in range(20):
             clock.now = 100.0 + second + task / 20
@@ -86,6 +103,6 @@ def test_rates_are_sampled_once_a_second_however_many_tasks_report(monkeypatch: 
             row = PartitionReport("t", task, records=copied, bytes=10 * copied, latency_sum_ms=70 * second)
             row.latency_count = 10 * second
             status.take(f"A->B-{task}", TaskReport([row]))
-    assert [at for at, *_counts in status._rates["t"].samples] == [105.0, 106.0, 107.0, 108.0, 109.0, 110.0]
+    assert [at for at, *_counts in status._samples["t"].samples] == [105.0, 106.0, 107.0, 108.0, 109.0, 110.0]
     (shown,) = status.rows()
     assert (shown.records_per_s, shown.bytes_per_s, shown.latency_ms) == (2000.0, 20_000.0, 7.0)

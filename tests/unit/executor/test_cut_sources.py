@@ -99,7 +99,7 @@ def test_a_cut_is_reported_and_counted_and_the_new_records_are_copied(mirror: Mi
     mirror.until_copied("abcdefgh" + "UVWXYZ")
     report = mirror.stop(join)
     (row,) = report.partitions
-    assert (row.cut_offsets, row.lost_offsets, row.position, row.committed_offset) == (3, 0, 11, 10)
+    assert (row.cut_offsets, row.lost_offsets, row.next_offset, row.committed_offset) == (3, 0, 11, 10)
     events = [event for each in [*mirror.lease.reports, report] for event in each.events]
     (reported,) = [event.message for event in events if "cut" in event.message]
     assert {event.severity for event in events} == {Severity.ERROR}

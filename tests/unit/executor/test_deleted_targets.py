@@ -1,21 +1,27 @@
-"""A topic deleted on the target while batches of it are in flight: nothing waits for ever, and nothing is lost."""
+"""A topic deleted on the target while batches of it are in flight: nothing waits for ever, each loss is counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import pytest
 
+from heliograph.diagnostics import Severity
+from heliograph.errors import TaskError
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
-from heliograph.executor.copy import copy_loop, log_changes
+from heliograph.executor.copy import copy_loop, log_changes, resume
 from heliograph.model import TopicPartition
+from heliograph.status.losses import LossCause
 from heliograph.wire.batches.forward import warm_up
 from tests.support.brokers.batches import Record, decode, encode
 from tests.support.brokers.scripted_broker import ScriptedCluster
 from tests.support.runs.copying import wait_for
 from tests.unit.executor.test_cut_sources import OFFSETS, Mirror
 
+DELETED = LossCause.TARGET_DELETED
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 GONE = "the batch at offset 3 was refused: the target has no topic A.u any more."
 
@@ -28,9 +34,9 @@ class TwoTopics(Mirror):
         self.source = ScriptedCluster(topics={"t": 1, "u": 1})
         self.target = ScriptedCluster(topics={"A.t": 1, "A.u": 1, OFFSETS: 1}, transaction_version=2)
 
-    def both(self, *, stop_offset: int | None = None, transactional_id: str | None = None) -> TaskSpec:
+    def both(self, *, stop_offset: int | None = None, **changes: Any) -> TaskSpec:
         partitions = tuple(PartitionSpec(tp, f"A.{tp.topic}", None, stop_offset) for tp in (T, U))
-        return replace(self.spec(transactional_id=transactional_id), partitions=partitions)
+        return replace(self.spec(**changes), partitions=partitions)
 
     def write(self, values: str) -> None:
         with self.source.lock:
@@ -66,7 +72,8 @@ class TwoTopics(Mirror):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoTopics]:
     monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
-    monkeypatch.setattr(log_changes, "_MISSING_TOPIC_TIMEOUT_S", 1.0)  # in which a busy machine reports the wait
+    for module in (log_changes, resume):
+        monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 1.0)  # in which a busy machine reports the wait
     warm_up()  # compiling must not count as waiting
     mirror = TwoTopics()
     mirror.write("abc")
@@ -75,20 +82,24 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoTopics]:
         mirror.lease.stop_reason = "test"
 
 
-def test_a_transaction_ends_without_the_batch_and_the_others_continue(mirror: TwoTopics) -> None:
+def test_a_transaction_ends_with_its_task_and_the_next_one_copies_again_without_holding_up_the_others(
+    mirror: TwoTopics,
+) -> None:
     join = mirror.run(mirror.both(transactional_id="us"))
     mirror.delete_copy_of_u()
     mirror.write("d")
+    with pytest.raises(TaskError, match=r"the target has no topic A\.u any more; the task begins again"):
+        join()
+    join = mirror.run(mirror.both(transactional_id="us"))
     wait_for(lambda: mirror.loop._commits.committed.get(T) == 3)
     mirror.write("e")
     wait_for(lambda: mirror.loop._commits.committed.get(T) == 4)
     report = mirror.stop(join)
+    (loss,) = [loss for each in [*mirror.lease.reports, report] for loss in each.losses]
+    assert (loss.tp, loss.cause, loss.first_offset, loss.last_offset, loss.count) == (U, DELETED, 0, 2, 3)
     row = {row.tp: row for row in report.partitions}[U]
-    assert row.failure == f"A->B u-0: {GONE}"
-    assert (row.acked_offset, row.committed_offset) == (2, 2), "it is copied again after the next start"
-    assert mirror.copy_of("t") == "abcde"
-    waited = [issue for each in mirror.lease.reports for issue in each.issue if "transaction" in issue]
-    assert waited[0].startswith("the transaction waits for A.u-0: ")
+    assert (row.next_offset, row.committed_offset) == (0, -1), "it is copied again from its start"
+    assert mirror.copy_of("t") == "abcdde", "the first d is of the aborted transaction"
 
 
 def test_what_was_taken_from_the_task_is_not_waited_for(mirror: TwoTopics) -> None:
@@ -116,18 +127,53 @@ def test_a_copy_of_what_is_there_ends_where_nothing_of_a_topic_has_left_yet(mirr
     del mirror.target.leaders["A.u", 0]
     rows = {row.tp: row for row in mirror.run(mirror.both(stop_offset=3))().partitions}
     assert (rows[T].failure, rows[T].committed_offset) == (None, 2)
-    assert (rows[U].failure, rows[U].acked_offset) == ("A->B u-0: the target has no topic A.u any more.", None)
+    assert (rows[U].failure, rows[U].next_offset) == ("A->B u-0: the target has no topic A.u any more.", 0)
 
 
-def test_a_partition_that_the_task_does_not_wait_for_continues_when_its_topic_is_there_again(mirror: TwoTopics) -> None:
+@pytest.mark.parametrize(
+    ("on_deleted", "copied", "told"),
+    [
+        ("recopy", "abcd", "copying again what the source still has, from offset 0 on"),
+        ("continue", "d", "continuing after offset 2"),
+        ("fail", "", "and heliograph.on.target.deleted=fail"),
+    ],
+)
+def test_a_topic_that_is_there_again_is_copied_as_configured(
+    mirror: TwoTopics, on_deleted: str, copied: str, told: str
+) -> None:
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
     mirror.write("d")
-    wait_for(lambda: "A.u" in mirror.loop._clients.target.missing_since)
-    since = mirror.loop._clients.target.missing_since["A.u"]
-    wait_for(lambda: mirror.loop._clients.target._metadata_at > since + 1)
+    with pytest.raises(TaskError, match=r"the target has no topic A\.u any more; the task begins again"):
+        join()
+    committed = {U: mirror.loop.partitions[U].source_offsets, T: mirror.loop.partitions[T].source_offsets}
     mirror.target.leaders["A.u", 0] = 1
-    wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 3})
+    mirror.target.topic_ids["A.u"] = UUID(int=7)
+    spec = mirror.both(on_target_deleted=on_deleted)
+    parts = tuple(replace(part, source_offsets=committed[part.tp]) for part in spec.partitions)
+    join = mirror.run(replace(spec, partitions=parts))
+    wait_for(lambda: U in mirror.loop.partitions)
+    wait_for(lambda: mirror.loop._commits.committed.get(U) == 3 or mirror.loop.partitions[U].is_over)
     report = mirror.stop(join)
-    assert mirror.copy_of("u") == "d"
-    assert (report.events, [row.failure for row in report.partitions]) == ([], [None, None])
+    reports = [*mirror.lease.reports, report]
+    (loss,) = [loss for each in reports for loss in each.losses]
+    assert (loss.tp, loss.cause, loss.first_offset, loss.last_offset, loss.count) == (U, DELETED, 0, 2, 3)
+    (event,) = [event for each in reports for event in each.events]
+    assert event.severity is Severity.ERROR
+    assert event.message.startswith("A->B u-0: the remote topic A.u was deleted on the target: 3 records")
+    assert told in event.message
+    assert (mirror.copy_of("u"), mirror.copy_of("t")) == (copied, "abcd")
+
+
+def test_a_log_that_was_replaced_unnoticed_is_noticed_by_the_offset_of_the_next_batch(mirror: TwoTopics) -> None:
+    join = mirror.run(mirror.both())
+    wait_for(lambda: mirror.loop._commits.committed == {T: 2, U: 2})
+    with mirror.target.lock:
+        del mirror.target.logs["A.u", 0]
+    mirror.write("d")
+    with pytest.raises(TaskError, match=r"the target's log of A\.u-0 is another one than before"):
+        join()
+    known = mirror.loop.partitions[U].source_offsets
+    assert known is not None
+    assert known.target_log is not None
+    assert (known.offset, known.target_log.records) == (2, 3), "the batch in the new log does not count"

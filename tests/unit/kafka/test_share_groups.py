@@ -210,8 +210,8 @@ class Flows:
         self.sync.close()
         self.sync._source, self.sync._target = source, target  # type: ignore[assignment]
         self.sync._source_groups, self.sync._target_groups = admin_of(source), admin_of(target)
-        self.sync._tail = SimpleNamespace(read_new=lambda: iter(()), restarts=0)  # type: ignore[assignment]
-        self.sync._map.take(OffsetSync(SOURCE, LOG_END - 1, LOG_END - 1, (OffsetRun(0, 0, LOG_END),)))
+        self.sync._syncs._tail = SimpleNamespace(read_new=lambda: iter(()), recreations=0)  # type: ignore[assignment]
+        self.sync._syncs.known.take(OffsetSync(SOURCE, LOG_END - 1, LOG_END - 1, (OffsetRun(0, 0, LOG_END),)))
         self.status = FlowStatus(self.sync.flow)
 
     def round(self) -> list[str]:

@@ -93,7 +93,7 @@ def test_a_broker_that_says_nothing_is_given_up_at_the_deadline(line: Line) -> N
     while not line.lost:
         line.second()
     assert line.now == DEADLINE + 1
-    assert line.lost == ["far:9092 did not answer in time"]
+    assert line.lost == ["far:9092 did not answer a Fetch request in time"]
 
 
 def test_an_answer_that_stops_coming_is_given_up(line: Line) -> None:

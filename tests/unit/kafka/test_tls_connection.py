@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ class Wire:
                 self.received.append(record)
 
     def send(self, parts: list[bytes]) -> None:
-        pending: Any = None
+        pending: Any = SimpleNamespace()
         self.connection.send(parts, pending)
         while self.connection.wants_write:
             self.connection.flush()

@@ -177,3 +177,80 @@ def test_what_is_not_replicated_counts_from_the_source_offsets_of_the_flow() -> 
 def test_how_much_is_not_replicated_is_not_known_if_source_offsets_have_another_name() -> None:
     view = view_of(cluster("Empty", {T: 30}, {T: 120}), NOWHERE, SHIFTED)
     assert replace(view, source_offsets={}).not_replicated(T) is None
+
+
+# --- active-active ----------------------------------------------------------------------------------------------------
+
+B_T = TopicPartition("b.t", 0)
+BOTH = cluster("Empty", {T: 30, B_T: 50}, {T: 100, B_T: 80})
+AT_B = cluster("Dead", {}, {A_T: 90, T: 95})
+
+
+def active_active(source: ClusterGroups | None, target: ClusterGroups = AT_B, **changes: object) -> GroupView:
+    """On A the group reads `t` and `b.t`; B->A copied `t` of B from offset 15 on."""
+    flow = Flow("b", "a")
+    rules = TopicRules.of(Settings({"source.cluster.alias": flow.source, "target.cluster.alias": flow.target}))
+    view = view_of(source, target, SHIFTED)
+    reverse = {"reverse_rules": rules, "reverse_known": copied(T, OffsetRun(15, 0, 80)), **changes}
+    return replace(view, **reverse)  # type: ignore[arg-type]
+
+
+def test_offsets_in_copies_of_the_targets_topic_are_translated_back_to_it() -> None:
+    view = active_active(BOTH)
+    (plan,) = plan_failover(view)
+    assert plan.offsets == {A_T: CommittedOffset(20), T: CommittedOffset(65)}
+    assert (plan.again, plan.is_whole) == (0, True)
+    assert left_behind(view, GROUP, is_failback=False) == []
+    assert view.not_replicated(B_T) == 0
+
+
+def test_a_checkpoint_covers_them_if_the_source_is_gone() -> None:
+    view = active_active(None)
+    by_partition = {each.tp: each for each in (Checkpoint(GROUP, A_T, 30, 20), Checkpoint(GROUP, T, 50, 65))}
+    (plan,) = plan_failover(replace(view, checkpoints={GROUP: by_partition}))
+    assert plan.offsets == {A_T: CommittedOffset(20), T: CommittedOffset(65)}
+    assert plan.again == 0
+
+
+@pytest.mark.parametrize("changes", [{"reverse_rules": None, "reverse_known": None}, {"reverse_known": OffsetMap()}])
+def test_without_syncs_of_the_reverse_flow_what_is_read_again_is_counted(changes: dict[str, object]) -> None:
+    (plan,) = plan_failover(active_active(BOTH, **changes))
+    move = next(move for move in plan.moves if move.tp == T)
+    assert (move.outcome, move.again, move.skipped) == (Outcome.IMPOSSIBLE, 50, 45)
+    assert "reads at most 50 again, from the latest it skips 45 or more" in move.why
+    assert (plan.again, plan.is_whole) == (50, False)
+
+
+def test_a_topic_that_only_looks_like_a_copy_is_left_behind() -> None:
+    target = cluster("Dead", {}, {A_T: 90})
+    view = active_active(BOTH, target, reverse_rules=None, reverse_known=None)
+    assert left_behind(view, GROUP, is_failback=False) == [B_T]
+    assert [move.tp for plan in plan_failover(view) for move in plan.moves] == [A_T]
+
+
+def test_with_unchanged_names_nothing_is_taken_for_a_copy_of_the_target() -> None:
+    view = view_of(BOTH, NOWHERE, SHIFTED, **IDENTITY)
+    rules = TopicRules.of(Settings({"source.cluster.alias": "b", "target.cluster.alias": "a", **IDENTITY}))
+    view = replace(view, reverse_rules=rules, reverse_known=copied(T, OffsetRun(0, 0, 80)))
+    assert view.original(T) is None
+
+
+def test_records_that_are_not_copied_yet_are_read_again_later() -> None:
+    source = cluster("Empty", {T: 108}, {T: 110})
+    (plan,) = plan_failover(view_of(source, cluster("Dead", {}, {A_T: 90}), SHIFTED))
+    assert plan.again == 8
+
+
+def test_a_report_says_how_far_the_target_is_behind() -> None:
+    checkpoint = Checkpoint(GROUP, A_T, 27, 17)
+    view = view_of(SOURCE, cluster("Empty", {A_T: 12}, {A_T: 90}), SHIFTED, checkpoints=(checkpoint,))
+    view = replace(view, checkpoint_times={(GROUP, A_T): 40_000})
+    (row,) = report_groups(view, follows_groups=True, now_ms=55_500)
+    assert (row.behind, row.checkpoint_behind, row.checkpoint_age_s, row.again) == (8, 3, 15.5, 0)
+    assert (row.is_catching_up, row.is_in_sync) == (True, False)
+
+
+def test_what_is_not_known_is_not_reported_as_zero() -> None:
+    (row,) = report_groups(view_of(SOURCE, NOWHERE, OffsetMap()), follows_groups=True, now_ms=1)
+    assert (row.behind, row.checkpoint_behind, row.checkpoint_age_s, row.again) == (None, None, None, None)
+    assert not row.is_catching_up

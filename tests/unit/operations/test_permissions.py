@@ -66,6 +66,9 @@ TARGET = {
     "CREATE A.checkpoints.internal",
     "READ A.checkpoints.internal",
     "WRITE A.checkpoints.internal",
+    "CREATE heliograph-losses.A.internal",
+    "READ heliograph-losses.A.internal",
+    "WRITE heliograph-losses.A.internal",
 }
 S, T = "A User:ANONYMOUS", "B User:ANONYMOUS"
 
@@ -158,7 +161,10 @@ def test_copies_that_a_map_names() -> None:
         "A->B.emit.checkpoints.enabled = false",
     )
     written = {need.removeprefix("WRITE ") for need in needs[T] if need.startswith("WRITE ")}
-    assert written == {"eu-orders", "eu-bills-*", "A.bills-*", "A.x-*", "mm2-offsets.A.internal"}
+    assert written == {"eu-orders", "eu-bills-*", "A.bills-*", "A.x-*"} | {
+        "mm2-offsets.A.internal",
+        "heliograph-losses.A.internal",
+    }
 
 
 def test_heartbeats_of_heartbeats_over_three_clusters() -> None:
@@ -249,7 +255,8 @@ def test_a_connector_writes_with_its_worker() -> None:
     more = {short(acl) for acl in granted_to_worker.acls} - needs["worker User:worker"]
     assert more == {"WRITE transactional_id connect-cluster-connect"}
     copies = {f"{operation} A.payments-*" for operation in ("CREATE", "ALTER", "ALTER_CONFIGS", "READ", "WRITE")}
-    assert needs["B User:payments"] == copies
+    losses = {f"{operation} heliograph-losses.A.internal" for operation in ("CREATE", "READ", "WRITE")}
+    assert needs["B User:payments"] == copies | losses
     assert "CREATE mm2-offset-syncs.B.internal" in needs["A User:ANONYMOUS"]
     assert not any("group" in need for need in needs["A User:ANONYMOUS"]), "the source connector follows no groups"
 

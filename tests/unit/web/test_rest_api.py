@@ -328,12 +328,28 @@ def test_connectors_of_a_file_can_be_read_but_not_changed() -> None:
         for row in ROUTES:
             path = row.path.replace("{connector}", "hb").replace("{task}", "0")
             reply = worker.ask(row.method, path, None if row.method == "GET" else {})
-            if row.is_change:
+            if row.is_action:
+                assert (reply.status, "--rest-actions" in reply.body["message"]) == (403, True), row
+            elif row.is_change:
                 assert (reply.status, "change the file" in reply.body["message"]) == (403, True), row
             else:
                 assert reply.status != 403, row
     assert herder.configs == {"hb": {"name": "hb", **HEARTBEAT}}
     assert herder.targets == {"hb": "STARTED"}
+
+
+def test_with_actions_connectors_of_a_file_can_be_restarted_and_stopped_but_not_defined() -> None:
+    herder = FakeHerder()
+    herder.create("hb", {"name": "hb", **HEARTBEAT}, None)
+    with rest_worker(herder, read_only=True, has_actions=True) as worker:
+        for row in ROUTES:
+            path = row.path.replace("{connector}", "hb").replace("{task}", "0")
+            reply = worker.ask(row.method, path, None if row.method == "GET" else {})
+            is_refused = reply.status == 403 and "change the file" in reply.body["message"]
+            assert is_refused == (row.is_change and not row.is_action), row
+        assert worker.ask("PUT", "/connectors/hb/stop").status == 204
+    assert herder.configs == {"hb": {"name": "hb", **HEARTBEAT}}
+    assert herder.targets == {"hb": "STOPPED"}
 
 
 def test_only_reads_and_what_concerns_the_process_are_not_changes() -> None:

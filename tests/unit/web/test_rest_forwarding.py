@@ -46,6 +46,8 @@ def test_a_follower_answers_for_itself_what_concerns_itself() -> None:
     assert local == {
         "/",
         "/health",
+        "/health/live",
+        "/health/ready",
         "/connector-plugins",
         "/connector-plugins/{plugin}/config",
         "/admin/loggers",

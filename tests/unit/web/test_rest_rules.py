@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.interop.rest_story import ask
 from tests.support.clusters.certificates import Authority, subject
 from tests.support.config_files import FakeLookup
 from tests.support.connect.fake_herder import FakeHerder
+from tests.support.connect.flow_snapshots import flow
 from tests.support.connect.rest_worker import RestWorker, guarded_worker, login_lines
 
 RULES = """
@@ -65,16 +67,19 @@ def worker(shared_worker: RestWorker) -> RestWorker:
     for name in (PAYMENTS, ORDERS):
         config = {**HEARTBEAT, "name": name, "target.cluster.sasl.jaas.config": "x required password=hunter2;"}
         shared_worker.herder.create(name, config, None)
+    shared_worker.herder.flow_snapshots = [flow(PAYMENTS), flow(ORDERS)]
     return shared_worker.log_in(None)
 
 
 def call(worker: RestWorker, row: Endpoint, connector: str) -> tuple[int, object]:
     """A call of the endpoint that would succeed for who may make it, about a connector."""
     path = row.path.replace("{connector}", connector).replace("{task}", "0").replace("{logger}", "root")
-    path = path.replace("{plugin}", "MirrorHeartbeat")
+    path = path.replace("{plugin}", "MirrorHeartbeat").replace("{flow}", connector)
     payload: object = {**HEARTBEAT, "name": connector}
     if row.path == "/connectors":
         payload = {"name": connector, "config": payload}
+    elif row.path.endswith("/flows/{flow}/restart"):
+        payload = {}
     elif row.path.endswith("/offsets"):
         payload = {"offsets": [{"partition": {"x": "y"}, "offset": None}]}
     elif row.path.endswith("/{logger}"):
@@ -92,10 +97,12 @@ def test_an_endpoint_asks_for_what_its_path_and_method_mean(row: Endpoint) -> No
     )
     if row.path.startswith("/admin/"):
         expected = {Access.SEE_WORKER} if row.method == "GET" else {Access.CHANGE_WORKER}
+    if "{flow}" in row.path:
+        expected = {Access.SEE_FLOW}
     if "{connector}" in row.path:
         expected = {Access.SEE_CONNECTOR} if row.method == "GET" else {Access.CHANGE_CONNECTOR}
     if row.is_change and "{connector}" not in row.path:
-        expected = {Access.CREATE_CONNECTOR}
+        expected = {Access.CHANGE_FLOW} if "{flow}" in row.path else {Access.CREATE_CONNECTOR}
     if row.answers == "-":
         expected = {Access.NOTHING}
     assert row.access in expected
@@ -111,6 +118,8 @@ def test_a_caller_without_permissions_reaches_no_connector_through_any_endpoint(
         Access.NOTHING: 400,
         Access.BE_KNOWN: 200,
         Access.SEE_CONNECTOR: 404,
+        Access.SEE_FLOW: 404,
+        Access.CHANGE_FLOW: 404,
         Access.CHANGE_CONNECTOR: 404,
         Access.CREATE_CONNECTOR: 403,
         Access.WRITE_CONFIGS: 403,
@@ -123,7 +132,9 @@ def test_a_caller_without_permissions_reaches_no_connector_through_any_endpoint(
     assert worker.herder.calls == []
 
 
-@pytest.mark.parametrize("row", [row for row in ROUTES if "{connector}" in row.path and row.answers != "-"], **ids)
+@pytest.mark.parametrize(
+    "row", [row for row in ROUTES if re.search("{connector}|{flow}", row.path) and row.answers != "-"], **ids
+)
 def test_a_hidden_connector_is_answered_as_one_that_is_not_there(worker: RestWorker, row: Endpoint) -> None:
     worker.log_in("payments")
     hidden, missing = call(worker, row, ORDERS), call(worker, row, "orders-missing")

@@ -20,7 +20,7 @@ from heliograph.operations.failover import failback_groups, failover_groups
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from heliograph.mirror.groups.group_moves import GroupPlan
+    from heliograph.mirror.groups.group_moves import GroupPlan, Move
     from heliograph.model import Flow
     from heliograph.operations.failover import GroupResult, GroupResults
 
@@ -131,7 +131,7 @@ def _show(flow: Flow, cluster: str, results: GroupResults, *, dry_run: bool, as_
     for result in results.groups:
         lines = _lines(result, cluster, dry_run=dry_run)
         if (source_issue or result.hidden) and result.plan.refused is None:
-            lines.append("  what it has read since its last checkpoint is read again, too")
+            lines.append(f"  what it has read since its last checkpoint is read again, too{_at_most(result)}")
         click.echo("\n".join(lines))
 
 
@@ -142,7 +142,7 @@ def _lines(result: GroupResult, cluster: str, *, dry_run: bool) -> list[str]:
     parts = [_headline(result, cluster, dry_run=dry_run), f"records read again: {_again(plan.again)}"]
     if result.not_replicated is not None:
         parts.append(f"not replicated yet: {result.not_replicated:,}")
-    rows = [(m.tp, m.before, m.offset, m.again, f"{_OUTCOME_NAMES[m.outcome]}: {m.why}") for m in plan.moves]
+    rows = [(m.tp, m.before, m.offset, m.again, f"{_OUTCOME_NAMES[m.outcome]}: {_reason(m)}") for m in plan.moves]
     lines = ["; ".join(parts), *(f"  {line}" for line in table(_HEADER, rows))]
     if result.hidden is not None:
         lines.append(f"  its checkpoints are used: {result.hidden}")
@@ -154,7 +154,14 @@ def _lines(result: GroupResult, cluster: str, *, dry_run: bool) -> list[str]:
         )
     if result.reads_still_on is not None:
         lines.append(f"  it still has members on '{result.reads_still_on}': what they read from now on is read again")
+    if result.not_released is not None:
+        lines.append(f"  group sync leaves the offsets on the cluster it comes from as they are: {result.not_released}")
     return lines + [f"  left behind: {tp}, which no flow copies to '{cluster}'" for tp in result.left_behind]
+
+
+def _at_most(result: GroupResult) -> str:
+    count = result.since_checkpoint
+    return "" if count is None else f": at most {counted(count, 'record')}"
 
 
 def _headline(result: GroupResult, cluster: str, *, dry_run: bool) -> str:
@@ -165,6 +172,10 @@ def _headline(result: GroupResult, cluster: str, *, dry_run: bool) -> str:
         return f"{plan.group}: {verb} to '{cluster}' ({count} of {counted(plan.wanted_count, 'offset')} {done})"
     verb = "would continue" if dry_run else "continues"
     return f"{plan.group}: {verb} on '{cluster}', {counted(count, 'offset')} {done}"
+
+
+def _reason(move: Move) -> str:
+    return f"{move.why}, by {counted(move.passed, 'offset')}" if move.passed else move.why
 
 
 def _reset_key(plan: GroupPlan) -> str:
@@ -188,7 +199,9 @@ def _as_data(result: GroupResult) -> dict[str, Any]:
         "troubles": [issue for issue in (result.issue, result.hidden) if issue and issue != plan.refused],
         "records_again": plan.again,
         "not_replicated": result.not_replicated,
+        "since_checkpoint_at_most": result.since_checkpoint,
         "reads_still_on": result.reads_still_on,
+        "not_released": result.not_released,
         "left_behind": [{"topic": tp.topic, "partition": tp.partition} for tp in result.left_behind],
         "partitions": [
             {
@@ -198,6 +211,8 @@ def _as_data(result: GroupResult) -> dict[str, Any]:
                 "before": move.before,
                 "offset": move.offset,
                 "again": move.again,
+                "skipped_at_least": move.skipped,
+                "passed": move.passed,
                 "why": move.why,
             }
             for move in plan.moves

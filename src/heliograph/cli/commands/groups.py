@@ -7,6 +7,7 @@ may not describe one. `translate` needs only the target.
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 
 EXIT_NOT_FOUND = 1
-_HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LAG THERE", "STATE THERE", "IN SYNC")
+_HEADER = (
+    *("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LAG THERE"),
+    *("BEHIND", "CHECKPOINT", "AGE", "AGAIN", "STATE THERE", "IN SYNC"),
+)
 
 
 @click.command()
@@ -42,9 +46,11 @@ _HEADER = ("GROUP", "PARTITION", "OFFSET", "LAG", "TRANSLATED", "ON TARGET", "LA
 @secrets_option
 @click.pass_context
 def groups(context: click.Context, file: Path, flow_text: str | None, names: tuple[str, ...], as_json: bool) -> None:
-    """Show the offsets of each consumer group and share group on both clusters, and whether they are in sync.
+    """Show the offsets of each consumer group and share group on both clusters, and how far the target is behind.
 
-    Offsets and lags are those of the source first, then of the target. Changes nothing. Exits with 3 if the
+    Offsets and lags are those of the source first, then of the target. BEHIND and CHECKPOINT count the records by which
+    the group's offset on the target and its checkpoint are behind the source, AGE is the checkpoint's in seconds, AGAIN
+    is what the group reads again at most if it fails over now; '-' is not known. Changes nothing. Exits with 3 if the
     target of a flow is unavailable, with 1 if a group may not be described; the others are shown.
     """
     config = load_file(file)
@@ -80,7 +86,8 @@ def _report(config: MirrorMakerConfig, flow: Flow, names: tuple[str, ...]) -> di
         others = flow_groups.of_other_types()
         left_out |= {group: why for group, why in others.items() if not names or group in names}
         view = flow_groups.view([group for group in wanted if group not in left_out])
-        rows = report_groups(view, follows_groups=flow_groups.settings[keys.SYNC_GROUP_OFFSETS_ENABLED])
+        follows_groups = flow_groups.settings[keys.SYNC_GROUP_OFFSETS_ENABLED]
+        rows = report_groups(view, follows_groups=follows_groups, now_ms=int(time.time() * 1000))
         left_out |= unfollowed(view)
         shown = {row.group for row in rows} | view.hidden.keys() | left_out.keys()
         unread = {group for group in view.groups if group not in shown}
@@ -111,6 +118,11 @@ def _as_data(row: GroupRow) -> dict[str, Any]:
         "target_state": row.target_state,
         "in_sync": row.is_in_sync,
         "why_not": row.why_not,
+        "records_behind": row.behind,
+        "checkpoint_records_behind": row.checkpoint_behind,
+        "checkpoint_age_seconds": row.checkpoint_age_s,
+        "records_again": row.again,
+        "catching_up": row.is_catching_up,
     }
 
 
@@ -124,8 +136,9 @@ def _lines(report: dict[str, Any]) -> list[str]:
         (
             *(_name(row), f"{row['topic']}-{row['partition']}"),
             *(row["source_offset"], row["source_lag"], row["translated_offset"]),
-            *(row["target_offset"], row["target_lag"], _state(row["target_state"])),
-            "yes" if row["in_sync"] else f"no: {row['why_not']}",
+            *(row["target_offset"], row["target_lag"], row["records_behind"], row["checkpoint_records_behind"]),
+            *(_seconds(row["checkpoint_age_seconds"]), row["records_again"], _state(row["target_state"])),
+            _verdict(row),
         )
         for row in report["groups"]
     ]
@@ -133,6 +146,16 @@ def _lines(report: dict[str, Any]) -> list[str]:
         lines += [f"  {line}" for line in table(_HEADER, rows)] if rows else ["  no group is followed"]
     lines += [f"  forbidden: {each['group']}: {each['why']}" for each in report["forbidden"]]
     return lines + [f"  left out: {each['group']}: {each['why']}" for each in report["left_out"]]
+
+
+def _seconds(age: float | None) -> str | None:
+    return None if age is None else f"{age:,.0f} s"
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["in_sync"]:
+        return "yes"
+    return f"{'soon' if row['catching_up'] else 'no'}: {row['why_not']}"
 
 
 def _name(row: dict[str, Any]) -> str:

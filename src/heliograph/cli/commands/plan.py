@@ -102,6 +102,7 @@ def as_lines(plan: FlowPlan) -> list[str]:
         ),
         ("skip", (f"{topic}: {reason}" for topic, reason in plan.skips)),
         ("missing", (f"ACL: {missing}" for missing in plan.missing_acls)),
+        ("warning", plan.warnings),
         ("note", plan.notes),
         ("issue", plan.issues),
     ]
@@ -140,6 +141,7 @@ def as_data(plan: FlowPlan) -> dict[str, Any]:
             {"cluster": missing.cluster, **acl_data(missing.acl), "is_for_later": missing.is_for_later}
             for missing in plan.missing_acls
         ],
+        "warnings": plan.warnings,
         "notes": plan.notes,
         "troubles": plan.issues,
     }

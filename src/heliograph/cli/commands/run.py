@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from heliograph.cli.config_reload import ConfigReload, file_digest
 from heliograph.cli.inputs import MachineLookup, log_findings, read_mirror_file, secrets_option, spark_pairs
-from heliograph.cli.output import Screen, close_screen, format_bytes, make_screen
-from heliograph.cli.rest_service import file_rest, rest_option, wanted_rest
-from heliograph.cli.signals import stop_on_signals
+from heliograph.cli.output import (
+    Screen,
+    close_screen,
+    format_bytes,
+    log_format_option,
+    make_screen,
+    say,
+    verbose_option,
+)
+from heliograph.cli.rest_service import file_rest, rest_actions_option, rest_option, wanted_rest
+from heliograph.cli.signals import reload_on_hangup, stop_on_signals
 from heliograph.config import keys
 from heliograph.config.validate.dedicated_file import usable
 from heliograph.driver.flow.flow_status import prevents_copying
-from heliograph.driver.flow.source_flow import SourceFlow
-from heliograph.driver.loops.file_loops import Control
-from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
+from heliograph.driver.loops.mirror_process import MirrorProcess
+from heliograph.driver.spark.spark_engine import SparkEngine
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.model import counted
@@ -28,11 +36,9 @@ from heliograph.operations.configuration_checks import examine_all
 from heliograph.wire.batches.forward import warm_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.driver.flow.flow_status import FlowStatus
-    from heliograph.model import Flow
+    from heliograph.driver.flow.source_flow import SourceFlow
 
 
 log = logging.getLogger("heliograph")
@@ -40,6 +46,8 @@ log = logging.getLogger("heliograph")
 EXIT_INCOMPLETE = 1
 EXIT_START = 3
 _POLL_S = 0.5
+# Threads of a local Spark only wait for their tasks. The spare ones are for flows and tasks that a changed file adds.
+_LOCAL_SLOTS = 256
 
 
 @click.command()
@@ -49,11 +57,19 @@ _POLL_S = 0.5
     "--clusters", "targets", metavar="TARGET", multiple=True, help="Only flows into this cluster; may be repeated."
 )
 @click.option("--once", is_flag=True, help="Copy up to the end offsets seen at the start, then exit.")
+@click.option(
+    "--watch",
+    "is_watched",
+    is_flag=True,
+    help="Apply changes of FILE while it runs, within seconds. SIGHUP applies them once, with or without this option.",
+)
 @click.option("--master", metavar="M", help="Spark master; by default local, with as many slots as the flows can use.")
 @click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
-@click.option("--verbose", is_flag=True, help="Log debug messages.")
+@verbose_option
+@log_format_option
 @secrets_option
 @rest_option
+@rest_actions_option
 @click.pass_context
 def run(
     context: click.Context,
@@ -61,9 +77,9 @@ def run(
     more: tuple[str, ...],
     targets: tuple[str, ...],
     once: bool,
+    is_watched: bool,
     master: str | None,
     confs: tuple[str, ...],
-    verbose: bool,
 ) -> None:
     """Replicate between the clusters of FILE: an MM2 properties file as for connect-mirror-maker.sh, or a resource.
 
@@ -73,38 +89,43 @@ def run(
     not be synchronized; with 2 for mistakes in the file or the options, and with 3 if it could not start.
     """
     more_targets, more_confs = _sort_out(more, has_targets=bool(targets), has_confs=bool(confs))
-    config = usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
-    spark = _spark_settings(config, master, (*confs, *more_confs))
+    _check_options(once=once, is_watched=is_watched)
+
+    def read() -> MirrorMakerConfig:
+        return usable(examine_all(read_mirror_file(file), MachineLookup(), (*targets, *more_targets)))
+
+    digest = file_digest(file)
+    config = read()
+    spark = SparkSettings(master or _local_master(config), spark_pairs((*confs, *more_confs)))
     rest = wanted_rest(config)
-    screen = make_screen(verbose=verbose)
+    screen = make_screen()
     log_findings(file, config.warnings, config.notes)
     # If the kernels were never compiled this takes seconds; Spark takes as long to start.
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
     driver = SparkDriver(spark)
     engine = SparkEngine(driver)
-    flows = [_make_flow(config, flow, engine, once=once) for flow in config.flows]
-    control = Control(config, {flow.flow: flow.status for flow in flows})
+    process = MirrorProcess(config, engine, once=once, slots=None if master else _local_slots)
     log.info(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
     )
     try:
-        with file_rest(rest, config, flows, control):
-            for flow in flows:
-                flow.start()
-            if not once:
-                control.start()
-            _watch(flows, screen, stopping, driver)
+        with file_rest(rest, process):
+            process.start()
+            requested = threading.Event() if once else reload_on_hangup(stopping)
+            reload = ConfigReload(file, read, process, requested, digest, is_watched=is_watched)
+            _watch(process, screen, stopping, driver, reload)
     finally:
         close_screen(screen)
-        _end(engine, flows)
+        _end(engine, process)
         if not once:
-            control.stop()
+            process.control.stop()
+    flows = list(process.flows.values())
     if once:
-        control.run_once([flow.flow for flow in flows if flow.error is None])
+        process.control.run_once([flow.flow for flow in flows if flow.error is None])
     code = _summary(flows, once=once)
-    for paused, why in config.paused.items():
-        click.echo(f"{paused}: not run; {why}")
+    for paused, why in process.config.paused.items():
+        say(f"{paused}: not run; {why}")
     if code == 0:
         spark.remove_files()
     context.exit(code)
@@ -120,15 +141,13 @@ def _sort_out(more: tuple[str, ...], *, has_targets: bool, has_confs: bool) -> t
     return targets, confs
 
 
-def _spark_settings(config: MirrorMakerConfig, master: str | None, confs: Sequence[str]) -> SparkSettings:
-    return SparkSettings(master or f"local[{_local_slots(config)}]", spark_pairs(confs))
+def _check_options(*, once: bool, is_watched: bool) -> None:
+    if once and is_watched:
+        raise click.UsageError("--watch: a copy with --once ends; it does not follow its file.")
 
 
-def _make_flow(config: MirrorMakerConfig, flow: Flow, engine: SparkEngine, *, once: bool) -> SourceFlow:
-    settings = config.settings(flow)
-    launch = LaunchOptions(settings[keys.LEASE_TIMEOUT_MS], settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
-    flow_count = len(config.flows)
-    return SourceFlow(config, flow, engine, flow_count=flow_count, once=once, keeps_trying=not once, launch=launch)
+def _local_master(config: MirrorMakerConfig) -> str:
+    return f"local[{max(_LOCAL_SLOTS, _local_slots(config))}]"
 
 
 def _local_slots(config: MirrorMakerConfig) -> int:
@@ -138,28 +157,29 @@ def _local_slots(config: MirrorMakerConfig) -> int:
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
 
 
-def _watch(flows: list[SourceFlow], screen: Screen, stopping: threading.Event, driver: SparkDriver) -> None:
-    """Show the flows until all have ended, none of them can begin, or a signal comes.
+def _watch(
+    process: MirrorProcess, screen: Screen, stopping: threading.Event, driver: SparkDriver, reload: ConfigReload
+) -> None:
+    """Show the flows and apply changes of the file until all flows have ended, none can begin, or a signal comes.
 
     A flow that has failed for good does not stop the others; the exit code reports it.
     """
-    while not stopping.wait(_POLL_S) and any(not flow.join(0) for flow in flows):
-        screen.show([flow.status for flow in flows])
+    while not stopping.wait(_POLL_S) and not process.is_over:
+        screen.show([flow.status for flow in process.flows.values()])
         if driver.error is not None:
             raise EngineError(str(driver.error))
-        if all(flow.error is not None for flow in flows):
+        if process.cannot_run:
             return
-    screen.show([flow.status for flow in flows])
+        reload.poll()
+        process.look_after()
+    screen.show([flow.status for flow in process.flows.values()])
     if stopping.is_set():
         log.info("Stopping: flushing and committing source offsets ...")
 
 
-def _end(engine: SparkEngine, flows: list[SourceFlow]) -> None:
+def _end(engine: SparkEngine, process: MirrorProcess) -> None:
     started = time.monotonic()
-    for flow in flows:
-        flow.stop()
-    for flow in flows:
-        flow.join(60)
+    process.stop()
     engine.close()
     log.debug("stopped in %.1f s", time.monotonic() - started)
 
@@ -169,16 +189,16 @@ def _summary(flows: list[SourceFlow], *, once: bool) -> int:
     code = 0
     for flow in flows:
         if flow.error is not None:
-            click.echo(f"error: {flow.flow}: {flow.error}", err=True)
+            say(f"{flow.flow}: {flow.error}", is_error=True)
             code = EXIT_START
             continue
         _print_copied(flow.status)
         for failure in flow.status.failures:
-            click.echo(f"error: {failure}", err=True)
+            say(str(failure), is_error=True)
             code = code or EXIT_INCOMPLETE
         for step, issues in flow.status.issues.items():
             for issue in issues:
-                click.echo(f"error: {flow.flow}: {issue}", err=True)
+                say(f"{flow.flow}: {issue}", is_error=True)
             # A flow that keeps running completes its other steps later. With `--once` there is no later: a migration
             # would lack checkpoints, configs or ACLs.
             if once or prevents_copying(step):
@@ -187,19 +207,20 @@ def _summary(flows: list[SourceFlow], *, once: bool) -> int:
 
 
 def _print_copied(status: FlowStatus) -> None:
-    records, size = status.totals
+    counts = status.counts
     topics = counted(len(status.rows()), "topic")
-    click.echo(f"{status.flow}: {status.state.lower()}, {counted(records, 'record')}, {format_bytes(size)}, {topics}")
-    if status.lost_offsets:
-        click.echo(f"{status.flow}: {_were(status.lost_offsets, 'offset')} gone from the source before being copied")
-    if status.cut_offsets:
-        click.echo(
-            f"{status.flow}: {_were(status.cut_offsets, 'offset')} cut off at the source after being copied;"
+    copied = f"{counted(counts.records, 'record')}, {format_bytes(counts.bytes)}"
+    say(f"{status.flow}: {status.state.lower()}, {copied}, {topics}")
+    if counts.lost_offsets:
+        say(f"{status.flow}: {_were(counts.lost_offsets, 'offset')} gone from the source before being copied")
+    if counts.cut_offsets:
+        say(
+            f"{status.flow}: {_were(counts.cut_offsets, 'offset')} cut off at the source after being copied;"
             " the target keeps what was copied"
         )
-    if status.skipped_records:
-        click.echo(
-            f"{status.flow}: {_were(status.skipped_records, 'record')} too large for the target and left out"
+    if counts.skipped_records:
+        say(
+            f"{status.flow}: {_were(counts.skipped_records, 'record')} too large for the target and left out"
             " (errors.tolerance=all)"
         )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from heliograph.cli.inputs import MachineLookup, log_findings, read_config_file, spark_pairs
-from heliograph.cli.output import make_screen
+from heliograph.cli.output import log_format_option, make_screen, verbose_option
 from heliograph.cli.signals import stop_on_signals
 from heliograph.config import keys
 from heliograph.config.effective.rest_config import advertised_listener, rest_listeners
@@ -50,8 +50,9 @@ _LOCAL_SLOTS = (
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--master", metavar="M", help="Spark master; local by default.")
 @click.option("--conf", "confs", metavar="K=V", multiple=True, help="A Spark setting; may be repeated.")
-@click.option("--verbose", is_flag=True, help="Log debug messages.")
-def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbose: bool) -> None:
+@verbose_option
+@log_format_option
+def worker(file: Path | None, master: str | None, confs: tuple[str, ...]) -> None:
     """Run the mirror connectors of a Connect cluster: FILE is a connect-distributed.properties.
 
     Without FILE, environment variables CONNECT_* configure the worker, as in Connect's containers.
@@ -60,7 +61,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...], verbos
     # The worker's own values: the author of a connector must not decide how its secrets are sent.
     launch = LaunchOptions(lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
     spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
-    make_screen(verbose=verbose).close()
+    make_screen().close()
     log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()

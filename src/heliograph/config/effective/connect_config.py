@@ -293,10 +293,11 @@ def _is_connectors(key: str) -> bool:
 def is_live_change(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     """Return whether a source connector can change its config without a restart of its tasks."""
     changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-    return all(_is_live(key) for key in changed)
+    return all(map(is_live_key, changed))
 
 
-def _is_live(key: str) -> bool:
+def is_live_key(key: str) -> bool:
+    """Return whether a running source connector adopts a change of this key, or does not read it."""
     row = keys.TABLE.get(key)
     if row is None:  # a client, a filter or a policy may read it
         return False

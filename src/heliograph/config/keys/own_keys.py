@@ -96,6 +96,17 @@ ON_RECREATED = define(
     one_of("fail", "restart"),
     ours=True,
 )
+ON_TARGET_DELETED = define(
+    "heliograph.on.target.deleted",
+    STRING,
+    "recopy",
+    SOURCE,
+    "What to do if a remote topic was deleted with the records that were copied to it, which is logged as an error and"
+    " recorded as a loss: `recopy` what the source still has, from its start, `continue` after what was copied, or"
+    " `fail` its partitions.",
+    one_of("recopy", "continue", "fail"),
+    ours=True,
+)
 RENAME_TOPICS = define(
     "heliograph.rename.topics",
     LIST,

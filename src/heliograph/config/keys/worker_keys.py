@@ -247,8 +247,9 @@ RESTART_BACKOFF_MAX_MS = define(
     LONG,
     30_000,
     CONNECTOR,
-    "Maximum back-off before a failed task or connector is restarted. It starts below a second and doubles. If only"
-    " some partitions of a task failed, the pause is ten times as long, because a restart interrupts the others.",
+    "Maximum back-off before a failed task or connector is restarted. It starts below a second and doubles. A failed"
+    " partition of a running task is retried after this time; with exactly-once, where that restarts the task and"
+    " interrupts the others, after up to ten times as long.",
     at_least(1),
     ours=True,
     is_live=True,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from heliograph.model import RestartedPartition, RestartRequest
+    from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
 
@@ -88,6 +90,12 @@ class HerderView(Protocol):
     def offsets(self, name: str) -> list[ConnectOffset]:
         """Return the committed source offsets of the connector."""
 
+    def flows(self) -> Sequence[FlowSnapshot]:
+        """Return the flows that this process runs, by name; none if it does not lead."""
+
+    def losses(self) -> Sequence[FlowLosses]:
+        """Return the newest losses of each flow that this process runs, by name; none if it does not lead."""
+
     def session_keys(self) -> tuple[bytes, ...]:
         """Return the secrets that the workers of the group share, the newest first; 409 while there is none."""
 
@@ -131,6 +139,9 @@ class Herder(HerderView, Protocol):
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
+
+    def restart_partitions(self, flow: str, request: RestartRequest) -> Sequence[RestartedPartition]:
+        """Restart partitions of a flow; 404 if it has none of them, 400 if they cannot continue there."""
 
     def reset_topics(self, name: str) -> None:
         """Reset the topics that the connector has written to; 403 if not tracked or not allowed."""

@@ -69,6 +69,8 @@ INVALID = RestRefusal(
     "values of the config cannot be used",
 )
 
+NO_SUCH_FLOW = RestRefusal(404, "Flow {name} not found", "no flow of the name runs here, or the caller may not see it")
+
 # --- offsets and topics ---------------------------------------------------------------------------
 NO_OFFSETS = RestRefusal(
     400, "Partitions / offsets need to be provided for an alter offsets request", "PATCH of offsets without any"
@@ -78,6 +80,16 @@ NOT_STOPPED = RestRefusal(
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified"
     " connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint",
     "change of offsets while the connector is not stopped",
+)
+OTHER_CLUSTER = RestRefusal(
+    400,
+    "The connector {name} has only partitions of the cluster {cluster}",
+    "`heliograph run`: PATCH of offsets with another `cluster` than the flow's source",
+)
+NOT_AN_ACTION = RestRefusal(
+    403,
+    "{name} runs as long as the process: only source connectors of a file can be stopped, resumed and restarted.",
+    "`heliograph run`: a change of a checkpoint or heartbeat connector",
 )
 NULL_PARTITION = RestRefusal(
     500, "Source partitions may not be null", "PATCH of offsets with an entry without partition"

@@ -13,6 +13,7 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.runtime.connector_changes import ConnectorChanges
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_view import ConnectorView
+from heliograph.status.flow_snapshot import FlowLosses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from heliograph.connect.runtime.reconciler import Reconciler
     from heliograph.connect.storage.config_store import ConfigStore
     from heliograph.connect.storage.status_store import StatusStore
+    from heliograph.model import RestartedPartition, RestartRequest
+    from heliograph.status.flow_snapshot import FlowSnapshot
     from heliograph.wire.records.connect_configs import TargetState
 
 
@@ -49,6 +52,7 @@ class ConnectHerder:
         self._worker = worker
         self._configs = stores[0]
         self._view = ConnectorView(stores, worker.settings)
+        self._reconciler = reconciler
         self._changes = ConnectorChanges(worker, stores, self._view, reconciler)
         self._standing = standing
         self._log_levels = log_levels
@@ -116,6 +120,14 @@ class ConnectHerder:
         with ConnectorOffsets.of(self._worker.connector(name, stored.config, stored.secrets)) as source_offsets:
             return list(source_offsets.read())
 
+    def flows(self) -> list[FlowSnapshot]:
+        """Return the flows of the connectors that run here."""
+        return self._reconciler.flows()
+
+    def losses(self) -> list[FlowLosses]:
+        """Return the newest losses of the flows that run here."""
+        return [FlowLosses.of(flow) for flow in self._reconciler.flows()]
+
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def create(
@@ -155,6 +167,10 @@ class ConnectHerder:
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
         self._changes.restart_task(name, task)
+
+    def restart_partitions(self, flow: str, request: RestartRequest) -> Sequence[RestartedPartition]:
+        """Restart partitions of a flow that runs here."""
+        return self._reconciler.restart_partitions(flow, request)
 
     def reset_topics(self, name: str) -> None:
         """Reset the topics that a connector has written to."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from heliograph.config.effective.connect_config import ConnectorConfig
     from heliograph.driver.spark.spark_engine import SparkEngine
     from heliograph.model import ConnectorKind
+    from heliograph.status.flow_snapshot import FlowSnapshot
     from heliograph.wire.records.connect_status import State
 
 
@@ -60,7 +61,7 @@ class ConnectorRun:
         self.config = config
         _warn_of_unknown_keys(config)
         self._issues = StepIssues()
-        self._flow: SourceFlow | None = None
+        self.source_flow: SourceFlow | None = None
         self._lines: ProgressLines | None = None
         self._work: CheckpointSync | HeartbeatSource | None = None
         self._loop: ControlLoop | None = None
@@ -69,8 +70,8 @@ class ConnectorRun:
         settings = config.settings(config.flow)
         is_enabled = settings[keys.ENABLED]
         if config.kind == "source" and is_enabled:
-            self._flow = SourceFlow(config, config.flow, engine, flow_count=1)
-            self._lines = ProgressLines(config.name, self._flow.status)
+            self.source_flow = SourceFlow(config, config.flow, engine, flow_count=1)
+            self._lines = ProgressLines(config.name, self.source_flow.status)
         elif config.kind == "checkpoint" and is_enabled and settings[keys.EMIT_CHECKPOINTS_ENABLED]:
             self._work = CheckpointSync(config, config.flow)
         elif config.kind == "heartbeat" and settings[keys.EMIT_HEARTBEATS_ENABLED]:
@@ -81,56 +82,67 @@ class ConnectorRun:
 
     def start(self) -> None:
         """Start, in the background."""
-        for part in (self._flow, self._loop):
+        for part in (self.source_flow, self._loop):
             if part is not None:
                 part.start()
 
     def stop(self) -> None:
         """Ask it to stop: flush, commit, leave."""
-        for part in (self._flow, self._loop):
+        for part in (self.source_flow, self._loop):
             if part is not None:
                 part.stop()
 
     def adopt(self, config: ConnectorConfig) -> bool:
         """Continue with another config if no task is affected; return False if it needs a new run."""
-        if self._flow is None or self._flow.error is not None or not is_live_change(self.config.raw, config.raw):
+        if (
+            self.source_flow is None
+            or self.source_flow.error is not None
+            or not is_live_change(self.config.raw, config.raw)
+        ):
             return False
-        self._flow.adopt(config)
+        self.source_flow.adopt(config)
         self.config = config
         _warn_of_unknown_keys(config)
         return True
 
     def is_over(self, timeout_s: float = 0.0) -> bool:
         """Return whether the run has ended, after waiting for at most that long."""
-        return all(part.join(timeout_s) for part in (self._flow, self._loop) if part is not None)
+        return all(part.join(timeout_s) for part in (self.source_flow, self._loop) if part is not None)
 
     @property
     def has_begun(self) -> bool:
         """Return whether its clusters have answered, so that its tasks are known."""
-        return self._flow is None or self._flow.has_begun
+        return self.source_flow is None or self.source_flow.has_begun
 
     @property
     def error(self) -> str | None:
         """The reason why the connector has failed as a whole; None if it has not."""
-        return str(self._flow.error) if self._flow is not None and self._flow.error is not None else None
+        return (
+            str(self.source_flow.error) if self.source_flow is not None and self.source_flow.error is not None else None
+        )
 
     @property
     def is_fenced(self) -> bool:
         """Return whether another instance has fenced this one: a restart would only fence the other."""
-        return self._flow is not None and isinstance(self._flow.error, FencedError)
+        return self.source_flow is not None and isinstance(self.source_flow.error, FencedError)
 
     @property
     def state(self) -> RunState:
         """The state to publish."""
         if self.error is not None:
             return RunState("FAILED", self.error, ())
-        if self._flow is not None:
-            tasks = tuple((task.state, task.trace) for task in self._flow.task_states)
-            return RunState(*self._flow.connector_state, tasks)
+        if self.source_flow is not None:
+            tasks = tuple((task.state, task.trace) for task in self.source_flow.task_states)
+            return RunState(*self.source_flow.connector_state, tasks)
         if self._loop is not None:
-            issues = [words for step in self._issues.issues.values() for words in step]
+            issues = [*self._loop.unanswered(), *(words for step in self._issues.issues.values() for words in step)]
             return RunState("RUNNING", None, (("FAILED", "\n".join(issues)) if issues else ("RUNNING", None),))
         return RunState("RUNNING", None, ())
+
+    @property
+    def flow(self) -> FlowSnapshot | None:
+        """The flow of a source connector at this moment; None of another connector."""
+        return None if self.source_flow is None else self.source_flow.snapshot(self.config.name, self.config.name)
 
     def log_progress(self) -> None:
         """Log what was copied, at intervals."""
@@ -142,7 +154,7 @@ class ConnectorRun:
         if time.monotonic() < self._topics_at:
             return []
         self._topics_at = time.monotonic() + _TOPICS_INTERVAL_S
-        part = self._flow or self._work
+        part = self.source_flow or self._work
         written = part.written if part is not None else {}
         found = [topic for topic, count in written.items() if count > self._seen_written.get(topic, 0)]
         self._seen_written = written
@@ -151,21 +163,21 @@ class ConnectorRun:
     @property
     def task_configs(self) -> tuple[Mapping[str, str], ...]:
         """The config of each task, as Connect stores them: the connector's and the task's share."""
-        return task_configs(self.config.kind, self.config.raw, self._flow or self._work)
+        return task_configs(self.config.kind, self.config.raw, self.source_flow or self._work)
 
     def restart_tasks(self, numbers: Iterable[int]) -> bool:
         """Restart tasks; return False if that needs a new run."""
-        if self._flow is None:
+        if self.source_flow is None:
             return False
         for number in numbers:
-            self._flow.restart_task(number)
+            self.source_flow.restart_task(number)
         return True
 
     def look_again(self) -> bool:
         """Look at the clusters again, as at a start, without restarting tasks; return False if that needs a new run."""
-        if self._flow is None:
+        if self.source_flow is None:
             return False
-        self._flow.look_again()
+        self.source_flow.look_again()
         return True
 
 

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     from heliograph.config.effective.connect_config import ConnectorConfig, WorkerConfig
     from heliograph.connect.storage.config_store import StoredConnector
+    from heliograph.driver.flow.source_flow import SourceFlow
     from heliograph.driver.spark.spark_engine import SparkEngine
+    from heliograph.status.flow_snapshot import FlowSnapshot
 
 
 log = logging.getLogger(__name__)
@@ -119,6 +121,11 @@ class ConnectorSlot:
     def look_again(self) -> bool:
         """Have the run look at its clusters again, without its tasks; False if it cannot, or there is none."""
         return self._run is not None and self._run.look_again()
+
+    @property
+    def run(self) -> ConnectorRun | None:
+        """The current run; None if there is none."""
+        return self._run
 
     def has_runs(self) -> bool:
         """Return whether any run of the connector has not ended yet."""
@@ -269,6 +276,19 @@ class ConnectorSlots:
         """Return whether any run of a connector has not ended yet."""
         with self.lock:
             return name in self._slots and self._slots[name].has_runs()
+
+    def flows(self) -> list[FlowSnapshot]:
+        """Return the flows of all source connectors that run here, by name."""
+        with self.lock:
+            runs = [self._slots[name].run for name in sorted(self._slots)]
+        found = [run.flow for run in runs if run is not None]
+        return [flow for flow in found if flow is not None]
+
+    def source_flow(self, name: str) -> SourceFlow | None:
+        """Return the flow of a source connector that runs here; None if there is none."""
+        with self.lock:
+            run = self._slots[name].run if name in self._slots else None
+        return None if run is None else run.source_flow
 
     def has_runs(self) -> bool:
         """Return whether any run of any connector has not ended yet."""

@@ -1,15 +1,20 @@
-"""The connectors of a dedicated-mode file, for the REST API of `heliograph run`: read-only.
+"""The connectors of a dedicated-mode file, for the REST API of `heliograph run`: for reading, and maybe for actions.
+
+The file defines the connectors, so REST cannot create, delete or configure them. With `--rest-actions` it restarts
+them, stops and resumes those that copy, and alters their offsets while they are stopped.
 
 Java's dedicated mode has no REST of its own. Here each flow has MM2's three connectors under Strimzi's names,
 `A->B.MirrorSourceConnector`: in MM2 every flow has a Connect worker to itself, so there the second half is enough. A
 pair of clusters that only has heartbeats has that connector alone. Configs are those that `heliograph convert` writes,
-so a worker accepts them; secrets that stand in the file are hidden.
+so a worker accepts them; secrets that stand in the file are hidden. A new version of the file brings other flows: each
+request reads those of its moment.
 """
 
 from __future__ import annotations
 
+import threading
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from heliograph.config.effective.connect_config import CLASSES
 from heliograph.config.formats.connector_json import connector_config
@@ -19,9 +24,10 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_run import task_configs
+from heliograph.status.flow_snapshot import FlowLosses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.connect.contract.herder import ConnectOffset
@@ -30,7 +36,9 @@ if TYPE_CHECKING:
     from heliograph.driver.loops.checkpoint_sync import CheckpointSync
     from heliograph.driver.loops.file_loops import Control
     from heliograph.driver.loops.heartbeats import HeartbeatSource
-    from heliograph.model import ConnectorKind, Flow
+    from heliograph.model import ConnectorKind, Flow, RestartedPartition, RestartRequest
+    from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
 
 
@@ -39,42 +47,80 @@ class _Part(NamedTuple):
     flow: Flow
 
 
-class FileHerder:
-    """Implements `HerderView`. Safe to call from several threads. `worker_id` is the address of REST."""
+class RunningFile(Protocol):
+    """The flows and loops of a file, as they are now."""
 
-    leader_url: str | None = None
+    @property
+    def config(self) -> MirrorMakerConfig:
+        """Return the newest version of the file that was accepted."""
 
-    def __init__(
-        self,
-        config: MirrorMakerConfig,
-        flows: Sequence[SourceFlow],
-        control: Control,
-        log_levels: LogLevels,
-        cluster_id: Callable[[], str],
-    ) -> None:
-        self.worker_id = ""
-        self._config = config
-        self._flows = {flow.flow: flow for flow in flows}
-        self._control = control
-        self._log_levels = log_levels
-        self._cluster_id = cache(cluster_id)
-        self._parts = {
+    @property
+    def flows(self) -> Mapping[Flow, SourceFlow]:
+        """Return the flows that run; a change makes another map."""
+
+    @property
+    def control(self) -> Control:
+        """Return the loops."""
+
+
+class _View(NamedTuple):
+    """The connectors of one version of the file."""
+
+    config: MirrorMakerConfig
+    flows: Mapping[Flow, SourceFlow]
+    parts: Mapping[str, _Part]
+    shown: Mapping[str, dict[str, str]]
+
+    @classmethod
+    def of(cls, config: MirrorMakerConfig, flows: Mapping[Flow, SourceFlow]) -> _View:
+        parts = {
             connector_name(flow, kind): _Part(kind, flow)
             for flow in config.cluster_pairs
             for kind in CLASSES
-            if kind == "heartbeat" or flow in self._flows
+            if kind == "heartbeat" or flow in flows
         }
         # A pair that has only heartbeats is not a flow of the file; its connector is written as if it were.
         taken = take_apart(config.raw, set(config.cluster_pairs), config.resolver)
         by_flow = {each.flow: each for each in taken.flows}
-        self._shown = {
-            name: redact(connector_config(taken, by_flow[part.flow], part.kind, name))
-            for name, part in self._parts.items()
+        shown = {
+            name: redact(connector_config(taken, by_flow[part.flow], part.kind, name)) for name, part in parts.items()
         }
+        return cls(config, flows, parts, shown)
+
+    def part(self, name: str) -> _Part:
+        if name not in self.parts:
+            raise refusals.NOT_FOUND.error(name=name)
+        return self.parts[name]
+
+
+class FileHerder:
+    """Implements `HerderView`, and of `Herder` the actions. Safe to call from several threads.
+
+    `worker_id` is the address of REST.
+    """
+
+    leader_url: str | None = None
+
+    def __init__(self, runs: RunningFile, log_levels: LogLevels, cluster_id: Callable[[], str]) -> None:
+        self.worker_id = ""
+        self._lock = threading.Lock()  # offsets must not be altered while tasks start again
+        self._runs = runs
+        self._control = runs.control
+        self._log_levels = log_levels
+        self._cluster_id = cache(cluster_id)
+        self._last_view = _View.of(runs.config, runs.flows)
+
+    @property
+    def _view(self) -> _View:
+        config, flows = self._runs.config, self._runs.flows
+        view = self._last_view
+        if view.config is not config or view.flows is not flows:
+            view = self._last_view = _View.of(config, flows)
+        return view
 
     def is_ready(self) -> bool:
         """Return whether every flow has begun."""
-        return all(flow.status.state != "STARTING" for flow in self._flows.values())
+        return all(flow.status.state != "STARTING" for flow in self._view.flows.values())
 
     def cluster_id(self) -> str:
         """Return the id of the first flow's target."""
@@ -82,45 +128,121 @@ class FileHerder:
 
     def connectors(self) -> list[str]:
         """Return all names, sorted."""
-        return sorted(self._parts)
+        return sorted(self._view.parts)
 
     def info(self, name: str) -> ConnectorInfo:
         """Return the config of the connector in the file, and its tasks."""
-        self._part(name)
-        return ConnectorInfo(name, self._shown[name], tuple(range(len(self.task_configs(name)))))
+        view = self._view
+        tasks = self._task_configs(view, name)
+        return ConnectorInfo(name, view.shown[name], tuple(range(len(tasks))))
 
     def status(self, name: str) -> ConnectorStatus:
         """Return the states of the connector and its tasks."""
-        if name not in self._parts:
+        view = self._view
+        if name not in view.parts:
             raise refusals.NO_STATUS.error(name=name)
-        kind, flow = self._parts[name]
+        kind, flow = view.parts[name]
         if kind != "source":
-            return ConnectorStatus(name, "RUNNING", self.worker_id, self._loop_tasks(kind, flow))
-        running = self._flows[flow]
+            return ConnectorStatus(name, "RUNNING", self.worker_id, self._loop_tasks(view, kind, flow))
+        running = view.flows[flow]
         tasks = [TaskStatus(task.number, task.state, self.worker_id, task.trace) for task in running.task_states]
         state, trace = running.connector_state
         return ConnectorStatus(name, state, self.worker_id, tuple(tasks), trace)
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
         """Return the config of each task."""
-        part = self._part(name)
-        return list(task_configs(part.kind, self._shown[name], self._runs(part)))
+        return self._task_configs(self._view, name)
 
     def topics(self, name: str) -> list[str]:
         """Return the topics written to since the process started; none of an unknown connector."""
-        if name not in self._parts:
+        view = self._view
+        if name not in view.parts:
             return []
-        runs = self._runs(self._parts[name])
+        runs = _running(self._control, view, view.parts[name])
         return sorted(topic for topic, count in runs.written.items() if count) if runs is not None else []
 
     def offsets(self, name: str) -> list[ConnectOffset]:
         """Return the committed source offsets. Only source connectors have any."""
-        kind, flow = self._part(name)
+        view = self._view
+        kind, flow = view.part(name)
         if kind != "source":
             return []
-        with ConnectorOffsets(self._config, flow, self._config.source_connector(flow), kind) as source_offsets:
+        with ConnectorOffsets(view.config, flow, view.config.source_connector(flow), kind) as source_offsets:
             # Flows into one cluster may share an offsets topic.
             return [entry for entry in source_offsets.read() if entry[0].get("cluster") == flow.source]
+
+    def flows(self) -> list[FlowSnapshot]:
+        """Return the flows of the file, by name."""
+        return [
+            running.snapshot(str(flow), connector_name(flow, "source"))
+            for flow, running in sorted(self._view.flows.items(), key=lambda each: str(each[0]))
+        ]
+
+    def losses(self) -> list[FlowLosses]:
+        """Return the newest losses of each flow, by name."""
+        return [FlowLosses.of(flow) for flow in self.flows()]
+
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Stop, pause or resume the tasks of a source connector, until the process ends."""
+        if name not in self._view.parts:
+            raise refusals.UNKNOWN_CONNECTOR.error(name=name)
+        running = self._source_flow(name)
+        with self._lock:
+            running.set_suspended(None if state == "STARTED" else state)
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Look at the connector's clusters again, and restart its tasks or the failed ones; return their new status."""
+        if name not in self._view.parts:
+            raise refusals.RESTART_UNKNOWN.error(name=name)
+        running = self._source_flow(name)
+        status = self.status(name)
+        if not only_failed or status.state == "FAILED":
+            running.look_again()
+        restarted = {task.id for task in status.tasks if include_tasks and (task.state == "FAILED" or not only_failed)}
+        for number in sorted(restarted):
+            running.restart_task(number)
+        tasks = [task._replace(state="RESTARTING") if task.id in restarted else task for task in status.tasks]
+        return status._replace(tasks=tuple(tasks))
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task of a source connector."""
+        if name not in self._view.parts:
+            raise refusals.RESTART_UNKNOWN.error(name=name)
+        running = self._source_flow(name)
+        if task >= len(running.task_states):
+            raise refusals.RESTART_UNKNOWN_TASK.error(name=name, task=task)
+        running.restart_task(task)
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
+        """Alter the source offsets of a stopped source connector, or reset all of them (None)."""
+        view = self._view
+        kind, flow = view.part(name)
+        running = self._source_flow(name)
+        with self._lock:
+            if self.status(name).state != "STOPPED" or not running.is_suspended:
+                raise refusals.NOT_STOPPED.error(name=name)
+            with ConnectorOffsets(view.config, flow, view.config.source_connector(flow), kind) as source_offsets:
+                if offsets is None:  # only its own: flows into one cluster may share an offsets topic
+                    known = [partition for partition, _offset in source_offsets.read()]
+                    offsets = [(each, None) for each in known if each.get("cluster") == flow.source]
+                for partition, _offset in offsets:
+                    if partition.get("cluster") != flow.source:
+                        raise refusals.OTHER_CLUSTER.error(name=name, cluster=flow.source)
+                source_offsets.alter(offsets)
+
+    def _source_flow(self, name: str) -> SourceFlow:
+        view = self._view
+        kind, flow = view.parts[name]
+        if kind != "source":
+            raise refusals.NOT_AN_ACTION.error(name=name)
+        return view.flows[flow]
+
+    def restart_partitions(self, flow: str, request: RestartRequest) -> Sequence[RestartedPartition]:
+        """Restart partitions of a flow of the file."""
+        for known, running in self._view.flows.items():
+            if str(known) == flow:
+                return running.restart_partitions(request)
+        raise refusals.NO_SUCH_FLOW.error(name=flow)
 
     def session_keys(self) -> tuple[bytes, ...]:
         """Return none: there are no other workers."""
@@ -130,23 +252,23 @@ class FileHerder:
         """Set the level of a logger in this process, the only one."""
         self._log_levels.set(logger, level)
 
-    def _part(self, name: str) -> _Part:
-        if name not in self._parts:
-            raise refusals.NOT_FOUND.error(name=name)
-        return self._parts[name]
+    def _task_configs(self, view: _View, name: str) -> list[dict[str, str]]:
+        part = view.part(name)
+        return list(task_configs(part.kind, view.shown[name], _running(self._control, view, part)))
 
-    def _runs(self, part: _Part) -> SourceFlow | CheckpointSync | HeartbeatSource | None:
-        """Return what runs for a connector; None if it is switched off."""
-        if part.kind == "source":
-            return self._flows[part.flow]
-        return (self._control.checkpoints if part.kind == "checkpoint" else self._control.heartbeats).get(part.flow)
-
-    def _loop_tasks(self, kind: ConnectorKind, flow: Flow) -> tuple[TaskStatus, ...]:
-        if self._runs(_Part(kind, flow)) is None:
+    def _loop_tasks(self, view: _View, kind: ConnectorKind, flow: Flow) -> tuple[TaskStatus, ...]:
+        if _running(self._control, view, _Part(kind, flow)) is None:
             return ()
         issues = "\n".join(self._control.issues(flow, f"{kind}s"))
         state: State = "FAILED" if issues else "RUNNING" if self._control.is_started else "UNASSIGNED"
         return (TaskStatus(0, state, self.worker_id, issues or None),)
+
+
+def _running(control: Control, view: _View, part: _Part) -> SourceFlow | CheckpointSync | HeartbeatSource | None:
+    """Return the flow or loop of a connector; None if it is switched off."""
+    if part.kind == "source":
+        return view.flows[part.flow]
+    return (control.checkpoints if part.kind == "checkpoint" else control.heartbeats).get(part.flow)
 
 
 def connector_name(flow: Flow, kind: ConnectorKind) -> str:

@@ -21,6 +21,7 @@ import time
 from typing import TYPE_CHECKING
 
 from heliograph.config.resolve.redaction import trace_of, unexpected
+from heliograph.connect.contract.refusals import NO_SUCH_FLOW
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.connector_slot import ConnectorSlot, ConnectorSlots
 from heliograph.connect.runtime.status_publisher import StatusPublisher
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from heliograph.connect.storage.config_store import ConfigStore, StoredConnector
     from heliograph.connect.storage.status_store import StatusStore
     from heliograph.driver.spark.spark_engine import SparkEngine
+    from heliograph.model import RestartedPartition, RestartRequest
+    from heliograph.status.flow_snapshot import FlowSnapshot
 
 
 log = logging.getLogger(__name__)
@@ -106,6 +109,17 @@ class Reconciler:
         """Stop a connector that was deleted; a new one of the same name inherits no failure."""
         self._slots.reset(name)
         self._wake.set()
+
+    def flows(self) -> list[FlowSnapshot]:
+        """Return the flows that run here; none if this worker does not lead."""
+        return self._slots.flows()
+
+    def restart_partitions(self, name: str, request: RestartRequest) -> tuple[RestartedPartition, ...]:
+        """Restart partitions of the flow that a connector runs here; raises ConnectError if there is none."""
+        flow = self._slots.source_flow(name)
+        if flow is None:
+            raise NO_SUCH_FLOW.error(name=name)
+        return flow.restart_partitions(request)
 
     def is_running(self, name: str) -> bool:
         """Return whether any run of a connector has not ended yet."""

@@ -83,6 +83,11 @@ class FlowLifeCycle:
         """Return whether the flow was stopped before it began."""
         return self.phase is FlowPhase.ABANDONED
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether the flow has begun and does not end."""
+        return self.phase is FlowPhase.RUNNING and not self.stopping.is_set()
+
     def stop(self) -> None:
         """Ask the flow to stop."""
         with self._lock:

@@ -1,7 +1,8 @@
-"""The state of a flow as the driver knows it: the newest report of each partition, rates, issues, and log lines.
+"""The state of a flow as the driver knows it: its partitions, rates, issues, and log lines.
 
-`FlowStatus` collects what the flow's thread notes and may be read from any thread: by the screen of `run`, REST and the
-log. `ProgressLines` logs the rate of a connector now and then, for readers of a worker's log, which has no screen.
+`FlowStatus` collects what the flow's thread, its tasks and the look-ups of log ends report, and may be read from any
+thread: by the screen of `run`, REST and the log, which all read its `FlowSnapshot`. `ProgressLines` logs the state of
+a flow now and then, for readers of a log.
 """
 
 from __future__ import annotations
@@ -13,14 +14,26 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from heliograph.diagnostics import problem, warning
 from heliograph.driver.steps.issues import StepIssues, TaskIssues, brief
 from heliograph.model import counted
+from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag, Rates, TaskRow
+from heliograph.status.partition_status import (
+    KNOWN_FOR_S,
+    PartitionFacts,
+    PartitionState,
+    PartitionStatus,
+    judge,
+)
+from heliograph.status.progress_log import LineKind, ProgressLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from heliograph.diagnostics import Diagnostic
+    from heliograph.driver.flow.flow_task import TaskState
     from heliograph.driver.steps.issues import Change
     from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec
@@ -32,7 +45,9 @@ log = logging.getLogger(__name__)
 _TASK_STEP = "task "
 _RATE_WINDOW_S = 5.0
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
-_INTERVAL_S = 30.0
+_LOOK_INTERVAL_S = 5.0  # of the log; a look walks all partitions
+_STARTING = "STARTING"
+_MOMENT_S = 5.0
 
 
 class SourceStep(StrEnum):
@@ -68,25 +83,14 @@ class TopicRow:
     bytes: int
     records_per_s: float
     bytes_per_s: float
-    lag: int
+    lag: Lag
     latency_ms: float | None
 
 
-class Counts(NamedTuple):
-    """The counters of a partition, summed over all runs of its tasks."""
-
-    records: int = 0
-    bytes: int = 0
-    lost_offsets: int = 0
-    cut_offsets: int = 0
-    skipped_records: int = 0
-
-
-_NOTHING = Counts()
-
-
 @dataclass(slots=True)
-class _TopicRate:
+class _Samples:
+    """The counters of a topic over the last seconds."""
+
     samples: deque[tuple[float, int, int, int, int]] = field(default_factory=deque)
 
     def add(self, now: float, records: int, size: int, latency_sum: int, latency_count: int) -> None:
@@ -94,213 +98,436 @@ class _TopicRate:
         while len(self.samples) > 2 and self.samples[0][0] < now - _RATE_WINDOW_S:
             self.samples.popleft()
 
-    def rates(self) -> tuple[float, float, float | None]:
+    def rates(self) -> Rates:
         if len(self.samples) < 2:
-            return 0.0, 0.0, None
+            return Rates()
         first, last = self.samples[0], self.samples[-1]
         elapsed = max(1e-3, last[0] - first[0])
         batches = last[4] - first[4]
         latency = (last[3] - first[3]) / batches if batches else None
-        return (last[1] - first[1]) / elapsed, (last[2] - first[2]) / elapsed, latency
+        return Rates((last[1] - first[1]) / elapsed, (last[2] - first[2]) / elapsed, latency)
+
+
+@dataclass(slots=True)
+class _Row:
+    """One partition of the flow."""
+
+    tp: TopicPartition
+    remote_topic: str | None = None
+    is_replicated: bool = True
+    facts: PartitionFacts = field(default_factory=PartitionFacts)
+    report: PartitionReport | None = None
+    finished: Counts = field(default_factory=Counts)  # of earlier runs
+    state: PartitionState = PartitionState.WAITING
+    since: float = 0.0
+    reason: Diagnostic | None = None
+    opening: int = 0  # the newest that its task was asked for
+
+    @property
+    def counts(self) -> Counts:
+        report = self.report
+        if report is None:
+            return self.finished
+        before = self.finished
+        return Counts(
+            before.records + report.records,
+            before.bytes + report.bytes,
+            before.lost_offsets + report.lost_offsets,
+            before.cut_offsets + report.cut_offsets,
+            before.skipped_records + report.skipped_records,
+        )
+
+    def take(
+        self, report: PartitionReport, task_issue: Diagnostic | None, unavailable: Diagnostic | None, now: float
+    ) -> None:
+        """Take the newest report of its task. An unavailable cluster explains more than the partition's last error."""
+        self.report = report
+        facts = self.facts
+        facts.reported_at = now
+        if report.opening < self.opening:
+            return  # its task has not begun with it again yet: only the counters are of interest
+        facts.held = None
+        facts.task_issue = task_issue
+        facts.failure = problem(report.failure) if report.failure else None
+        facts.issue = (unavailable or warning(report.issue)) if report.issue else None
+        facts.is_done = report.is_done and report.pending_ms is None and report.issue is None
+        if report.next_offset is not None:
+            facts.next_offset = report.next_offset
+        if report.acked_age_ms is not None:
+            facts.acked_at = now - report.acked_age_ms / 1000
+        facts.pending_ms = report.pending_ms
+        facts.copied_ms = report.copied_ms if report.copied_ms is not None else facts.copied_ms
+        if report.log_end is not None and report.log_end_age_ms is not None:
+            self.take_log_end(report.log_end, now - report.log_end_age_ms / 1000)
+        facts.note_lag(now)
+
+    def take_log_end(self, log_end: int, at: float) -> None:
+        """Take the end of the source's log as it was at a time, unless a newer one is known."""
+        if self.facts.log_end_at is None or at >= self.facts.log_end_at:
+            self.facts.log_end, self.facts.log_end_at = log_end, at
+
+    def judge(self, now: float) -> None:
+        """Decide its state."""
+        self.facts.note_lag(now)
+        state, self.reason = judge(self.facts, now)
+        if state is not self.state or not self.since:
+            self.state, self.since = state, now
 
 
 class FlowStatus:
-    """Collects reports; safe to read from any thread. Counts survive the restart of a task."""
+    """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
         self.flow = flow
-        self.state = "STARTING"
+        self._clock = clock
+        self._state, self._state_since = _STARTING, clock()
         self._step_issues = StepIssues()
         self._task_issues = TaskIssues()
+        self._has_recovered = False
+        self._ended_attempts: dict[str, int] = {}
+        self._unavailable: dict[str, tuple[float, tuple[str, ...]]] = {}
         self._lock = threading.Lock()
-        self._reports: dict[TopicPartition, PartitionReport] = {}
-        self._departed: frozenset[TopicPartition] = frozenset()
-        self._finished: dict[TopicPartition, Counts] = {}
-        self._rates: dict[str, _TopicRate] = {}
+        self._rows: dict[TopicPartition, _Row] = {}
+        self._samples: dict[str, _Samples] = {}
         self._sampled_at = -math.inf
+
+    # --- what the flow's thread reports -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """The state of the flow, in Connect's words."""
+        return self._state
+
+    @state.setter
+    def state(self, state: str) -> None:
+        if state != self._state:
+            self._state, self._state_since = state, self._clock()
+
+    def note(self, step: str, issues: Iterable[str]) -> Change:
+        """Keep the issues of a step until its next success; return what has changed."""
+        return self._step_issues.note(step, issues)
+
+    def take(self, task_id: str, report: TaskReport, attempt: int = 0) -> None:
+        """Keep a task's newest report as it arrives, unless its run has ended; the flow's thread may be busy."""
+        with self._lock:
+            if attempt and attempt <= self._ended_attempts.get(task_id, 0):
+                return
+            now = self._clock()
+            of_task = [*report.unavailable_clusters, *report.issue]
+            task_issue = warning(brief(of_task)) if of_task else None
+            unavailable = warning(brief(report.unavailable_clusters)) if report.unavailable_clusters else None
+            for each in report.partitions:
+                self._row(each.tp).take(each, task_issue, unavailable, now)
+            self._unavailable[task_id] = (now, tuple(report.unavailable_clusters))
+            self._has_recovered |= self._task_issues.note(task_id, _issues_of(report))
+            self._sample_if_due(now)
+
+    def take_recovered(self) -> bool:
+        """Return whether a lasting issue of a task has cleared since the last call."""
+        with self._lock:
+            has_recovered, self._has_recovered = self._has_recovered, False
+        return has_recovered
+
+    def task_ended(self, task_id: str, tps: Iterable[TopicPartition], attempt: int = 0) -> None:
+        """Keep the counts of a task that has ended: the next run counts from zero, and a late report changes none."""
+        with self._lock:
+            self._ended_attempts[task_id] = attempt
+            self._task_issues.drop(task_id)
+            self._unavailable.pop(task_id, None)
+            for row in (self._rows[tp] for tp in tps if tp in self._rows):
+                row.finished = row.counts
+                row.report = None
+                row.facts.issue = row.facts.task_issue = None
+
+    def hold(self, tps: Iterable[TopicPartition], why: Diagnostic) -> None:
+        """Note why no task copies these partitions now: a note is a wait, a warning a retry, an error is final."""
+        with self._lock:
+            for tp in tps:
+                self._row(tp).facts.held = why
+
+    def set_replicated(self, remote_topics: Mapping[TopicPartition, str | None]) -> None:
+        """Set the partitions that the flow copies from now on, with their remote topics; of others counts are kept."""
+        with self._lock:
+            for row in self._rows.values():
+                row.is_replicated = row.tp in remote_topics
+            for tp, remote_topic in remote_topics.items():
+                self._row(tp).remote_topic = remote_topic
+
+    def clear_failures(self, tps: Iterable[TopicPartition]) -> None:
+        """Clear the failures of partitions that are tried again."""
+        with self._lock:
+            for row in (self._rows[tp] for tp in tps if tp in self._rows):
+                row.facts.failure = None
+
+    def open_again(self, openings: Mapping[TopicPartition, int], why: Diagnostic) -> None:
+        """Note that tasks are to begin with partitions again: what they report of earlier openings is over."""
+        with self._lock:
+            for tp, opening in openings.items():
+                row = self._row(tp)
+                row.opening, row.facts.failure, row.facts.held = opening, None, why
+
+    def restart(self) -> None:
+        """Forget all of a run that has ended but its counts: the next run of the flow reports into the same status."""
+        for step in self.issues:
+            if step in list(SourceStep) or step.startswith(_TASK_STEP):
+                self.note(step, ())
+        with self._lock:
+            for row in self._rows.values():
+                row.finished, row.report, row.facts, row.opening = row.counts, None, PartitionFacts(), 0
+        self.state = _STARTING
+
+    # --- what look-ups report -----------------------------------------------------------------------------------------
+
+    def without_fresh_log_end(self, within_s: float) -> list[TopicPartition]:
+        """Return the partitions whose end of the source's log was read longer ago than this."""
+        with self._lock:
+            oldest = self._clock() - within_s
+            return [
+                tp
+                for tp, row in self._rows.items()
+                if row.is_replicated and (row.facts.log_end_at is None or row.facts.log_end_at < oldest)
+            ]
+
+    def set_log_ends(self, log_ends: Mapping[TopicPartition, int], read_at: float) -> None:
+        """Take the ends of the source's logs that were asked for; `read_at` is the time of the question."""
+        with self._lock:
+            for tp, log_end in log_ends.items():
+                if tp in self._rows:
+                    self._rows[tp].take_log_end(log_end, read_at)
+                    self._rows[tp].facts.note_lag(self._clock())
+
+    # --- for readers --------------------------------------------------------------------------------------------------
 
     @property
     def issue(self) -> str | None:
         """The first issues of this moment, of steps and of tasks, as one text; None if there is none."""
-        with self._lock:
-            of_tasks = self._task_issues.texts
-        return brief([*(issue for step in self.issues.values() for issue in step), *of_tasks]) or None
+        return brief(self._all_issues()) or None
 
     def issue_of(self, task_id: str) -> str | None:
         """Return the issue that a task has had for a while."""
         with self._lock:
             return self._task_issues.lasting(task_id)
 
-    def note(self, step: str, issues: Iterable[str]) -> Change:
-        """Keep the issues of a step until its next success; return what has changed."""
-        return self._step_issues.note(step, issues)
-
     @property
     def issues(self) -> dict[str, tuple[str, ...]]:
         """The issues of each step that has any."""
         return self._step_issues.issues
 
-    def take(self, task_id: str, report: TaskReport) -> bool:
-        """Keep a task's newest report; return whether an issue that lasted has cleared."""
-        with self._lock:
-            for row in report.partitions:
-                self._reports[row.tp] = row
-            has_cleared = self._task_issues.note(task_id, _issues_of(report))
-            now = time.monotonic()
-            if now - self._sampled_at >= _SAMPLE_INTERVAL_S:
-                self._sampled_at = now
-                self._sample(now)
-        return has_cleared
-
-    def task_ended(self, task_id: str, tps: tuple[TopicPartition, ...]) -> None:
-        """Keep the counts of a task that has ended: the next run counts from zero."""
-        with self._lock:
-            self._task_issues.drop(task_id)
-            for tp in tps:
-                row = self._reports.get(tp)
-                if row is not None:
-                    self._finished[tp] = self._counts(tp)
-                    row.records = row.bytes = row.lost_offsets = row.cut_offsets = row.skipped_records = 0
-
-    def set_replicated(self, tps: Iterable[TopicPartition]) -> None:
-        """Set the partitions that the flow copies from now on; of others only the counts are kept."""
-        with self._lock:
-            self._departed = frozenset(self._reports).difference(tps)
-
-    def clear_failures(self, tps: Iterable[TopicPartition]) -> None:
-        """Clear the failures of partitions that are tried again."""
-        with self._lock:
-            for row in (self._reports[tp] for tp in tps if tp in self._reports):
-                row.failure = None
-
     @property
     def failures(self) -> list[str]:
         """The sentence of each failed partition."""
         with self._lock:
-            return [row.failure for row in self._current() if row.failure]
+            return [str(row.facts.failure) for row in self._current() if row.facts.failure]
 
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
         """Return the sentence of each of these partitions that has failed."""
         with self._lock:
-            failed = {tp: row.failure for tp in tps if (row := self._reports.get(tp)) is not None and row.failure}
-        return [failed[tp] for tp in sorted(failed)]
+            rows = [self._rows[tp] for tp in sorted(tps) if tp in self._rows]
+            return [str(row.facts.failure) for row in rows if row.facts.failure]
+
+    def next_offset_of(self, tp: TopicPartition) -> int | None:
+        """Return the first source offset that the target is not known to have."""
+        with self._lock:
+            return self._rows[tp].facts.next_offset if tp in self._rows else None
+
+    def failed_of(self, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those of these partitions that have failed."""
+        with self._lock:
+            return [tp for tp in sorted(tps) if tp in self._rows and self._rows[tp].facts.failure]
 
     @property
-    def lost_offsets(self) -> int:
-        """Offsets that were gone from the source before they could be copied."""
+    def counts(self) -> Counts:
+        """The counters of all partitions, also of those that are no longer replicated."""
         with self._lock:
-            return sum(self._counts(tp).lost_offsets for tp in self._reports)
+            return _sum_of(row.counts for row in self._rows.values())
 
     @property
-    def cut_offsets(self) -> int:
-        """Offsets that were copied and then truncated at the source."""
-        with self._lock:
-            return sum(self._counts(tp).cut_offsets for tp in self._reports)
-
-    @property
-    def skipped_records(self) -> int:
-        """Records that were skipped because they are too large for the target."""
-        with self._lock:
-            return sum(self._counts(tp).skipped_records for tp in self._reports)
-
-    @property
-    def totals(self) -> tuple[int, int]:
-        """Records and bytes copied."""
-        with self._lock:
-            counts = [self._counts(tp) for tp in self._reports]
-        return sum(count.records for count in counts), sum(count.bytes for count in counts)
-
-    @property
-    def lag(self) -> int:
-        """Records on the source that the target has not acknowledged yet."""
-        with self._lock:
-            return sum(row.lag for row in self._current())
+    def lag(self) -> Lag:
+        """The offsets of the source that the target is not known to have."""
+        return Lag.of(self.partitions())
 
     def records_by_topic(self) -> dict[str, int]:
         """Return the number of records copied, by topic."""
         counts: dict[str, int] = {}
         with self._lock:
-            for tp in self._reports:
-                counts[tp.topic] = counts.get(tp.topic, 0) + self._counts(tp).records
+            for tp, row in self._rows.items():
+                counts[tp.topic] = counts.get(tp.topic, 0) + row.counts.records
         return counts
+
+    def partitions(self) -> tuple[PartitionStatus, ...]:
+        """Return the partitions of this moment, by topic and number."""
+        with self._lock:
+            now, wall = self._clock(), time.time()
+            shift = wall - now
+            rows = sorted(self._current(), key=lambda row: row.tp)
+            return tuple(self._status_of(row, now, shift, int(wall * 1000)) for row in rows)
+
+    def snapshot(self, name: str, connector: str, tasks: Sequence[TaskState]) -> FlowSnapshot:
+        """Return the whole flow at this moment."""
+        partitions = self.partitions()
+        with self._lock:
+            now = self._clock()
+            unavailable = self._unavailable_clusters(now)
+            rates = _sum_of_rates(samples.rates() for samples in self._samples.values())
+        wall = time.time()
+        return FlowSnapshot(
+            name=name,
+            connector=connector,
+            flow=self.flow,
+            state=self._state,
+            since=wall - (now - self._state_since),
+            at=wall,
+            issues=tuple(self._all_issues()),
+            unready=self._unready(unavailable, partitions, wall),
+            partitions=partitions,
+            tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
+            counts=self.counts,
+            rates=rates,
+        )
 
     def rows(self) -> list[TopicRow]:
         """Return one row per topic."""
+        by_topic: dict[str, list[PartitionStatus]] = {}
+        for partition in self.partitions():
+            by_topic.setdefault(partition.tp.topic, []).append(partition)
         with self._lock:
-            by_topic: dict[str, list[PartitionReport]] = {}
-            for row in self._current():
-                by_topic.setdefault(row.topic, []).append(row)
-            return [self._row(topic, rows) for topic, rows in sorted(by_topic.items())]
+            rates = {topic: self._samples.get(topic, _Samples()).rates() for topic in by_topic}
+        return [self._topic_row(topic, rows, rates[topic]) for topic, rows in by_topic.items()]
 
-    def _row(self, topic: str, rows: list[PartitionReport]) -> TopicRow:
-        records_per_s, bytes_per_s, latency_ms = self._rates.get(topic, _TopicRate()).rates()
-        counts = [self._counts(row.tp) for row in rows]
+    def _topic_row(self, topic: str, rows: list[PartitionStatus], rates: Rates) -> TopicRow:
         return TopicRow(
             flow=str(self.flow),
             topic=topic,
             partitions=len(rows),
-            failed_partitions=sum(row.failure is not None for row in rows),
-            records=sum(count.records for count in counts),
-            bytes=sum(count.bytes for count in counts),
-            records_per_s=records_per_s,
-            bytes_per_s=bytes_per_s,
-            lag=sum(row.lag for row in rows),
-            latency_ms=latency_ms,
+            failed_partitions=sum(row.state is PartitionState.FAILED for row in rows),
+            records=sum(row.records for row in rows),
+            bytes=sum(row.bytes for row in rows),
+            records_per_s=rates.records_per_s,
+            bytes_per_s=rates.bytes_per_s,
+            lag=Lag.of(rows),
+            latency_ms=rates.latency_ms,
         )
 
-    def _current(self) -> Iterator[PartitionReport]:
-        return (row for tp, row in self._reports.items() if tp not in self._departed)
-
-    def _counts(self, tp: TopicPartition) -> Counts:
-        row, before = self._reports[tp], self._finished.get(tp, _NOTHING)
-        return Counts(
-            before.records + row.records,
-            before.bytes + row.bytes,
-            before.lost_offsets + row.lost_offsets,
-            before.cut_offsets + row.cut_offsets,
-            before.skipped_records + row.skipped_records,
+    def _status_of(self, row: _Row, now: float, shift: float, now_ms: int) -> PartitionStatus:
+        """Return one partition; `shift` turns the time of our clock into seconds since 1970."""
+        row.judge(now)
+        facts, counts = row.facts, row.counts
+        log_end = facts.known_log_end(now)
+        return PartitionStatus(
+            tp=row.tp,
+            remote_topic=row.remote_topic,
+            state=row.state,
+            since=row.since + shift,
+            reason=row.reason,
+            next_offset=facts.next_offset,
+            log_end=log_end,
+            log_end_at=None if log_end is None or facts.log_end_at is None else facts.log_end_at + shift,
+            lag_records=facts.lag_records(now),
+            lag_seconds=facts.lag_seconds(now, now_ms),
+            acked_at=None if facts.acked_at is None else facts.acked_at + shift,
+            records=counts.records,
+            bytes=counts.bytes,
         )
 
-    def _sample(self, now: float) -> None:
+    def _unready(
+        self, unavailable: Sequence[str], partitions: Sequence[PartitionStatus], now: float
+    ) -> tuple[str, ...]:
+        if self._state not in ("RUNNING", "STOPPING", "STOPPED", "DONE"):
+            issues = self.issues.get(SourceStep.START, ())
+            return issues or (f"the flow is {self._state}",)
+        if unavailable:
+            return tuple(unavailable)
+        if partitions and not any(_is_well(partition, now) for partition in partitions):
+            reason = next((partition.reason for partition in partitions if partition.reason), None)
+            return (f"no partition is copied: {reason}" if reason else "no partition is copied",)
+        return ()
+
+    def _unavailable_clusters(self, now: float) -> list[str]:
+        """Return the clusters that a task has found unavailable and that lasts; its report must not be old."""
+        return list(
+            dict.fromkeys(
+                cluster
+                for task_id, (at, clusters) in self._unavailable.items()
+                if now - at <= KNOWN_FOR_S and self._task_issues.lasting(task_id) is not None
+                for cluster in clusters
+            )
+        )
+
+    def _all_issues(self) -> list[str]:
+        with self._lock:
+            of_tasks = self._task_issues.texts
+        return [*(issue for step in self.issues.values() for issue in step), *of_tasks]
+
+    def _row(self, tp: TopicPartition) -> _Row:
+        row = self._rows.get(tp)
+        if row is None:
+            row = self._rows[tp] = _Row(tp)
+        return row
+
+    def _current(self) -> list[_Row]:
+        return [row for row in self._rows.values() if row.is_replicated]
+
+    def _sample_if_due(self, now: float) -> None:
+        if now - self._sampled_at < _SAMPLE_INTERVAL_S:
+            return
+        self._sampled_at = now
         sums: dict[str, list[int]] = {}
-        for tp, row in self._reports.items():
-            records, size, *_rest = self._counts(tp)
+        for tp, row in self._rows.items():
+            row.judge(now)
+            counts = row.counts
             total = sums.setdefault(tp.topic, [0, 0, 0, 0])
-            total[0] += records
-            total[1] += size
-            total[2] += row.latency_sum_ms
-            total[3] += row.latency_count
+            total[0] += counts.records
+            total[1] += counts.bytes
+            if row.report is not None:
+                total[2] += row.report.latency_sum_ms
+                total[3] += row.report.latency_count
         for topic, (records, size, latency_sum, latency_count) in sums.items():
-            self._rates.setdefault(topic, _TopicRate()).add(now, records, size, latency_sum, latency_count)
+            self._samples.setdefault(topic, _Samples()).add(now, records, size, latency_sum, latency_count)
+
+
+def _is_well(partition: PartitionStatus, now: float) -> bool:
+    """Return whether a partition moves, or has stood still only for a moment: a leader may be moving."""
+    moves = partition.state in (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
+    return moves or now - partition.since < _MOMENT_S
+
+
+def _sum_of(counts: Iterable[Counts]) -> Counts:
+    total = Counts()
+    for each in counts:
+        total = total.plus(each)
+    return total
+
+
+def _sum_of_rates(rates: Iterable[Rates]) -> Rates:
+    """Return the sums, and the latency of the slowest topic."""
+    listed = list(rates)
+    latencies = [each.latency_ms for each in listed if each.latency_ms is not None]
+    return Rates(
+        sum(each.records_per_s for each in listed),
+        sum(each.bytes_per_s for each in listed),
+        max(latencies, default=None),
+    )
 
 
 class ProgressLines:
-    """Logs what a connector has copied, at most every half minute, and only if it copied anything."""
+    """Logs the state of a flow now and then, for readers of a log; there is no screen beside it."""
 
     def __init__(self, name: str, status: FlowStatus, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._status, self._clock = name, status, clock
-        self._looked_at = clock()
-        self._reported = (0, 0)
+        self._lines = ProgressLog(clock())
+        self._look_at = clock() + _LOOK_INTERVAL_S
+        self._fields = {"flow": name}
 
     def report(self) -> None:
-        """Log a line if one is due."""
-        elapsed_s = self._clock() - self._looked_at
-        if elapsed_s < _INTERVAL_S:
+        """Log the lines that are due; to be called often."""
+        now = self._clock()
+        if now < self._look_at:
             return
-        before, self._reported = self._reported, self._status.totals
-        self._looked_at += elapsed_s
-        records, size = self._reported[0] - before[0], self._reported[1] - before[1]
-        if records > 0:  # counts of topics that are no longer replicated are dropped
-            log.info(
-                "Connector %s: %s records (%s/s), %s MB (%s MB/s) copied in %.0f s, lag %s",
-                self._name,
-                f"{records:,}",
-                f"{records / elapsed_s:,.0f}",
-                f"{size / 1e6:,.1f}",
-                f"{size / 1e6 / elapsed_s:,.1f}",
-                elapsed_s,
-                f"{self._status.lag:,}",
-            )
+        self._look_at = now + _LOOK_INTERVAL_S
+        for kind, text, topic, partition in self._lines.lines(self._status.snapshot(self._name, "", ()), now):
+            level = logging.WARNING if kind is LineKind.BEGINS else logging.INFO
+            fields = {**self._fields, "topic": topic, "partition": partition}
+            log.log(level, "%s: %s", self._name, text, extra=fields)
 
 
 def resume_summary(partitions: Iterable[PartitionSpec], rows: Iterable[PartitionReport]) -> str:

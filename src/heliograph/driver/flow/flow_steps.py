@@ -23,16 +23,20 @@ from heliograph.errors import EngineError
 from heliograph.executor.contract.source_offsets import SourceOffsets, read_source_offsets
 from heliograph.kafka.admin.producer_fencing import fence_producers
 from heliograph.kafka.request_options import LATEST
+from heliograph.kafka.topics.compacted_topic import StoredTopic
 from heliograph.mirror.topics.internal_topics import transactional_prefix
 from heliograph.mirror.topics.topic_rules import topic_rules
+from heliograph.wire.records.connect_offsets import encode_key, encode_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.driver.clusters.cluster_clients import TargetClients
     from heliograph.driver.flow.flow_status import FlowStatus
     from heliograph.driver.steps.step_runner import Step
     from heliograph.kafka.admin.admin import Admin
-    from heliograph.model import CreateTopic, TopicPartition
+    from heliograph.model import CreateTopic, SourceOffset, TopicPartition
 
 
 log = logging.getLogger(__name__)
@@ -92,12 +96,9 @@ class FlowSteps:
             self.runner.attempt(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
         if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
-        self.replicated = self._sync_topics()
-        self.runner.report(SourceStep.TOPICS, self.replicated.issues)
+        self.runner.report(SourceStep.TOPICS, self.refresh_topics())
         if self._once:
-            consumer = self._config.client(self._flow.source, "consumer", self._flow)
-            isolation_level = fetch_limits(consumer, self._settings).isolation_level
-            self.stop_offsets = self._source.list_offsets([*self.replicated.partitions], LATEST, isolation_level)
+            self.stop_offsets = self.log_offsets([*self.replicated.partitions], LATEST)
         if not self.replicated.partitions:
             log.warning("%s: no topic on '%s' matches; nothing to copy yet.", self._flow, self._flow.source)
 
@@ -119,7 +120,8 @@ class FlowSteps:
     def refresh_topics(self) -> tuple[str, ...]:
         """Create and grow remote topics, and update what is replicated; return the issues found."""
         self.replicated = self._sync_topics()
-        self._status.set_replicated(self.replicated.partitions)
+        remote = self.replicated.remote_topics
+        self._status.set_replicated({tp: remote.get(tp.topic) for tp in self.replicated.partitions})
         return self.replicated.issues
 
     def read_source_offsets(self) -> SourceOffsets:
@@ -128,6 +130,24 @@ class FlowSteps:
         return read_source_offsets(
             self._written.source_offsets, self.offsets_topic.name, self._connector, self._flow.source
         )
+
+    def write_source_offsets(self, source_offsets: Iterable[SourceOffset]) -> None:
+        """Write source offsets of partitions that no task copies now."""
+        assert self.offsets_topic is not None
+        records = [
+            (encode_key(self._connector, self._flow.source, each.tp), encode_value(each.offset))
+            for each in source_offsets
+        ]
+        StoredTopic(self._written.source_offsets, self.offsets_topic.name).write(records)
+
+    def log_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """Return the offsets of the source's logs for a timestamp, EARLIEST or LATEST, as a task would read them."""
+        return self._source.list_offsets(tps, timestamp, self._isolation_level)
+
+    @property
+    def _isolation_level(self) -> int:
+        consumer = self._config.client(self._flow.source, "consumer", self._flow)
+        return fetch_limits(consumer, self._settings).isolation_level
 
     def _sync_topics(self) -> Replicated:
         synced = [sync.sync() for sync in self._topic_syncs]

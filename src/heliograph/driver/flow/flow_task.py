@@ -7,7 +7,7 @@ until its next run has reported: users who watch states must see the failure.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,11 +15,12 @@ from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
 from heliograph.states import StateMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from heliograph.driver.spark.spark_engine import RunningTask
-    from heliograph.executor.contract.task_spec import TaskSpec
-    from heliograph.model import TopicPartition
+    from heliograph.executor.contract.task_report import PartitionReport
+    from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
+    from heliograph.model import SourceOffset, TopicPartition
     from heliograph.wire.records.connect_status import State
 
 
@@ -80,7 +81,12 @@ class FlowTask:
     tps: frozenset[TopicPartition] = frozenset()
     departed: frozenset[TopicPartition] = frozenset()  # taken away from the current run
     running: RunningTask | None = None
+    specs: tuple[PartitionSpec, ...] = ()  # of its partitions, as they were last assigned
+    openings: dict[TopicPartition, int] = field(default_factory=dict)  # of all partitions of the flow
+    moves: dict[TopicPartition, SourceOffset] = field(default_factory=dict)  # by a user, and not committed yet
+    restarts_for_partitions: bool = True  # or its run begins with a failed partition again
     started_at: float = 0.0
+    tried_at: float = 0.0  # its partitions: at its start, or later
     restart_at: float | None = None
     retry_partitions_at: float | None = None
     trace: str | None = None  # why the last run failed, until the next one has reported
@@ -88,9 +94,22 @@ class FlowTask:
     has_logged_waiting: bool = False
 
     @classmethod
-    def new(cls, number: int, limits: RestartLimits) -> FlowTask:
+    def new(
+        cls,
+        number: int,
+        limits: RestartLimits,
+        openings: dict[TopicPartition, int] | None = None,
+        *,
+        restarts_for_partitions: bool = True,
+    ) -> FlowTask:
         """Return a task without partitions."""
-        return cls(number, Restarts(limits), Restarts.of_partitions(limits))
+        return cls(
+            number,
+            Restarts(limits),
+            Restarts.of_partitions(limits, pauses_others=restarts_for_partitions),
+            openings={} if openings is None else openings,
+            restarts_for_partitions=restarts_for_partitions,
+        )
 
     @property
     def task_id(self) -> str:
@@ -127,7 +146,8 @@ class FlowTask:
 
     def set_limits(self, limits: RestartLimits) -> None:
         """Change the limits of restarts; a task that was given up is tried again."""
-        self.restarts, self.partition_restarts = Restarts(limits), Restarts.of_partitions(limits)
+        self.restarts = Restarts(limits)
+        self.partition_restarts = Restarts.of_partitions(limits, pauses_others=self.restarts_for_partitions)
         self.retry_partitions_at = None
         if self.phase is TaskPhase.GIVEN_UP:
             self.restart_by_hand()
@@ -149,7 +169,34 @@ class FlowTask:
         self.has_logged_start = False
         self.departed = frozenset()
         self.restart_at = None
-        self.started_at = time.monotonic()
+        self.started_at = self.tried_at = time.monotonic()
+
+    def assigned(self, specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
+        """Return specs of its partitions with the number of each opening, and where a user has moved it."""
+        self.specs = tuple(
+            replace(
+                spec,
+                opening=self.openings.get(spec.tp, 0),
+                source_offsets=self.moves.get(spec.tp, spec.source_offsets),
+                is_moved=spec.tp in self.moves,
+            )
+            for spec in specs
+        )
+        return self.specs
+
+    def open_again(self, tps: Iterable[TopicPartition]) -> tuple[PartitionSpec, ...]:
+        """Return the specs that make the current run begin again with some partitions."""
+        for tp in tps:
+            self.openings[tp] = self.openings.get(tp, 0) + 1
+        self.tried_at = time.monotonic()
+        self.retry_partitions_at = None
+        return self.assigned(self.specs)
+
+    def note_committed(self, rows: Iterable[PartitionReport]) -> None:
+        """Forget the moves that the current run has committed; an earlier opening's offset is not the moved one."""
+        for row in rows if self.moves else ():
+            if row.committed_offset is not None and row.opening >= self.openings.get(row.tp, 0):
+                self.moves.pop(row.tp, None)
 
     def reported(self) -> None:
         """Note that the current run has reported."""
@@ -176,16 +223,26 @@ class FlowTask:
         self.trace = None
         self.postpone(0.0)
 
+    def suspend(self) -> None:
+        """Note that the run has ended, and is started again only on a user's request."""
+        self.trace = None
+        self._enter(TaskPhase.BACKING_OFF)
+        self.restart_at = None
+
     def finish(self) -> None:
         """Note that the run has ended for good."""
         self._enter(TaskPhase.DONE)
 
     def restart_by_hand(self) -> None:
         """Start again on a user's request: earlier failures no longer count."""
+        self.forget_failures()
+        self.request_restart()
+
+    def forget_failures(self) -> None:
+        """Count failures from now on: a user has requested another try."""
         self.restarts.reset_failures()
         self.partition_restarts.reset_failures()
         self.retry_partitions_at = None
-        self.request_restart()
 
     def request_restart(self) -> None:
         """Start again: at once if it does not run, otherwise as soon as it has ended."""
@@ -215,14 +272,14 @@ class FlowTask:
         return is_waiting and time.monotonic() - self.started_at >= _SLOT_WAIT_S
 
     def is_due_for_failed_partitions(self, failures: Sequence[str]) -> bool:
-        """Return whether to start again because partitions have failed; called repeatedly."""
+        """Return whether to try partitions that have failed again; called repeatedly."""
         if self.phase is not TaskPhase.RUNNING:
             return False
         now = time.monotonic()
         if not failures:
             self.retry_partitions_at = None
         elif self.retry_partitions_at is None:
-            pause_s = self.partition_restarts.pause_s(now - self.started_at)
+            pause_s = self.partition_restarts.pause_s(now - self.tried_at)
             self.retry_partitions_at = float("inf") if pause_s is None else now + pause_s
         elif now >= self.retry_partitions_at:
             self.retry_partitions_at = None

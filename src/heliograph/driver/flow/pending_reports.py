@@ -2,13 +2,12 @@
 
 Reports arrive every second on threads of the lease server, while the flow's thread may wait for a cluster for long. The
 counters of a report only grow and its states are those of its moment, so a newer report replaces an older one; only the
-events of both are kept.
+events and losses of both are kept.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ class PendingReports:
         run = spec.task_id, spec.attempt
         with self._lock:
             before = self._reports.get(run)
-            if before is not None and before.events:
-                report = replace(report, events=[*before.events, *report.events])
-            self._reports[run] = report
+            self._reports[run] = report if before is None else before.followed_by(report)
         return before is None
 
     def take(self, spec: TaskSpec) -> TaskReport:

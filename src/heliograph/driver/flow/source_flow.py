@@ -13,8 +13,9 @@ import logging
 import queue
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
@@ -23,13 +24,17 @@ from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.driver.flow.flow_life_cycle import FlowLifeCycle, FlowPhase
 from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.flow.flow_steps import FlowSteps
+from heliograph.driver.flow.log_end_watch import LogEndWatch
 from heliograph.driver.flow.pending_reports import PendingReports
-from heliograph.driver.flow.task_supervisor import TaskLauncher, TaskSupervisor
+from heliograph.driver.flow.task_supervisor import Suspension, TaskLauncher, TaskSupervisor
+from heliograph.driver.losses.loss_log import LossLog
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.driver.steps.issues import Change
 from heliograph.driver.steps.restart_policy import NO_RESTARTS, RestartLimits, keep_trying
-from heliograph.errors import ClusterError, EngineError, HeliographError
+from heliograph.driver.steps.step_runner import ControlLoop
+from heliograph.errors import ClusterError, ConnectError, EngineError, HeliographError
 from heliograph.mirror.topics.topic_rules import topic_rules
+from heliograph.status.losses import LossCause
 
 if TYPE_CHECKING:
     from heliograph.config.effective.mirror_config import MirrorConfig
@@ -37,15 +42,20 @@ if TYPE_CHECKING:
     from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
     from heliograph.executor.contract.task_report import TaskReport
     from heliograph.executor.contract.task_spec import TaskSpec
-    from heliograph.model import Flow
+    from heliograph.model import Flow, RestartedPartition, RestartRequest
+    from heliograph.status.flow_snapshot import FlowSnapshot
     from heliograph.wire.records.connect_status import State
 
 
 log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 40.0
+_LOSSES_TIMEOUT_S = 10.0
 _TASKS_INTERVAL_S = 5.0
 _TASKS = "tasks"
+_ANSWER_TIMEOUT_S = 60.0
+_CONFLICT = 409
+_NOT_RUNNING = "The flow {flow} cannot restart partitions now: it has not begun, or it waits for a cluster, or it ends"
 _CONNECTOR_STATES: dict[str, State] = {"STARTING": "UNASSIGNED", "RUNNING": "RUNNING", "FAILED": "FAILED"}
 
 
@@ -61,6 +71,21 @@ class RestartTask:
     """A user wants a task restarted."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPartitions:
+    """A user wants partitions restarted, and waits for the answer."""
+
+    request: RestartRequest
+    answer: Future[tuple[RestartedPartition, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SetSuspended:
+    """A user wants the tasks stopped, or running again (None)."""
+
+    state: Suspension | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +105,7 @@ class Stop:
     """The flow is to stop."""
 
 
-Event = TaskReported | TaskEnd | RestartTask | RunStepsNow | AdoptConfig | Stop
+Event = TaskReported | TaskEnd | RestartTask | RestartPartitions | SetSuspended | RunStepsNow | AdoptConfig | Stop
 
 
 class SourceFlow:
@@ -96,9 +121,10 @@ class SourceFlow:
         once: bool = False,
         keeps_trying: bool = False,
         launch: LaunchOptions | None = None,
+        status: FlowStatus | None = None,
     ) -> None:
         self.flow = flow
-        self.status = FlowStatus(flow)
+        self.status = status or FlowStatus(flow)
         self.life = FlowLifeCycle(self.status)
         self._flow_count, self._once = flow_count, once
         settings = config.settings(flow)
@@ -117,15 +143,22 @@ class SourceFlow:
             flow_count=flow_count,
             once=once,
         )
+        self._losses = LossLog(config, flow)
+        self._loss_loop = ControlLoop(f"{flow} losses", self._losses, self.status)
+        self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def start(self) -> None:
         """Start the flow's thread."""
         self._thread.start()
+        self._loss_loop.start()
+        if not self._once:
+            self._log_ends.start()
 
     def stop(self) -> None:
         """Ask the flow to flush, commit and end."""
         self.life.stop()
+        self._log_ends.stop()
         self._events.put(Stop())
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -139,6 +172,28 @@ class SourceFlow:
     def restart_task(self, number: int) -> None:
         """End a task and start it again; it first commits what it has written."""
         self._events.put(RestartTask(number))
+
+    def restart_partitions(self, request: RestartRequest) -> tuple[RestartedPartition, ...]:
+        """Restart partitions; return them. Raises ConnectError if that is not possible, or not now."""
+        answer: Future[tuple[RestartedPartition, ...]] = Future()
+        if not self.life.is_running:
+            raise ConnectError(_CONFLICT, _NOT_RUNNING.format(flow=self.flow))
+        self._events.put(RestartPartitions(request, answer))
+        try:
+            return answer.result(_ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            if not answer.cancel():
+                return answer.result()
+            raise ConnectError(_CONFLICT, _NOT_RUNNING.format(flow=self.flow)) from None
+
+    def set_suspended(self, state: Suspension | None) -> None:
+        """Stop the tasks, shown as this state, or start them again (None)."""
+        self._events.put(SetSuspended(state))
+
+    @property
+    def is_suspended(self) -> bool:
+        """Return whether the tasks were stopped on request, and all have ended."""
+        return self._supervisor.suspended_as is not None and not self._supervisor.tasks.are_running
 
     def look_again(self) -> None:
         """Run every step of the flow now: refresh topics, compare configs and ACLs. Tasks continue."""
@@ -161,7 +216,12 @@ class SourceFlow:
 
     @property
     def task_states(self) -> tuple[TaskState, ...]:
-        """The states of the flow's tasks."""
+        """The states of the flow's tasks; a connector that is stopped has none."""
+        match self._supervisor.suspended_as:
+            case "STOPPED":
+                return ()
+            case "PAUSED":
+                return tuple(task._replace(state="PAUSED", trace=None) for task in self._supervisor.states)
         return self._supervisor.states
 
     @property
@@ -173,12 +233,18 @@ class SourceFlow:
         """
         if self.error is not None:
             return "FAILED", str(self.error)
+        if self._supervisor.suspended_as is not None:
+            return self._supervisor.suspended_as, None
         state = _CONNECTOR_STATES.get(self.status.state, "STOPPED")
         issues = self.status.issues
         trace = "\n".join(issue for step in SourceStep for issue in issues.get(step, ())) or None
         if state == "RUNNING" and SourceStep.TOPICS in issues and not self.task_states:
             return "FAILED", trace
         return state, trace
+
+    def snapshot(self, name: str, connector: str) -> FlowSnapshot:
+        """Return the flow at this moment, under its name in REST and the name of its connector."""
+        return replace(self.status.snapshot(name, connector, self.task_states), losses=self._losses.newest_first)
 
     @property
     def written(self) -> dict[str, int]:
@@ -201,6 +267,10 @@ class SourceFlow:
             log.debug("%s", trace_of(error))
             self._fail(EngineError(unexpected(error)))
         finally:
+            self._log_ends.stop()
+            self._loss_loop.stop()
+            if self._losses.has_waiting:
+                self._loss_loop.join(_LOSSES_TIMEOUT_S)
             self._source.close()
             self._written.close()
 
@@ -255,11 +325,20 @@ class SourceFlow:
         is_stopping = self.life.stopping.is_set()
         match event:
             case TaskReported(spec):
-                self._supervisor.task_reported(spec, self._reports.take(spec))
+                report = self._reports.take(spec)
+                self._take_losses(report)
+                self._supervisor.task_reported(spec, report)
             case TaskEnd():
+                self._take_losses(event.report)
                 self._supervisor.task_ended(event, is_stopping=is_stopping)
             case RestartTask(number) if not is_stopping:
                 self._supervisor.restart(number)
+            case RestartPartitions(request, answer) if not is_stopping and answer.set_running_or_notify_cancel():
+                self._restart_partitions(request, answer)
+            case SetSuspended(None) if not is_stopping:
+                self._supervisor.resume()
+            case SetSuspended(str() as state) if not is_stopping:
+                self._supervisor.suspend(state)
             case RunStepsNow() if not is_stopping:
                 self._steps.runner.schedule.hasten_all()
             case AdoptConfig(config) if not is_stopping:
@@ -267,8 +346,22 @@ class SourceFlow:
                 self._steps.adopt(config, self._refresh)
                 self._plan_task_checks()
 
+    def _restart_partitions(self, request: RestartRequest, answer: Future[tuple[RestartedPartition, ...]]) -> None:
+        try:
+            answer.set_result(self._supervisor.restart_partitions(request))
+        except HeliographError as error:
+            answer.set_exception(error)
+
+    def _take_losses(self, report: TaskReport | None) -> None:
+        if report is None:
+            return
+        self._losses.add(report.losses)
+        if any(loss.cause is LossCause.TARGET_DELETED for loss in report.losses) and not self._once:
+            self._steps.runner.schedule.hasten(SourceStep.TOPICS, 0.0)  # the refresh creates the topic again
+
     def _put_report(self, spec: TaskSpec, report: TaskReport) -> None:
         """Take a report on a lease thread; the flow's thread may be busy with a cluster that does not answer."""
+        self.status.take(spec.task_id, report, spec.attempt)
         if self._reports.put(spec, report):
             self._events.put(TaskReported(spec))
 
@@ -291,7 +384,7 @@ class SourceFlow:
     def _note_failure(self, error: HeliographError, what: str) -> None:
         """Log why this flow does not run if others do; otherwise its caller does."""
         if self.status.note(SourceStep.START, (str(error),)) is Change.NEW and self._flow_count > 1:
-            log.error("%s: %s: %s", self.flow, what, error)
+            log.error("%s: %s: %s", self.flow, what, error, extra={"flow": str(self.flow)})
 
     def _end_tasks(self) -> None:
         self.life.stopping.set()
@@ -301,6 +394,11 @@ class SourceFlow:
             try:
                 event = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                log.error("%s: a task did not stop; what it did not commit may be copied again.", self.flow)
+                log.error(
+                    "%s: a task did not stop; what it did not commit may be copied again.",
+                    self.flow,
+                    extra={"flow": str(self.flow)},
+                )
                 break
             self._handle(event)
+        self._supervisor.keep_moves()

@@ -63,6 +63,7 @@ def task_spec(
         tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
         on_truncation=settings[keys.ON_TRUNCATION],
         on_recreated=settings[keys.ON_RECREATED],
+        on_target_deleted=settings[keys.ON_TARGET_DELETED],
         syncs=_syncs_spec(config, flow),
         source_offsets=offsets_spec(config, flow),
     )

@@ -6,7 +6,7 @@ once at the start, offset syncs are followed.
 Invariants:
 A. A checkpoint never points past an unread record, and while a group's offset grows its checkpoint never goes back.
 B. A group on the target is moved only forward, and only while it has no members; an offset past the end of its log
-   counts as none.
+   counts as none. A group whose consumers on the target have committed offsets is not moved (`moved_offsets`).
 C. A group that was deleted on the source is neither checkpointed nor moved any more; a followed group whose coordinator
    is unavailable was not deleted.
 D. Once the loop is stopped nothing more is written: the new leader may already have written newer checkpoints.
@@ -24,6 +24,7 @@ from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.driver.clusters.hidden_names import hidden_groups
 from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic, ensure_offset_syncs_topic
 from heliograph.driver.clusters.log_bounds import log_bounds
+from heliograph.driver.loops.followed_syncs import ReverseSyncs, SyncsTail
 from heliograph.driver.loops.noted_offsets import NotedOffsets
 from heliograph.driver.steps.issues import LogOnce
 from heliograph.driver.steps.matching_time import within_matching_time
@@ -32,16 +33,26 @@ from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.error_codes import UNSUPPORTED_VERSION
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.topics.record_writer import write_records
-from heliograph.kafka.topics.topic_reader import LogTail, read_topic
+from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.acls.flow_acls import wanted_groups
-from heliograph.mirror.groups.checkpoints import WrittenCheckpoints, name_clash, remote_partition, share_positions
-from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync, unsettled_partitions
-from heliograph.mirror.groups.offset_map import OffsetMap
+from heliograph.mirror.groups.checkpoints import (
+    WrittenCheckpoints,
+    name_clash,
+    remote_partition,
+    share_positions,
+)
+from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync, unsettled_partitions, valid_offsets
+from heliograph.mirror.groups.moved_offsets import MovedOffsets
+from heliograph.mirror.groups.offset_map import InverseMap
 from heliograph.mirror.policy.filters import group_filter
 from heliograph.mirror.topics.internal_topics import checkpoints_topic, offset_syncs_topic
 from heliograph.mirror.topics.topic_rules import topic_rules
 from heliograph.model import GroupType, TopicPartition, counted
-from heliograph.wire.records.mirror_records import decode_checkpoint, decode_offset_sync, encode_checkpoint
+from heliograph.wire.records.mirror_records import (
+    decode_checkpoint,
+    encode_checkpoint,
+    encode_moved,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -80,11 +91,12 @@ class CheckpointSync:
         is_at_source = self._settings[keys.OFFSET_SYNCS_LOCATION] == "source"
         syncs_tp = TopicPartition(offset_syncs_topic(self._settings).name, 0)
         self._syncs_cluster = self._source if is_at_source else self._target
-        self._tail = LogTail(self._syncs_cluster, syncs_tp)
-        self._recreations = 0
-        self._map = OffsetMap()
+        self._syncs = SyncsTail(self._syncs_cluster, syncs_tp)
+        self._reverse = ReverseSyncs(config, flow)
         self._known = WrittenCheckpoints()
+        self._moved = MovedOffsets()
         self._read: dict[str, set[TopicPartition]] = {}
+        self._on_both_sides: set[str] = set()
         self._check: Callable[[], None] = lambda: None
         self._once = LogOnce(log)
 
@@ -101,6 +113,11 @@ class CheckpointSync:
         """Close the clients."""
         self._source.close()
         self._target_clients.close()
+        self._reverse.close()
+
+    def unanswered(self) -> list[str]:
+        """Return for whom a step has waited for some time."""
+        return [said for client in (self._source, *self._target_clients.clients) if (said := client.unanswered)]
 
     def begin(self) -> Iterable[str]:
         """Create missing topics, and read the checkpoints written before."""
@@ -113,8 +130,9 @@ class CheckpointSync:
                 factor_key=keys.CHECKPOINTS_REPLICATION_FACTOR.name,
             )
         records = read_topic(self._target, self._topic.topic)
-        decoded = (decode_checkpoint(record.key, record.value) for record in records)
-        self._known = WrittenCheckpoints(checkpoint for checkpoint in decoded if checkpoint is not None)
+        decoded = (decode_checkpoint(record.key, record.value, record.headers) for record in records)
+        found = [checkpoint for checkpoint in decoded if checkpoint is not None]
+        self._known, self._moved = WrittenCheckpoints(found), MovedOffsets(found)
         return ()
 
     def plan(self, schedule: Schedule) -> None:
@@ -160,7 +178,9 @@ class CheckpointSync:
         """Return the committed offsets of accepted topics, and why those of a group are unknown."""
         reported = self._source_groups.committed_answered(groups)
         counting = {
-            group: {tp: offset for tp, offset in offsets.items() if self._counts(tp.topic)}
+            group: {
+                tp: offset for tp, offset in offsets.items() if self._counts(tp.topic) or self._reverse.original(tp)
+            }
             for group, offsets in reported.of.items()
         }
         return reported._replace(of=counting)
@@ -173,36 +193,60 @@ class CheckpointSync:
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
         reported = self._committed(list(self.groups))
         self._learn_syncs()
+        issues = self._learn_reverse_syncs(tp for offsets in reported.of.values() for tp in offsets)
         unknown = {group: self._read[group] for group in reported.refused if group in self._read}
-        self._read = unknown | {
-            group: {remote_partition(self._rules, tp) for tp in offsets} for group, offsets in reported.of.items()
-        }
+        self._read = unknown | {group: set(map(self._remote, offsets)) for group, offsets in reported.of.items()}
         fresh = [
             checkpoint for group, offsets in reported.of.items() for checkpoint in self._translated(group, offsets)
         ]
-        records = [OwnRecord(*encode_checkpoint(checkpoint)) for checkpoint in fresh]
+        fresh = [self._marked(each) for each in (*fresh, *self._with_unsaved_marks(fresh))]
+        records = [OwnRecord(*encode_checkpoint(each), encode_moved(each.moved)) for each in fresh]
         write_records(self._target_clients.records, self._topic, records, self._check)
         for checkpoint in fresh:
             self._known.add(checkpoint)
+        self._moved.saved((each.group, each.tp) for each in fresh)
         self._check()
         self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
         self.checkpoints_written += len(fresh)
-        return reported.issues
+        return (*reported.issues, *issues)
+
+    def _marked(self, checkpoint: Checkpoint) -> Checkpoint:
+        is_first = not self._known.has(checkpoint.group, checkpoint.tp)
+        return checkpoint._replace(moved=self._moved.mark(checkpoint.group, checkpoint.tp, is_first=is_first))
+
+    def _with_unsaved_marks(self, fresh: list[Checkpoint]) -> list[Checkpoint]:
+        """Return checkpoints that are written again because what group sync saves with them has changed."""
+        due = {(each.group, each.tp) for each in fresh}
+        unsaved = sorted(self._moved.unsaved - due)
+        written = (self._known.of(group).get(tp) for group, tp in unsaved)
+        return [checkpoint for checkpoint in written if checkpoint is not None]
 
     def _learn_syncs(self) -> None:
-        for record in self._tail.read_new():
-            sync = decode_offset_sync(record.key, record.value, record.headers)
-            if self._tail.recreations != self._recreations:
-                self._recreations, self._map = self._tail.recreations, OffsetMap()
-            if sync is not None:
-                self._map.take(sync)
-            self._check()  # a first read may take minutes
-        for tp in self._map.take_replaced_logs():
+        self._syncs.learn(self._check)
+        for tp in self._syncs.known.take_replaced_logs():
             self._known.log_replaced(remote_partition(self._rules, tp))
 
+    def _learn_reverse_syncs(self, read: Iterable[TopicPartition]) -> list[str]:
+        """Follow the reverse flow's offset syncs if a group reads its copies; why that failed, if so."""
+        if not any(map(self._reverse.original, read)):
+            return []
+        try:
+            self._reverse.learn(self._check)
+        except ClusterError as error:
+            return [str(error)]
+        for original in self._reverse.known.take_replaced_logs():
+            self._known.log_replaced(original)
+        return []
+
+    def _remote(self, tp: TopicPartition) -> TopicPartition:
+        return self._reverse.original(tp) or remote_partition(self._rules, tp)
+
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
+        inverse = InverseMap(self._reverse.known, self._reverse.original)
         due = (
-            self._known.due(self._map, group, tp, remote_partition(self._rules, tp), committed)
+            self._known.due(
+                inverse if self._reverse.original(tp) else self._syncs.known, group, tp, self._remote(tp), committed
+            )
             for tp, committed in offsets.items()
         )
         return [checkpoint for checkpoint in due if checkpoint is not None]
@@ -234,6 +278,7 @@ class CheckpointSync:
         issues = [f"the {type_} group '{group}' is not moved: {why}" for group, why in clashes.items() if why]
         states = self._target_groups.states_answered([group for group in groups if not clashes[group]], there)
         movable = [(group, state) for group, state in states.of.items() if is_movable(state)]
+        self._look_at_active(type_, [group for group, state in states.of.items() if not is_movable(state)])
         chunks = (dict(movable[at : at + _MOVED_AT_ONCE]) for at in range(0, len(movable), _MOVED_AT_ONCE))
         return [*issues, *states.issues, *(words for chunk in chunks for words in move(chunk))]
 
@@ -244,7 +289,8 @@ class CheckpointSync:
         read = self._source_groups.offsets_of(list(groups), types)
         self._learn_syncs()
         committed = self._target_groups.offsets_of(list(read.of), types)
-        positions = {group: share_positions(self._map, self._rules, group, read.of[group]) for group in committed.of}
+        known = self._syncs.known
+        positions = {group: share_positions(known, self._rules, group, read.of[group]) for group in committed.of}
         return [
             *self._share_refusals(read),
             *self._share_refusals(committed),
@@ -276,11 +322,45 @@ class CheckpointSync:
         logs = log_bounds(self._target, tps)
         issues: list[str] = []
         for group, wanted in checkpoints.items():
-            offsets = plan_group_sync(wanted, committed[group], states[group], logs)
+            is_own = type_ is GroupType.CONSUMER and self._own(group, valid_offsets(committed[group], logs))
+            offsets = plan_group_sync(wanted, committed[group], states[group], logs, consumes_there=is_own)
             if offsets:
                 self._check()
                 issues += self._set(group, type_, offsets)
         return issues
+
+    def _look_at_active(self, type_: GroupType, groups: list[str]) -> None:
+        """Note who has committed the offsets of groups that have members on the target, and report these groups once.
+
+        While a group has members, only they commit: a change that is seen later is known to be theirs.
+        """
+        if type_ is not GroupType.CONSUMER or not groups:
+            return
+        for group, committed in self._target_groups.committed_answered(groups).of.items():
+            self._own(group, committed)
+            self._report_both_sides(group, f"it has members on '{self.flow.target}'")
+
+    def _own(self, group: str, committed: dict[TopicPartition, CommittedOffset]) -> bool:
+        """Return whether a group's consumers on the target have committed offsets; such a group is reported once."""
+        policy = self._rules.policy
+        own = self._moved.own(
+            group, committed, self._known.of(group).values(), lambda topic: policy.topic_source(topic) is not None
+        )
+        if own:
+            why = f"its consumers on '{self.flow.target}' have committed offsets of {counted(len(own), 'partition')}"
+            self._report_both_sides(group, why)
+        return bool(own)
+
+    def _report_both_sides(self, group: str, why: str) -> None:
+        if group in self._on_both_sides:
+            return
+        self._on_both_sides.add(group)
+        log.warning(
+            "%s: the group '%s' is on both clusters, '%s' and '%s' (%s); group sync leaves its offsets there to them."
+            " If it is one group that has moved, run 'heliograph failover' or 'failback'; if not, give the two groups"
+            " different names, or exclude it (groups.exclude)",
+            *(self.flow, group, *self.flow, why),
+        )
 
     def _checkpoints_read(self, group: str) -> list[Checkpoint]:
         """Return a group's checkpoints of those partitions that it still reads at the source."""
@@ -289,8 +369,10 @@ class CheckpointSync:
 
     def _set(self, group: str, type_: GroupType, offsets: dict[TopicPartition, CommittedOffset]) -> list[str]:
         """Set a group's offsets; why that failed, if so. The broker refuses where it has got members meanwhile."""
+        self._moved.setting(group, offsets)
         try:
             refused = self._target_groups.set_offsets(group, type_, offsets)
+            self._moved.set(group, offsets.keys() - refused.keys())
         except GroupActiveError:
             log.info("%s: the group '%s' is in use on '%s'; it keeps its offsets", self.flow, group, self.flow.target)
             return []

@@ -41,6 +41,10 @@ class HeartbeatSource:
         """Close the clients."""
         self._target_clients.close()
 
+    def unanswered(self) -> list[str]:
+        """Return for whom a step has waited for some time."""
+        return [said for client in self._target_clients.clients if (said := client.unanswered)]
+
     def begin(self) -> Iterable[str]:
         """Create the topic if it is missing."""
         for cluster in self._target_clients.topic_clusters:

@@ -76,11 +76,13 @@ class RunningTask:
 class SparkEngine:
     """Starts tasks, answers their reports, reports their ends.
 
-    `launch` holds for tasks that are started without options of their own.
+    `launch` holds for tasks that are started without options of their own. `shared_slots` is the number of slots that
+    flows share, if Spark has more: the rest is for flows that are added later.
     """
 
     def __init__(self, driver: SparkDriver, launch: LaunchOptions = _DEFAULT_LAUNCH) -> None:
         self._driver = driver
+        self.shared_slots: int | None = None
         self._default_launch = launch
         self._lock = threading.Lock()
         self._attempts = itertools.count(1)
@@ -89,8 +91,9 @@ class SparkEngine:
 
     @property
     def slots(self) -> int:
-        """The number of tasks that can run at the same time."""
-        return self._driver.slots
+        """The number of tasks that flows may run at the same time."""
+        slots = self._driver.slots
+        return slots if self.shared_slots is None else min(slots, self.shared_slots)
 
     def start(
         self,

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import heliograph
 from heliograph.config.resolve.redaction import shown_error
+from heliograph.driver.spark.old_folders import PREFIX, remove_old_folders
 from heliograph.driver.spark.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
 from heliograph.embedded.java import java_home
 from heliograph.errors import EngineError
@@ -66,7 +67,7 @@ _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:-UsePerf
 
 
 def _own_folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"heliograph-spark-{os.getpid()}-{secrets.token_hex(4)}"
+    return Path(tempfile.gettempdir()) / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
 
 
 @dataclass(slots=True)
@@ -175,6 +176,7 @@ def _start_context(settings: SparkSettings) -> Any:
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
     _forbid_core_dumps()
+    remove_old_folders()
     settings.folder.mkdir(mode=0o700)
     settings.log_config_file.write_text(_LOG_CONFIG.format(log=settings.log_file))
     conf = SparkConf().setMaster(settings.master)

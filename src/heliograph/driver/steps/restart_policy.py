@@ -56,8 +56,10 @@ class Restarts:
         self._backoff = Backoff(first_s=min(first_s, limits.most_s), most_s=limits.most_s)
 
     @classmethod
-    def of_partitions(cls, limits: RestartLimits) -> Restarts:
-        """Return restarts with longer pauses, for a task with failed partitions: a restart pauses its others."""
+    def of_partitions(cls, limits: RestartLimits, *, pauses_others: bool = True) -> Restarts:
+        """Return the retries of a task's failed partitions, with longer pauses if a retry pauses its others."""
+        if not pauses_others:
+            return cls(limits, first_s=limits.most_s)  # an error for each try: not more often than a failing task
         return cls(limits._replace(most_s=limits.most_s * _PARTITIONS_FACTOR), first_s=limits.most_s)
 
     def pause_s(self, ran_s: float = 0.0) -> float | None:

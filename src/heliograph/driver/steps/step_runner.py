@@ -196,6 +196,14 @@ class Interruptible(Protocol):
         """Call `check` before each write from now on: it raises if the loop was stopped, and nothing may be written."""
 
 
+@runtime_checkable
+class WaitsForClusters(Protocol):
+    """Work that knows for which broker it waits."""
+
+    def unanswered(self) -> list[str]:
+        """Return a sentence for each cluster that has not answered for some time; called from any thread."""
+
+
 class ControlLoop:
     """Runs the steps of a work, one after the other, in a thread of its own until stopped."""
 
@@ -222,6 +230,10 @@ class ControlLoop:
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    def unanswered(self) -> list[str]:
+        """Return for whom the running step has waited for some time: it has no issue before it ends."""
+        return self._work.unanswered() if isinstance(self._work, WaitsForClusters) else []
 
     def run_once(self) -> None:
         """Instead of `start`: run every step once, in order, in the caller's thread; failures are reported."""

@@ -8,26 +8,40 @@ may have been copied twice, or left out as configured.
 from __future__ import annotations
 
 import queue
-from dataclasses import dataclass, field, fields
+import time
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from heliograph.diagnostics import Diagnostic, Severity
 from heliograph.model import TopicPartition
+from heliograph.status.losses import Loss, loss_members, loss_of
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from heliograph.model import Flow
+    from heliograph.status.losses import LossCause
 
 
 @dataclass(slots=True)
 class PartitionReport:
-    """The counters and the state of one partition."""
+    """The counters and the state of one partition.
+
+    `next_offset` is the first source offset that the target is not known to have. Ages are those at the time of the
+    report, since the clocks of driver and executor may differ: of the last acknowledgement, and of the end of the
+    source's log. `pending_ms` is the timestamp of the oldest record that was fetched and is not acknowledged,
+    `copied_ms` that of the newest record that was copied. None is unknown.
+    """
 
     topic: str
     partition: int
-    position: int | None = None
-    acked_offset: int | None = None
+    next_offset: int | None = None
     committed_offset: int | None = None
-    high_watermark: int = 0
+    log_end: int | None = None
+    log_end_age_ms: int | None = None
+    acked_age_ms: int | None = None
+    pending_ms: int | None = None
+    copied_ms: int | None = None
     records: int = 0
     bytes: int = 0
     latency_sum_ms: int = 0
@@ -40,22 +54,17 @@ class PartitionReport:
     issue: str | None = None
     failure: str | None = None
     is_done: bool = False
+    opening: int = 0  # of its spec
 
     @property
     def tp(self) -> TopicPartition:
         """The source partition."""
         return TopicPartition(self.topic, self.partition)
 
-    @property
-    def lag(self) -> int:
-        """Records on the source that are not yet acknowledged by the target."""
-        done = self.acked_offset + 1 if self.acked_offset is not None else self.position
-        return max(0, self.high_watermark - done) if done is not None else 0
-
 
 @dataclass(slots=True)
 class TaskReport:
-    """The state of one task; `events` are for the driver's log, and have happened since the last report.
+    """The state of one task; `events` are for the driver's log, `losses` for the losses topic: since the last report.
 
     `assignment` is the number of the newest assignment that the task follows, 0 for the partitions of its start.
     `unavailable_clusters` has a sentence for each cluster that cannot be reached or used, `issue` all other sentences.
@@ -67,6 +76,13 @@ class TaskReport:
     throttled_ms: int = 0
     assignment: int = 0
     unavailable_clusters: list[str] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+
+    def followed_by(self, newer: TaskReport) -> TaskReport:
+        """Return a newer report with the events and losses of both; nothing else of an older one is needed."""
+        if not self.events and not self.losses:
+            return newer
+        return replace(newer, events=[*self.events, *newer.events], losses=[*self.losses, *newer.losses])
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values.
@@ -75,6 +91,7 @@ class TaskReport:
         """
         own = {name: getattr(self, name) for name in _REPORT_FIELDS}
         own["events"] = [[event.severity, event.message] for event in self.events]
+        own["losses"] = [loss_members(loss) for loss in self.losses]
         own["partitions"] = [{name: getattr(p, name) for name in _PARTITION_FIELDS} for p in self.partitions]
         return own
 
@@ -88,19 +105,21 @@ class TaskReport:
             int(data["throttled_ms"]),
             int(data["assignment"]),
             list(data["unavailable_clusters"]),
+            [loss for members in data["losses"] if (loss := loss_of(members)) is not None],
         )
 
 
 _PARTITION_FIELDS = tuple(each.name for each in fields(PartitionReport))
-_REPORT_FIELDS = tuple(each.name for each in fields(TaskReport) if each.name not in ("events", "partitions"))
+_REPORT_FIELDS = tuple(each.name for each in fields(TaskReport) if each.name not in ("events", "losses", "partitions"))
 
 
 class TaskEvents:
-    """The events since the last report. Any thread may add one."""
+    """The events and losses since the last report. Any thread may add one."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._events: queue.SimpleQueue[Diagnostic] = queue.SimpleQueue()
+        self._losses: queue.SimpleQueue[Loss] = queue.SimpleQueue()
 
     def error(self, message: str, tp: TopicPartition) -> None:
         """Add an event of a partition that has stopped, or whose copy has lost or gained records."""
@@ -112,6 +131,25 @@ class TaskEvents:
 
     def _add(self, severity: Severity, message: str) -> None:
         self._events.put(Diagnostic(severity, message))
+
+    def lose(
+        self,
+        tp: TopicPartition,
+        cause: LossCause,
+        offsets: tuple[int | None, int | None],
+        count: int,
+        topic_id: UUID | None = None,
+        *,
+        is_exact: bool = True,
+    ) -> None:
+        """Add a loss of records from the first to the last of these source offsets."""
+        known_id = None if topic_id is None else str(topic_id)
+        at_ms = int(time.time() * 1000)
+        self._losses.put(Loss(at_ms, self._flow, *tp, *offsets, count, cause, known_id, is_exact))
+
+    def take_losses(self) -> list[Loss]:
+        """Return the losses since the last call."""
+        return [self._losses.get() for _ in range(self._losses.qsize())]
 
     def take(self) -> list[Diagnostic]:
         """Return the events since the last call."""

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from heliograph.kafka.request_options import FetchLimits, ProduceLimits
 from heliograph.kafka.security.connection_spec import ClusterSpec  # noqa: TC001  (a field's type stays importable)
-from heliograph.model import Address, Flow, SourceOffset, TopicPartition
+from heliograph.model import Address, Flow, SourceOffset, TargetLog, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class PartitionSpec:
     """One partition to copy: after its source offset (None: none yet) and, for `--once`, up to `stop_offset`.
 
-    If its source offset was reset (a null record), it is copied again, even if the target has its records.
+    If its source offset was reset (a null record), it is copied again, even if the target has its records. A higher
+    `opening` than that of the partition which a task copies makes the task begin with it again: where it was, or, if a
+    user has moved its source offset (`is_moved`), there.
     """
 
     tp: TopicPartition
@@ -32,6 +34,8 @@ class PartitionSpec:
     source_offsets: SourceOffset | None = None
     stop_offset: int | None = None
     is_reset: bool = False
+    opening: int = 0
+    is_moved: bool = False
 
     @property
     def position(self) -> int | None:
@@ -46,7 +50,8 @@ class PartitionSpec:
     def to_json(self) -> list[Any]:
         """Return all fields, in order, as JSON values."""
         source_offsets = None if self.source_offsets is None else _offset_to_json(self.source_offsets)
-        return [list(self.tp), self.remote_topic, source_offsets, self.stop_offset, self.is_reset]
+        how = self.stop_offset, self.is_reset, self.opening, self.is_moved
+        return [list(self.tp), self.remote_topic, source_offsets, *how]
 
     @classmethod
     def from_json(cls, values: list[Any]) -> Self:
@@ -63,11 +68,13 @@ class PartitionSpec:
 def _offset_to_json(known: SourceOffset) -> list[Any]:
     topic_id = None if known.topic_id is None else str(known.topic_id)
     epochs = [list(epoch) for epoch in known.epochs]
-    return [list(known.tp), known.offset, known.target_end, topic_id, known.run_count, epochs]
+    log = known.target_log
+    target_log = None if log is None else [None if log.topic_id is None else str(log.topic_id), *log[1:]]
+    return [list(known.tp), known.offset, known.target_end, topic_id, known.run_count, epochs, target_log]
 
 
 def _offset_from_json(values: list[Any]) -> SourceOffset:
-    tp, offset, target_end, topic_id, run_count, epochs = values
+    tp, offset, target_end, topic_id, run_count, epochs, target_log = values
     return SourceOffset(
         TopicPartition(*tp),
         offset,
@@ -75,6 +82,7 @@ def _offset_from_json(values: list[Any]) -> SourceOffset:
         None if topic_id is None else UUID(topic_id),
         run_count,
         tuple((epoch, first_offset) for epoch, first_offset in epochs),
+        None if target_log is None else TargetLog(UUID(target_log[0]) if target_log[0] else None, *target_log[1:]),
     )
 
 
@@ -125,6 +133,7 @@ class TaskSpec:
     tolerates_too_large: bool = False
     on_truncation: str = "continue"
     on_recreated: str = "fail"
+    on_target_deleted: str = "recopy"
     syncs: SyncsSpec | None = None
     source_offsets: ClusterSpec | None = None
 

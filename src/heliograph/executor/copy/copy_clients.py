@@ -6,6 +6,7 @@ elsewhere. Source offsets have clients of their own only if they are kept on a c
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from heliograph.executor.copy.sync_writer import SyncWriter
@@ -115,13 +116,16 @@ class CopyClients:
 
     @property
     def unavailable_clusters(self) -> list[str]:
-        """Return a sentence for each cluster that cannot be reached or used."""
-        return [cluster.issue for cluster in self._clusters if cluster.issue]
+        """Return a sentence for each cluster that cannot be reached or used, or does not answer."""
+        now = time.monotonic()
+        issues = (cluster.issue or cluster.unanswered(now) for cluster in self._clusters)
+        return [issue for issue in issues if issue]
 
     @property
     def session_issues(self) -> list[str]:
         """Return the current issues of producer sessions."""
-        return [session.issue for session in self._sessions if session.issue]
+        further = [producer.further_sessions.issue for producer in self._producers]
+        return [issue for issue in (*(session.issue for session in self._sessions), *further) if issue]
 
     def close(self) -> None:
         """Close all connections."""

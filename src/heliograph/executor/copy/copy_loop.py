@@ -56,7 +56,7 @@ class CopyLoop:
             self._partitions.source_offsets,
             self._on_committed,
         )
-        self._target_changes = TargetChanges(spec, clients.target, clients.producer, self._records.fail)
+        self._target_changes = TargetChanges(spec, clients, self._schedule, self._commits.has_all, self._records.fail)
         self._lookup = ResumeLookup(spec, self._events)
         self._next_report_at = 0.0
 
@@ -89,7 +89,7 @@ class CopyLoop:
             lambda: resume_points(self.spec, self.spec.partitions, self._events), self._keep_lease
         )
         for point in points or ():
-            self._partitions.add(point)
+            self._records.add(point)
 
     def _keep_lease(self) -> bool:
         """Report if it is time; return False if the task is to stop."""
@@ -104,18 +104,23 @@ class CopyLoop:
         self._follow_assignment()
         if self._lease.stop_reason is not None:
             return True
-        return self._lookup.is_idle and self._partitions.are_done
+        return self._lookup.is_idle and not self._partitions.closing and self._partitions.are_done
 
     def _follow_assignment(self) -> None:
-        """Remove partitions that were taken away; add those given later, as soon as their resume points are known."""
+        """Remove partitions that were taken away; add those given later, and those that are to begin again, as soon as
+        their resume points are known.
+        """
         assignment = self._lease.take_assignment()
         if assignment is not None:
-            self._partitions.retain(partition.tp for partition in assignment.partitions)
-            self._lookup.follow(p for p in assignment.partitions if p.tp not in self._partitions.by_source)
+            self._partitions.follow(assignment.partitions)
             self._budget.change_rate(assignment.bytes_per_s)
+        if assignment is not None or self._partitions.closing:
+            self._lookup.follow(self._partitions.to_open(self._commits.has_all))
         if not self._lookup.is_idle:
             for point in self._lookup.take(time.monotonic()):
-                self._partitions.add(point)
+                if point.spec.is_moved:
+                    self._commits.forget(point.spec.tp)
+                self._records.add(point)
 
     def _step(self, *, fetch: bool) -> None:
         """Wait for responses or the next timer, then do what is due."""
@@ -134,7 +139,7 @@ class CopyLoop:
         if now >= self._next_report_at:
             self._next_report_at = now + _REPORT_INTERVAL_S
             clients.network.maintain(now)
-            self._target_changes.look(now, self._partitions.by_target.values(), self._partitions.departed)
+            self._target_changes.look(now, self._partitions, is_stopping=self._lease.stop_reason is not None)
             self._lease.report(self._report())
 
     def _commit_if_due(self, now: float) -> None:
@@ -160,7 +165,8 @@ class CopyLoop:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
         if self._clients.syncs is not None:
             until_timer = min(until_timer, self._clients.syncs.wait_s)
-        if self._clients.is_calm and self._lookup.is_idle and not self._budget.rate.bytes_per_s:
+        is_opening = self._partitions.closing or not self._lookup.is_idle
+        if self._clients.is_calm and not is_opening and not self._budget.rate.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
@@ -177,6 +183,7 @@ class CopyLoop:
             clients.session_issues + [part.issue for part in others if part is not None and part.issue],
             clients.throttled_ms,
             unavailable_clusters=clients.unavailable_clusters,
+            losses=self._events.take_losses(),
         )
 
     def _drain(self) -> None:

@@ -5,25 +5,28 @@
 
 from __future__ import annotations
 
+import time
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heliograph.errors import TaskError
 from heliograph.executor.contract.task_report import PartitionReport
-from heliograph.model import SourceOffset
+from heliograph.model import SourceOffset, TargetLog
+from heliograph.wire.batches.batch_header import base_timestamp_ms
 from heliograph.wire.batches.leader_epochs import EpochHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from uuid import UUID
 
     from heliograph.executor.contract.task_spec import PartitionSpec
     from heliograph.executor.copy.copy_clients import CopyClients
     from heliograph.executor.copy.resume import ResumePoint
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
-    from heliograph.kafka.produce.target_partition import TargetPartition
+    from heliograph.kafka.produce.target_partition import Outgoing, TargetPartition
     from heliograph.mirror.groups.offset_syncs import PartitionSyncs
     from heliograph.model import TopicPartition
     from heliograph.wire.batches.forward import Piece
@@ -34,17 +37,29 @@ class CopyPartition:
 
     `acked_offset` is the last source offset that is safe on the target; `passed_offset` the last that was queued or
     needs no copy (a transaction marker, for example). While nothing is queued or in flight, both mean the same.
+    `start_offset` is where it was read from first, or after records that the source no longer has.
+
+    `log_id`, `log_first` and `log_records` become the `TargetLog`. `is_log_replaced` is set when the target gives a
+    batch an offset that another one had: that batch, and what follows, does not count.
     """
 
     __slots__ = (
+        "_pending",
         "_unreported_runs",
+        "acked_at_ms",
         "acked_offset",
         "counters",
         "damaged_answers",
         "epochs",
         "is_cut",
+        "is_log_exact",
+        "is_log_replaced",
+        "log_first",
+        "log_id",
+        "log_records",
         "passed_offset",
         "spec",
+        "start_offset",
         "stop_offset",
         "syncs",
         "target",
@@ -57,18 +72,33 @@ class CopyPartition:
         self.syncs = syncs
         self._unreported_runs: array[int] = array("q")
         run = spec.source_offsets.run if spec.source_offsets is not None else None
-        if syncs is not None and run is not None:
+        if syncs is not None and run is not None and syncs.last_run is None:
             syncs.resume(run)
         self.target = target
+        self.start_offset: int | None = spec.position
         self.acked_offset: int | None = None
+        self.acked_at_ms: int | None = None
         self.passed_offset: int | None = None
+        self._pending: tuple[int | None, int | None] = (None, None)
         self.target_end: int | None = spec.source_offsets.target_end if spec.source_offsets is not None else None
         self.topic_id: UUID | None = spec.source_offsets.topic_id if spec.source_offsets is not None else None
         self.stop_offset = spec.stop_offset
         self.epochs = EpochHistory(spec.source_offsets.epochs if spec.source_offsets is not None else ())
         self.is_cut = False
+        log = spec.source_offsets.target_log if spec.source_offsets is not None else None
+        self.log_id: UUID | None = log.topic_id if log is not None else None
+        self.log_first: int | None = log.first_offset if log is not None else None
+        self.log_records = log.records if log is not None else self.target_end or 0
+        self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
+        self.is_log_replaced = False
         self.damaged_answers = 0
-        self.counters = PartitionReport(spec.tp.topic, spec.tp.partition)
+        self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
+
+    def continue_counters(self, earlier: CopyPartition) -> None:
+        """Count on from an earlier copy of it in this task."""
+        self.counters = replace(
+            earlier.counters, opening=self.spec.opening, failure=None, issue=None, is_done=False, already_there=0
+        )
 
     @property
     def is_over(self) -> bool:
@@ -78,9 +108,31 @@ class CopyPartition:
     @property
     def safe_offset(self) -> int | None:
         """Return the last source offset that need not be copied again; None if this task has not passed any."""
-        if self.target.is_idle and self.counters.failure is None:
+        if self.target.is_idle and self.counters.failure is None and not self.is_log_replaced:
             return self.passed_offset
         return self.acked_offset
+
+    @property
+    def next_offset(self) -> int | None:
+        """Return the first source offset that the target is not known to have; None before the log was looked at."""
+        safe = self.safe_offset
+        if safe is None or self.start_offset is None:
+            return self.start_offset if safe is None else safe + 1
+        return max(self.start_offset, safe + 1)
+
+    def note_pending(self, outgoing: Outgoing) -> None:
+        """Note the timestamp of the oldest record that is not acknowledged: of a batch in flight, or one refused."""
+        timestamp_ms = base_timestamp_ms(outgoing.view)
+        self._pending = (self.next_offset, timestamp_ms if timestamp_ms >= 0 else None)
+
+    @property
+    def pending_ms(self) -> int | None:
+        """Return that timestamp, as long as no later record is the oldest; None if it was not fetched yet."""
+        oldest = self.target.oldest
+        if oldest is not None and oldest.piece is not None:
+            self.note_pending(oldest)
+        offset, timestamp_ms = self._pending
+        return timestamp_ms if offset is not None and offset == self.next_offset else None
 
     @property
     def source_offsets(self) -> SourceOffset | None:
@@ -88,7 +140,9 @@ class CopyPartition:
         offset = self.safe_offset
         if offset is None:
             return None
-        known = self.target_end, self.topic_id, self._run_count(offset), self.epochs.up_to(offset)
+        first = max(0, offset) if self.log_first is None else self.log_first
+        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact)
+        known = self.target_end, self.topic_id, self._run_count(offset), self.epochs.up_to(offset), log
         return SourceOffset(self.spec.tp, offset, *known)
 
     def _run_count(self, offset: int) -> int:
@@ -106,9 +160,14 @@ class CopyPartition:
         self._unreported_runs = array("q")
         return True
 
+    def pass_over(self, offset: int) -> None:
+        """Commit an offset, as soon as nothing is in flight, up to which the source has no more records to copy."""
+        self.passed_offset = max(offset, -1 if self.passed_offset is None else self.passed_offset)
+
     def go_back(self, position: int) -> None:
         """Continue at an earlier offset, at which the source's log was cut; nothing is in flight."""
         self.acked_offset = self.passed_offset = position - 1
+        self.start_offset = position
         self.is_cut = True
 
     def decide_end(self, latest: int) -> None:
@@ -118,20 +177,33 @@ class CopyPartition:
 
     def report(self, fetched: FetchPartition | None, committed_offset: int | None) -> PartitionReport:
         """Return the counters, with the current offsets and issue."""
-        counters = self.counters
-        if fetched is not None:
-            counters.position, counters.high_watermark = fetched.position, fetched.high_watermark
+        counters, now_ms = self.counters, int(time.time() * 1000)
+        log_end_at = fetched.log_end_at if fetched is not None else None
+        if fetched is not None and log_end_at is not None:
+            counters.log_end = fetched.high_watermark
+            counters.log_end_age_ms = int((time.monotonic() - log_end_at) * 1000)
+        else:
+            counters.log_end = counters.log_end_age_ms = None
         # Also if nothing more is fetched: queued batches may still wait for the target.
         counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
-        counters.acked_offset = self.safe_offset
+        counters.next_offset = self.next_offset
+        counters.acked_age_ms = None if self.acked_at_ms is None else max(0, now_ms - self.acked_at_ms)
+        counters.pending_ms = self.pending_ms
         counters.committed_offset = committed_offset
         return counters
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """Count a batch that is safe; `base_offset` is its offset on the target, -1 if the broker does not say."""
+        if self.is_log_replaced or (self.target_end is not None and -1 < base_offset < self.target_end):
+            self.is_log_replaced = True
+            return
+        self.log_records += piece.record_count
+        if self.log_first is None:
+            self.log_first = piece.base_offset
         if base_offset >= 0 and self.syncs is not None:
             self._unreported_runs.extend(_flat_runs(piece, base_offset))
         self.acked_offset = piece.last_offset
+        self.acked_at_ms = now_ms
         self.target_end = base_offset + piece.record_count if base_offset >= 0 else None
         counters = self.counters
         counters.records += piece.record_count
@@ -141,19 +213,34 @@ class CopyPartition:
             counters.latency_sum_ms += latency_ms
             counters.latency_count += 1
             counters.latency_max_ms = max(counters.latency_max_ms, latency_ms)
+            counters.copied_ms = piece.max_timestamp_ms
+
+
+def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSpec:
+    """Return the specification to begin again with: by what was acknowledged, unless a user has moved it."""
+    reached = earlier.source_offsets or earlier.spec.source_offsets
+    if not assigned.is_moved:
+        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached)
+    if reached is None or assigned.source_offsets is None:
+        return assigned
+    # The records of the target's log remain there, and their loss would be reported.
+    return replace(assigned, source_offsets=replace(assigned.source_offsets, target_log=reached.target_log))
 
 
 class CopyPartitions:
     """The partitions of a task, by their source and by their target.
 
     A partition that was taken away stays in `departed` and in `by_target`: what was sent of it is still acknowledged,
-    and is committed here.
+    and is committed here. One that is to begin again is in `closing` until what was sent of it is acknowledged or
+    refused, and committed; then its resume point is looked up, as that of a partition that is assigned later.
     """
 
     def __init__(self, clients: CopyClients) -> None:
         self.by_source: dict[TopicPartition, CopyPartition] = {}
         self.by_target: dict[TopicPartition, CopyPartition] = {}
         self.departed: dict[TopicPartition, CopyPartition] = {}
+        self.closing: dict[TopicPartition, CopyPartition] = {}
+        self._missing: dict[TopicPartition, PartitionSpec] = {}  # assigned and not copied
         self._clients = clients
 
     @property
@@ -177,28 +264,62 @@ class CopyPartitions:
         """Return whether each is idle, or waits for the target."""
         return all(partition.target.is_idle or partition.target.issue for partition in self.by_source.values())
 
-    def add(self, point: ResumePoint) -> None:
+    def add(self, point: ResumePoint) -> CopyPartition:
         """Copy a partition, too, from its resume point on."""
         spec, clients = point.spec, self._clients
-        if spec.target in self.by_target:
-            # What was sent before it was taken away has used up sequences; only a new producer can begin again.
+        earlier = self.by_target.get(spec.target)
+        if earlier is not None and (not earlier.target.is_idle or clients.session.transactional_id is not None):
+            # What was sent before has used up sequences; only another producer can begin again.
             raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
         syncs = clients.syncs.add(spec.tp) if clients.syncs is not None else None
-        partition = CopyPartition(spec, clients.producer.add(spec.target), syncs)
+        partition = CopyPartition(spec, clients.producer.add(spec.target, again=earlier is not None), syncs)
+        if earlier is not None:
+            partition.continue_counters(earlier)
         partition.target_end = point.target_end
         partition.passed_offset = point.resumed_after
-        partition.counters.already_there = point.already_there
+        if spec.position is None and point.resumed_after is not None:
+            partition.start_offset = point.resumed_after + 1
+        if spec.is_moved and spec.position is not None:
+            partition.passed_offset = spec.position - 1  # committed before the first record
+        partition.counters.already_there += point.already_there
+        partition.log_id = partition.log_id or point.target_id
+        self.departed.pop(spec.tp, None)
+        self._missing.pop(spec.tp, None)
         self.by_source[spec.tp] = partition
         self.by_target[spec.target] = partition
         clients.fetcher.add(spec.tp, spec.position, partition.topic_id, partition.epochs)
+        return partition
 
-    def retain(self, wanted: Iterable[TopicPartition]) -> None:
-        """Stop copying all partitions but the wanted ones."""
-        kept = frozenset(wanted)
-        for tp in [tp for tp in self.by_source if tp not in kept]:
-            self._clients.fetcher.remove(tp)
-            self.departed[tp] = self.by_source.pop(tp)
-            self.discard(self.departed[tp])
+    def follow(self, assigned: Iterable[PartitionSpec]) -> None:
+        """Stop copying all partitions but the assigned ones, and those of them that are to begin again."""
+        self._missing = {spec.tp: spec for spec in assigned}
+        for tp in [tp for tp in self.closing if tp not in self._missing]:
+            self.departed[tp] = self.closing.pop(tp)
+        for tp, partition in list(self.by_source.items()):
+            spec = self._missing.get(tp)
+            if spec is None:
+                self.departed[tp] = self._stop(partition)
+            elif spec.opening > partition.spec.opening:
+                self.closing[tp] = self._stop(partition)
+            else:
+                del self._missing[tp]
+
+    def to_open(self, has_committed: Callable[[Iterable[TopicPartition]], bool]) -> list[PartitionSpec]:
+        """Return the assigned partitions that are not copied and whose resume point can be looked up now."""
+        for tp, partition in list(self.closing.items()):
+            # Not before the answers have come: what is appended after the look-up would be copied again.
+            if partition.target.is_idle and has_committed((tp,)):
+                del self.closing[tp]
+        ready = [spec for tp, spec in self._missing.items() if tp not in self.closing]
+        earlier = self.by_target
+        return [_begin_again(earlier[spec.target], spec) if spec.target in earlier else spec for spec in ready]
+
+    def _stop(self, partition: CopyPartition) -> CopyPartition:
+        tp = partition.spec.tp
+        self._clients.fetcher.remove(tp)
+        del self.by_source[tp]
+        self.discard(partition)
+        return partition
 
     def stop_all(self) -> None:
         """Fetch nothing more, and discard what was not sent."""
@@ -218,7 +339,8 @@ class CopyPartitions:
 
     def source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         """Return what to commit: of each partition that has passed an offset, departed ones included."""
-        everyone = self.by_source | self.departed
+        kept = {tp: partition for tp, partition in self.closing.items() if not self._missing[tp].is_moved}
+        everyone = self.departed | kept | self.by_source
         return {tp: known for tp, partition in everyone.items() if (known := partition.source_offsets) is not None}
 
 

@@ -93,13 +93,13 @@ class LeaseClient:
             self._follow(answer)
 
     def _newest(self, report: TaskReport) -> TaskReport:
-        """Return the newest report in the queue with the events of all; nothing else of the older ones is needed."""
+        """Return the newest report in the queue, with the events and losses of all."""
         while not self._reports.empty():
             newer = self._reports.get()
             if newer is None:
                 self._reports.put(None)  # the end comes after the last report
                 return report
-            report = replace(newer, events=report.events + newer.events)
+            report = report.followed_by(newer)
         return report
 
     def _follow(self, answer: dict[str, Any]) -> None:

@@ -119,6 +119,11 @@ class OffsetCommits:
     def _moved(self) -> dict[TopicPartition, SourceOffset]:
         return {tp: p for tp, p in self._source_offsets().items() if self._written.get(tp) != _identity(p)}
 
+    def forget(self, tp: TopicPartition) -> None:
+        """Write the next source offset of a partition even if it was written before: its topic may have another now."""
+        self.committed.pop(tp, None)
+        self._written.pop(tp, None)
+
     def has_all(self, tps: Iterable[TopicPartition]) -> bool:
         """Return whether nothing is left to commit of some partitions."""
         return self.is_idle and self._moved().keys().isdisjoint(tps)
@@ -195,7 +200,8 @@ def _offsets_alias(spec: TaskSpec) -> str:
 
 def _identity(known: SourceOffset) -> tuple[object, ...]:
     """Return what must be written again when it changes: in another log the same offset is another record's."""
-    return known.offset, known.topic_id, known.epochs
+    target_id = None if known.target_log is None else known.target_log.topic_id
+    return known.offset, known.topic_id, known.epochs, target_id
 
 
 class CommitSchedule:

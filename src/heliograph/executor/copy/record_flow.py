@@ -14,6 +14,7 @@ from heliograph.executor.copy.log_changes import SourceChanges
 from heliograph.executor.copy.offset_commits import refused_commit
 from heliograph.kafka.produce.large_batches import LargeBatches, SkippedRecord, TopicLimits
 from heliograph.kafka.produce.target_partition import Outgoing
+from heliograph.status.losses import LossCause
 from heliograph.wire.batches.forward import prepare
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from heliograph.executor.copy.copy_partition import CopyPartition, CopyPartitions
     from heliograph.executor.copy.fetch_budget import ByteRate
     from heliograph.executor.copy.offset_commits import CommitSchedule
+    from heliograph.executor.copy.resume import ResumePoint
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
     from heliograph.kafka.net.buffers import Buffer
     from heliograph.model import TopicPartition
@@ -56,6 +58,13 @@ class RecordFlow:
         self._changes = SourceChanges(spec, clients.source, self.fail, events)
         limits = TopicLimits(clients.target, clients.network)
         self._large_batches = LargeBatches(limits, clients.pool, leaves_out=spec.tolerates_too_large)
+
+    def add(self, point: ResumePoint) -> None:
+        """Copy a partition, too, from its resume point on, unless that says that it must stop."""
+        partition = self._partitions.add(point)
+        if point.failure is not None:
+            self.fail(partition, point.failure)
+            self._clients.producer.discard(partition.spec.target, sent_too=True)
 
     # --- from the fetcher ---------------------------------------------------------------------------------------------
 
@@ -103,6 +112,8 @@ class RecordFlow:
         position = self._changes.position(partition, fetched, earliest, latest)
         if position is None:
             return None
+        if position != fetched.position:
+            partition.start_offset = position
         is_first_start = partition.spec.source_offsets is None and partition.passed_offset is None
         if is_first_start and partition.target_end is not None:
             # Committed before the first record: a restart then knows where our records begin on the target.
@@ -128,7 +139,6 @@ class RecordFlow:
 
     def _end_if_done(self, partition: CopyPartition, position: int) -> None:
         stop_offset = partition.stop_offset
-        partition.counters.position = position
         if stop_offset is not None and position >= stop_offset:
             partition.counters.is_done = True
             self._clients.fetcher.remove(partition.spec.tp)
@@ -168,6 +178,7 @@ class RecordFlow:
         if outgoing.piece is None:
             raise refused_commit(self._spec, tp, why)
         partition = self._partitions.by_target[tp]
+        partition.note_pending(outgoing)
         self.fail(partition, f"the batch at offset {outgoing.piece.base_offset} was refused: {why}")
 
     def on_stuck(self, tp: TopicPartition) -> None:
@@ -192,5 +203,8 @@ class RecordFlow:
             partition = self._partitions.by_target[tp]
             partition.counters.skipped_records += 1
             self._events.warn(instead, partition.spec.tp)
+            assert outgoing.piece is not None
+            offset = outgoing.piece.base_offset
+            self._events.lose(partition.spec.tp, LossCause.RECORD_TOO_LARGE, (offset, offset), 1, partition.topic_id)
             return []
         return instead

@@ -69,6 +69,7 @@ _METADATA_WITH_IDS = 10
 _TOPICS_PER_REQUEST = 200
 _WEIGHT_PER_REQUEST = 5_000  # half of what KRaft accepts, in topics, partitions and configs together
 _RETRY_PAUSE_S = 0.2
+_UNANSWERED_S = 5.0
 _RETRIABLE_TRIES = 50
 _MAX_CONNECTIONS = 64  # kept open; a cluster may name any number of brokers, and file descriptors are limited
 _Change = TypeVar("_Change", "CreateTopic", "AddPartitions")
@@ -116,6 +117,8 @@ class Admin:
         self._client_id = client_id
         self.timeout_s = timeout_s
         self._connections: dict[Address, Connection] = {}
+        self._worked: set[Address] = set()  # addresses to which a connection was once open
+        self._awaited: tuple[Address, str, float] | None = None
 
     def close(self) -> None:
         """Close all connections."""
@@ -414,6 +417,23 @@ class Admin:
         oldest: int = 0,
     ) -> Any:
         """Send a request to one broker, in a version that both support; reopen a stale connection once."""
+        self._awaited = (address, request_class.__name__.removesuffix("Request"), time.monotonic())
+        try:
+            return self._ask_at(address, request_class, response_class, build, newest, oldest)
+        finally:
+            self._awaited = None
+
+    @property
+    def unanswered(self) -> str | None:
+        """The broker that has not answered for some time, and the request; may be read from any thread."""
+        awaited = self._awaited
+        if awaited is None or time.monotonic() - awaited[2] < _UNANSWERED_S:
+            return None
+        return f"cluster '{self.alias}': {awaited[0]} has not answered a {awaited[1]} request for {_UNANSWERED_S:.0f} s"
+
+    def _ask_at(
+        self, address: Address, request_class: Any, response_class: Any, build: Any, newest: int, oldest: int
+    ) -> Any:
         for is_fresh in (False, True):
             connection = None if is_fresh else self._usable(address)
             if connection is None:
@@ -439,12 +459,19 @@ class Admin:
 
     def _open(self, address: Address) -> Connection:
         try:
-            connection = open_connection(address, self._security(), self._client_id, min(10.0, self.timeout_s))
+            connection = open_connection(
+                address,
+                self._security(),
+                self._client_id,
+                min(10.0, self.timeout_s),
+                has_worked=address in self._worked,
+            )
         except (AuthenticationError, ConfigError) as error:
             raise AuthenticationError(f"{self._title} cannot be used: {error}") from None
         while len(self._connections) >= _MAX_CONNECTIONS:
             self._connections.pop(next(iter(self._connections))).sock.close()
         self._connections[address] = connection
+        self._worked.add(address)
         return connection
 
 

@@ -273,7 +273,9 @@ class _NotReadyError(ClusterError):
 def _offsets_of(group: Any) -> GroupAnswer:
     committed = {
         TopicPartition(topic.name, partition.partition_index): CommittedOffset(
-            partition.committed_offset, partition.metadata or ""
+            partition.committed_offset,
+            partition.metadata or "",
+            getattr(partition, "committed_leader_epoch", -1),  # since Kafka 2.1
         )
         for topic in group.topics
         for partition in topic.partitions

@@ -76,6 +76,7 @@ class FetchPartition:
     checked_epoch: int = UNKNOWN_EPOCH  # of a batch that was found to continue what was delivered
     doubt: Doubt | None = None
     high_watermark: int = 0
+    high_watermark_at: float | None = None  # when it was read
     log_start: int = 0
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))
@@ -85,6 +86,17 @@ class FetchPartition:
     def is_placed(self) -> bool:
         """Return whether its position was compared with the log, as far as needed."""
         return not self.needs_ends and self.doubt is None
+
+    @property
+    def log_end_at(self) -> float | None:
+        """The time at which the high watermark was last known to be the end of the log.
+
+        A response leaves out the partitions of its session in which nothing has changed.
+        """
+        lane = self.lane
+        if self.high_watermark_at is None or lane is None or not lane.session_id or self.tp not in lane.known:
+            return self.high_watermark_at
+        return max(self.high_watermark_at, lane.answered_at)
 
     def mark_dirty(self) -> None:
         """Have its lane compare it with the session before the next request."""
@@ -107,6 +119,7 @@ class FetchLane:
     not_before: float = 0.0
     held_back_wait_ms: int = _FIRST_HELD_BACK_WAIT_MS
     halvings: int = 0  # of the requested size, one for each lost response
+    answered_at: float = 0.0
 
     def add(self, partition: FetchPartition) -> None:
         """Read a partition on this lane from now on."""
@@ -184,6 +197,7 @@ class FetchLane:
 
     def on_response(self, session_id: int) -> None:
         """Note that the broker keeps, or continues, a session (0: it keeps none)."""
+        self.answered_at = time.monotonic()
         self.halvings = max(0, self.halvings - 1)
         self.session_id = session_id
         if session_id == 0:

@@ -7,6 +7,7 @@ belong to another log than those before them are not delivered until the leader 
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from heliograph.kafka.fetch.continuity import Continuity, ContinuityListener
@@ -98,7 +99,7 @@ class FetchPositions:
         partition = self._partitions.get(tp)
         if partition is None:
             return
-        partition.log_start, partition.high_watermark = earliest, latest
+        partition.log_start, partition.high_watermark, partition.high_watermark_at = earliest, latest, time.monotonic()
         if self._continuity.reaches(partition, latest):
             self.decide(partition)
 

@@ -128,7 +128,16 @@ class FetchRequests:
             self._on_lost(lane, why)
 
         deadline = self._cluster.request_deadline
-        connection.request(request, FetchResponse, fetched, lost, deadline, decode=decode_fetch_response, pooled=True)
+        connection.request(
+            request,
+            FetchResponse,
+            fetched,
+            lost,
+            deadline,
+            decode=decode_fetch_response,
+            pooled=True,
+            wait_s=request.max_wait_ms / 1000,
+        )
         self._network.flush(connection)
 
 

@@ -165,7 +165,7 @@ class Fetcher:
             if data.error_code:
                 self._on_error(partition, data.error_code)
                 continue
-            partition.high_watermark = data.high_watermark
+            partition.high_watermark, partition.high_watermark_at = data.high_watermark, lane.answered_at
             partition.log_start = data.log_start_offset
             self._retries.clear_issue(partition)
             if data.preferred_read_replica >= 0:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _MAX_AGE_S = 60.0
 _OUTDATED_EPOCH_GRACE_S = 30.0
+_UNANSWERED_S = 3.0  # brokers answer within milliseconds
 _STILL_WANTED_S = 10.0  # after its retry time; callers that want a connection never pause for longer
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # topics have ids from version 10 on
 _RELIABLE_EPOCHS = 9  # in older versions an epoch may be outdated while partitions are reassigned
@@ -238,6 +239,21 @@ class Cluster:
         topic_id = getattr(topic, "topic_id", None)
         if topic_id is not None and topic_id.int and not topic.error_code:
             self.topic_ids[topic.name] = topic_id
+
+    def unanswered(self, now: float) -> str | None:
+        """Return which broker has not answered which request for some time; None if all answer.
+
+        A broker whose process is stopped keeps its connections open until the request's deadline.
+        """
+        for node_id, node in self._nodes.items():
+            for link in node.lanes.values():
+                api = link.connection.unanswered_api(now, _UNANSWERED_S) if link.connection is not None else None
+                if api is not None:
+                    broker = f"broker {node_id} at {node.address}" if node_id >= 0 else f"the broker at {node.address}"
+                    return (
+                        f"cluster '{self.alias}': {broker} has not answered a {api} request for {_UNANSWERED_S:.0f} s"
+                    )
+        return None
 
     def has_broker(self, node_id: int) -> bool:
         """Return whether the last metadata names this broker."""

@@ -74,6 +74,9 @@ class Pending:
     on_lost: Callable[[str], None]
     deadline: float
     pooled: bool
+    api: str = ""
+    wait_s: float = 0.0  # for which the broker may wait by the request itself
+    sent_at: float = 0.0
 
 
 class Connection:
@@ -137,6 +140,7 @@ class Connection:
         *,
         decode: Callable[[memoryview, int], Any] | None = None,
         pooled: bool = False,
+        wait_s: float = 0.0,
     ) -> None:
         """Queue a request built from kafka-python's schemas."""
         correlation_id = self.next_correlation_id()
@@ -153,6 +157,8 @@ class Connection:
                 on_lost,
                 deadline,
                 pooled,
+                type(request).__name__.removesuffix("Request"),
+                wait_s,
             ),
         )
 
@@ -161,6 +167,7 @@ class Connection:
         if self.is_holding:
             self._held.append((parts, pending))
             return
+        pending.sent_at = time.monotonic()
         self.pending.append(pending)
         self._outbox.extend(memoryview(part) for part in parts if len(part))
 
@@ -279,6 +286,13 @@ class Connection:
         """Return whether a caller waits for a response."""
         return bool(self.pending or self._held)
 
+    def unanswered_api(self, now: float, after_s: float) -> str | None:
+        """Return the API of the oldest request if it has waited for so long, and nothing moves; None otherwise."""
+        if not self.pending or now - self._moved_at < after_s:
+            return None
+        oldest = self.pending[0]
+        return oldest.api if now - oldest.sent_at - oldest.wait_s >= after_s else None
+
     def is_moving(self, now: float) -> bool:
         """Return whether enough bytes arrive or leave, although a response is late; to be called about once a second.
 
@@ -309,8 +323,13 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-def open_connection(address: Address, security: Security, client_id: str, timeout_s: float) -> Connection:
-    """Connect, wrap in TLS, request API versions, authenticate; blocking, each step within `timeout_s`."""
+def open_connection(
+    address: Address, security: Security, client_id: str, timeout_s: float, *, has_worked: bool = False
+) -> Connection:
+    """Connect, wrap in TLS, request API versions, authenticate; blocking, each step within `timeout_s`.
+
+    `has_worked`: an earlier connection to this address was usable, so a failure is not the settings' fault.
+    """
     try:
         sock = socket.create_connection((address.host, address.port), timeout=timeout_s)
     except OSError as error:
@@ -322,7 +341,7 @@ def open_connection(address: Address, security: Security, client_id: str, timeou
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if security.uses_tls:
             sock = wrap(sock, address, security)
-        connection = _handshake(sock, address, security, client_id)
+        connection = _handshake(sock, address, security, client_id, has_worked=has_worked)
     except BaseException:
         sock.close()
         raise
@@ -330,7 +349,9 @@ def open_connection(address: Address, security: Security, client_id: str, timeou
     return connection
 
 
-def _handshake(sock: socket.socket, address: Address, security: Security, client_id: str) -> Connection:
+def _handshake(
+    sock: socket.socket, address: Address, security: Security, client_id: str, *, has_worked: bool
+) -> Connection:
     connection = Connection(sock, address, client_id, {})
     try:
         connection = _introduce(connection)
@@ -338,12 +359,23 @@ def _handshake(sock: socket.socket, address: Address, security: Security, client
             _authenticate(connection, security)
     except ssl.SSLError as error:  # with TLS 1.3 a broker refuses our certificate after the handshake
         raise handshake_error(error, address, security) from None
+    except TimeoutError as error:
+        if has_worked:
+            raise UnreachableError(f"{address} accepts connections and does not answer") from None
+        raise UnreachableError(
+            f"{address} accepts connections and does not answer ({error}){_hint(security)}"
+        ) from None
     except (OSError, ConnectionLost) as error:
-        hint = "; does the listener want TLS or SASL?"
-        if security.uses_tls:
-            hint = "" if security.has_key else "; does the listener want a client certificate?"
+        hint = "" if has_worked else _hint(security)
         raise UnreachableError(f"{address} closed the connection before it answered ({error}){hint}") from None
     return connection
+
+
+def _hint(security: Security) -> str:
+    """Return which setting may be wrong if a broker does not answer a connection that has never worked."""
+    if not security.uses_tls:
+        return "; does the listener want TLS or SASL?"
+    return "" if security.has_key else "; does the listener want a client certificate?"
 
 
 def _introduce(connection: Connection) -> Connection:

@@ -50,6 +50,7 @@ class Network:
         self._logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
         self._lost_callbacks: dict[Connection, Callable[[HeliographError | str], None]] = {}
         self._writing: set[Connection] = set()
+        self._worked: set[Address] = set()  # addresses to which a connection was once open
 
     def connect(
         self,
@@ -62,7 +63,9 @@ class Network:
 
         def opener() -> None:
             try:
-                connection = open_connection(address, security, self._client_id, self._connect_timeout_s)
+                connection = open_connection(
+                    address, security, self._client_id, self._connect_timeout_s, has_worked=address in self._worked
+                )
             except HeliographError as error:
                 failure = error
                 self._opened.put(lambda: on_lost(failure))
@@ -82,6 +85,7 @@ class Network:
         on_lost: Callable[[HeliographError | str], None],
     ) -> None:
         self._selector.register(connection.sock, _READ, connection)
+        self._worked.add(connection.address)
         self._lost_callbacks[connection] = on_lost
         on_open(connection)
 
@@ -161,7 +165,8 @@ class Network:
         for connection in list(self._lost_callbacks):
             is_moving = connection.is_moving(moment)
             if connection.pending and connection.pending[0].deadline < moment and not is_moving:
-                self.drop(connection, f"{connection.address} did not answer in time")
+                api = connection.pending[0].api
+                self.drop(connection, f"{connection.address} did not answer a {api} request in time")
 
     def _renew_sessions(self, moment: float) -> None:
         """Re-authenticate before a broker's session ends (KIP-368); requests are held meanwhile."""

@@ -117,6 +117,9 @@ class TargetLeaders:
     def follow(self, partition: TargetPartition) -> None:
         """Watch the topic of a partition that may get batches."""
         self._leaving.pop(partition.tp, None)
+        for waiting in (self._waiting, self._cut_off):
+            if waiting.get(partition.tp, partition) is not partition:  # it has begun again
+                del waiting[partition.tp]
         if partition.tp not in self._followed:
             self._followed.add(partition.tp)
             self._cluster.watch([partition.tp.topic])

@@ -52,7 +52,15 @@ def send_produce_request(
     connection.send(
         parts,
         Pending(
-            correlation_id, decode_produce_response, version, is_flexible, on_answer, on_lost, deadline, pooled=False
+            correlation_id,
+            decode_produce_response,
+            version,
+            is_flexible,
+            on_answer,
+            on_lost,
+            deadline,
+            pooled=False,
+            api="Produce",
         ),
     )
 
@@ -146,7 +154,8 @@ class ProduceRequests:
             if taken and size + len(head.view) > self._limits.max_request_bytes:
                 break
             if head.sequence < 0:  # `is_sent` would cost a call for every batch
-                partition.stamp_head(identity, is_transactional=is_transactional)
+                own = partition.session.identity if partition.session is not None else None
+                partition.stamp_head(own or identity, is_transactional=is_transactional)
             taken[partition.tp] = (partition, partition.take_head(node_id))
             size += len(head.view)
         return taken

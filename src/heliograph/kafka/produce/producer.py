@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heliograph.errors import TaskError
 from heliograph.kafka.produce.produce_lanes import Lane, ProduceLanes, TargetLeaders
 from heliograph.kafka.produce.produce_requests import ProduceRequests
+from heliograph.kafka.produce.producer_session import FurtherSessions
 from heliograph.kafka.produce.queue_memory import QueueMemory
 from heliograph.kafka.produce.refused_batches import ProduceErrors
 from heliograph.kafka.produce.target_partition import (
@@ -46,6 +48,7 @@ class BatchProducer:
         self.partitions: dict[TopicPartition, TargetPartition] = {}
         self._cluster = cluster
         self._session = session
+        self.further_sessions = FurtherSessions(cluster, network)
         self._lane_count = limits.lanes
         self._backlog = Backlog()
         self._memory = QueueMemory(pool, listener)
@@ -93,12 +96,21 @@ class BatchProducer:
         """Learn a topic's leaders before the first batch for it."""
         self._cluster.watch([topic])
 
-    def add(self, tp: TopicPartition) -> TargetPartition:
-        """Return the state of a target partition, made on first use."""
+    def add(self, tp: TopicPartition, *, again: bool = False) -> TargetPartition:
+        """Return the state of a target partition, made on first use; `again`: made anew for one that is idle (rule H).
+
+        Only without transactions: a transaction has one producer id.
+        """
         partition = self.partitions.get(tp)
         if partition is None:
             lane = len(self.partitions) % self._lane_count
             partition = self.partitions[tp] = TargetPartition(tp, self._backlog, lane)
+        elif again:
+            if not partition.is_idle or self._session.transactional_id is not None:
+                raise TaskError(f"{tp} cannot begin again under another producer id; the task begins again.")
+            number = partition.beginning + 1
+            session = self.further_sessions.of(number, lambda: {p.beginning for p in self.partitions.values()})
+            partition = self.partitions[tp] = TargetPartition(tp, self._backlog, partition.lane, number, session)
         self._leaders.follow(partition)
         return partition
 
@@ -112,6 +124,7 @@ class BatchProducer:
     def pump(self, now: float) -> None:
         """Send the batches that may leave now."""
         self._session.pump(now)
+        self.further_sessions.pump(now)
         self._lanes.end_pauses(now)
         self._leaders.pump()
         if not self._backlog.ready or not self._session.is_ready or self._lanes.are_full:
@@ -142,13 +155,16 @@ class BatchProducer:
                 by_lane.setdefault((node_id, partition.lane), []).append(partition)
         return by_lane
 
-    def discard(self, tp: TopicPartition) -> Outgoing | None:
+    def discard(self, tp: TopicPartition, *, sent_too: bool = False) -> Outgoing | None:
         """Drop the batches of a partition that were not sent, and return the oldest of them.
 
-        Those that a broker may have seen are still retried. Unless `on_stuck` calls this, no more batches may follow.
+        Those that a broker may have seen are still retried, unless `sent_too`: then no answer counts any more. Unless
+        `on_stuck` calls this, no more batches may follow.
         """
         partition = self.partitions[tp]
         oldest = partition.drop_unsent()
+        if sent_too and partition.state is not TargetPartitionState.FAILED:
+            partition.fail()
         if self._memory.parking != tp:
             self._leaders.leave(partition)
         return oldest

@@ -361,3 +361,34 @@ class ProducerSession:
                 on_ended()
 
         self._send(connection, request, EndTxnResponse, ended)
+
+
+class FurtherSessions:
+    """Further producer ids of an idempotent producer, for target partitions that begin again.
+
+    Partitions that have begun again equally often share one: no partition has used it before.
+    """
+
+    def __init__(self, cluster: Cluster, network: Network) -> None:
+        self._cluster = cluster
+        self._network = network
+        self._sessions: dict[int, ProducerSession] = {}
+
+    @property
+    def issue(self) -> str | None:
+        """Return the first reason why a producer id cannot be had now; None if there is none."""
+        return next((session.issue for session in self._sessions.values() if session.issue), None)
+
+    def of(self, number: int, used: Callable[[], set[int]]) -> ProducerSession:
+        """Return the session of a number, made on first use; only those of used numbers are kept."""
+        if number not in self._sessions:
+            kept = used()
+            self._sessions = {known: session for known, session in self._sessions.items() if known in kept}
+            self._sessions[number] = ProducerSession(self._cluster, self._network)
+        return self._sessions[number]
+
+    def pump(self, now: float) -> None:
+        """Ask for the ids that are not known yet."""
+        for session in self._sessions.values():
+            if not session.is_ready:
+                session.pump(now)

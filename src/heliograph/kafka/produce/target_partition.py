@@ -13,6 +13,8 @@ E. A batch is acknowledged exactly once, and in order: `on_acked` of the oldest 
 F. A batch that may be in the log is given up only with the transaction it may be in, and its sequence is no other's.
 G. While the producer is held (`hold`), only batches that were sent before or have `passes_hold` are sent: a transaction
    ends with the acknowledged batches, no more and no less.
+H. A partition that has ended begins again only when no answer is awaited, and under a producer id that it never had:
+   its sequences begin at 0, and no broker can take a new batch for the repeat of an old one.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from heliograph.kafka.net.buffers import Buffer
-    from heliograph.kafka.produce.producer_session import Identity
+    from heliograph.kafka.produce.producer_session import Identity, ProducerSession
     from heliograph.model import TopicPartition
     from heliograph.wire.batches.forward import Piece
 
@@ -173,6 +175,8 @@ class TargetPartition:
     tp: TopicPartition
     backlog: Backlog
     lane: int = 0
+    beginning: int = 0  # how often it has begun again
+    session: ProducerSession | None = None  # of a partition that has begun again (rule H); None: the producer's own
     state: TargetPartitionState = TARGET_PARTITION_STATES.initial
     queue: deque[Outgoing] = field(default_factory=deque)
     in_flight: deque[Outgoing] = field(default_factory=deque)
@@ -193,6 +197,11 @@ class TargetPartition:
         return not self.queue and not self.in_flight
 
     @property
+    def oldest(self) -> Outgoing | None:
+        """The oldest batch that is not acknowledged; None if there is none."""
+        return self.in_flight[0] if self.in_flight else self.queue[0] if self.queue else None
+
+    @property
     def sent(self) -> list[Outgoing]:
         """The batches that a broker may have seen and has not acknowledged, the oldest first."""
         return [outgoing for outgoing in (*self.in_flight, *self.queue) if outgoing.is_sent]
@@ -203,6 +212,8 @@ class TargetPartition:
 
     def may_send(self, now: float) -> bool:
         """Return whether the state lets a batch leave; ends a back-off that is over."""
+        if self.session is not None and not self.session.is_ready:
+            return False
         if self.state is TargetPartitionState.BACKING_OFF and self.retry_at <= now:
             self.become(_FIRST_BATCH_ALONE)
         return self.state is _OPEN or self.state is _FIRST_BATCH_ALONE

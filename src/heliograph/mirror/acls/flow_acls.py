@@ -19,6 +19,7 @@ from heliograph.mirror.topics.internal_topics import (
     checkpoints_topic,
     heartbeats_topic,
     leader_transactional_id,
+    losses_topic,
     offset_syncs_topic,
     offsets_topic,
     transactional_prefix,
@@ -129,6 +130,10 @@ def source_needs(context: FlowAclContext) -> Iterator[Need]:
         creator, writer = context.offset_syncs_roles
         yield _topic(creator, "CREATE", syncs, "the offset syncs topic is created if it is missing")
         yield _topic(writer, "WRITE", syncs, "offset syncs are written")
+    losses = losses_topic(settings).name
+    yield _topic(ClientRole.TARGET_ADMIN, "CREATE", losses, "the losses topic is created with the first loss")
+    yield _topic(ClientRole.TARGET_ADMIN, "READ", losses, "losses are listed, each once")
+    yield _topic(ClientRole.TARGET_ADMIN, "WRITE", losses, "losses are recorded")
     if settings[keys.SYNC_TOPIC_ACLS_ENABLED]:
         why = "sync.topic.acls.enabled is true: the source's ACLs of topics are listed"
         yield Need(ClientRole.SOURCE_ADMIN, Acl("DESCRIBE", THE_CLUSTER, (why,)))

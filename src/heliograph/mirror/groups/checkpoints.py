@@ -17,7 +17,7 @@ from heliograph.model import Checkpoint, CommittedOffset, GroupType, TopicPartit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from heliograph.mirror.groups.offset_map import OffsetMap
+    from heliograph.mirror.groups.offset_map import OffsetMap, Translator
     from heliograph.mirror.topics.topic_rules import TopicRules
 
 
@@ -36,6 +36,20 @@ def source_partition(rules: TopicRules, remote_tp: TopicPartition) -> TopicParti
     upstream = policy.upstream_topic(remote_tp.topic) if policy.topic_source(remote_tp.topic) == rules.source else None
     topic = policy.format_remote_topic(rules.target, remote_tp.topic) if upstream is None else upstream
     return TopicPartition(topic, remote_tp.partition)
+
+
+def original_partition(
+    rules: TopicRules, tp: TopicPartition, reverse: TopicRules | None = None
+) -> TopicPartition | None:
+    """Return the partition of the target that `tp` on the source is a copy of; None if the name does not prove that.
+
+    `reverse` are the rules of the reverse flow, which made the copy; without them the flow's own policy is asked.
+    """
+    policy = (rules if reverse is None else reverse).policy
+    if policy.topic_source(tp.topic) != rules.target or not policy.proves_copy(tp.topic):
+        return None
+    upstream = policy.upstream_topic(tp.topic)
+    return None if upstream is None else TopicPartition(upstream, tp.partition)
 
 
 def next_checkpoint(
@@ -79,6 +93,10 @@ class WrittenCheckpoints:
         """Return a group's checkpoints that are not void, by the partition on the target."""
         return {tp: found for tp, found in self._latest.get(group, {}).items() if (group, tp) not in self._void}
 
+    def has(self, group: str, tp: TopicPartition) -> bool:
+        """Return whether a group has a checkpoint of a partition, void or not."""
+        return tp in self._latest.get(group, {})
+
     def add(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint that has been written."""
         self._latest.setdefault(checkpoint.group, {})[checkpoint.tp] = checkpoint
@@ -89,7 +107,7 @@ class WrittenCheckpoints:
         self._void |= {(group, remote_tp) for group, written in self._latest.items() if remote_tp in written}
 
     def due(
-        self, known: OffsetMap, group: str, tp: TopicPartition, remote_tp: TopicPartition, committed: CommittedOffset
+        self, known: Translator, group: str, tp: TopicPartition, remote_tp: TopicPartition, committed: CommittedOffset
     ) -> Checkpoint | None:
         """Return the checkpoint to write for a group's committed offset in `tp` on the source, or None."""
         previous = self._latest.get(group, {}).get(remote_tp)

@@ -7,8 +7,9 @@ resume in one partition of that cluster; `position_on_target` and `position_on_s
 Invariants:
 A. A position never passes an unread record, and no offset is written past the end of a log or before its start.
 B. A valid offset is never set back; one past the end of its log is not valid. No offset of a group with members is
-   written.
+   written. Group sync sets none of a group whose consumers there have committed offsets.
 C. `again` is an upper bound: at most so many of the records from the position on were read before. None: not known.
+   Without a position, it is that of a consumer that begins at the earliest offset, or at the offset it has there.
 D. An offset that the cluster refuses to commit is REFUSED, never SET.
 """
 
@@ -23,11 +24,12 @@ from heliograph.model import Checkpoint, CommittedOffset, GroupType, TopicPartit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from heliograph.mirror.groups.offset_map import OffsetMap
+    from heliograph.mirror.groups.offset_map import Translator
 
 
 # Kafka's names for the state of a group that has offsets but no members, and of one that does not exist.
 EMPTY, DEAD = "Empty", "Dead"
+CONSUMES_THERE = "its consumers there have committed offsets themselves"
 
 
 class LogBounds(NamedTuple):
@@ -38,11 +40,27 @@ class LogBounds(NamedTuple):
 
 
 class GroupPosition(NamedTuple):
-    """The offset at which a group resumes in a partition; of the records from there on it has read `again` before."""
+    """The offset at which a group resumes in a partition; of the records from there on it has read `again` before.
+
+    `to_come` records are not copied to that cluster yet, and may be among those; None: not known how many.
+    """
 
     offset: int
     again: int | None
     metadata: str = ""
+    to_come: int | None = 0
+
+    def reads_again(self, log: LogBounds) -> int | None:
+        """Return how many records the group reads again at most, of those that are in the log or come to it."""
+        if self.again is None or self.to_come is None:
+            return self.again
+        return min(self.again, max(0, log.end - max(self.offset, log.start)) + self.to_come)
+
+
+class UnknownPosition(NamedTuple):
+    """A position that is not known: the group has read at most so many records of the partition."""
+
+    read: int
 
 
 class Outcome(Enum):
@@ -55,7 +73,10 @@ class Outcome(Enum):
 
 
 class Move(NamedTuple):
-    """The decision for one partition: `before` is the offset the group has there, `offset` the one it should have."""
+    """The decision for one partition: `before` is the offset the group has there, `offset` the one it should have.
+
+    `skipped` counts the records that a consumer without an offset skips at least, if it begins at the latest offset.
+    """
 
     tp: TopicPartition
     outcome: Outcome
@@ -64,6 +85,14 @@ class Move(NamedTuple):
     again: int | None
     why: str
     metadata: str = ""
+    skipped: int | None = None
+
+    @property
+    def passed(self) -> int:
+        """The number of offsets between the group's own offset there and the one it gets: it read them elsewhere."""
+        if self.outcome is not Outcome.SET or self.before is None or self.offset is None:
+            return 0
+        return max(0, self.offset - self.before)
 
     @property
     def is_whole(self) -> bool:
@@ -85,32 +114,53 @@ def is_movable(state: str | None) -> bool:
 
 def decide_moves(
     state: str | None,
-    positions: Mapping[TopicPartition, GroupPosition | None],
+    positions: Mapping[TopicPartition, GroupPosition | UnknownPosition | None],
     committed: Mapping[TopicPartition, CommittedOffset],
     logs: Mapping[TopicPartition, LogBounds],
+    *,
+    consumes_there: bool = False,
 ) -> tuple[Move, ...]:
     """Decide for each partition whether the group's offset is written.
 
     `state`, `committed` and `logs` are those of the cluster the group moves to; a position is None if it is not known.
+    `consumes_there`: its consumers there have committed offsets themselves (`moved_offsets`); only group sync asks.
     """
     moves = [_decide_move(tp, position, committed.get(tp), logs.get(tp)) for tp, position in sorted(positions.items())]
-    if not is_movable(state):
-        why = _has_members(state)
+    if consumes_there or not is_movable(state):
+        why = _has_members(state) if not is_movable(state) else CONSUMES_THERE
         moves = [move.refused(why) if move.outcome is Outcome.SET else move for move in moves]
     return tuple(moves)
 
 
 def _decide_move(
-    tp: TopicPartition, position: GroupPosition | None, committed: CommittedOffset | None, log: LogBounds | None
+    tp: TopicPartition,
+    position: GroupPosition | UnknownPosition | None,
+    committed: CommittedOffset | None,
+    log: LogBounds | None,
 ) -> Move:
     before = None if committed is None else committed.offset
-    if position is None:
-        return Move(tp, Outcome.IMPOSSIBLE, before, None, None, "no offset sync or checkpoint covers its position")
+    if position is None or isinstance(position, UnknownPosition):
+        return _without_position(tp, None if position is None else position.read, before, log)
     outcome, offset, why = decide_offset(position.offset, before, log)
     again = None
-    if log is not None and outcome is not Outcome.IMPOSSIBLE and position.again is not None:
-        again = min(position.again, max(0, log.end - offset))
+    if log is not None and outcome is not Outcome.IMPOSSIBLE:
+        again = position._replace(offset=offset).reads_again(log)
     return Move(tp, outcome, before, offset, again, why, position.metadata)
+
+
+def _without_position(tp: TopicPartition, read: int | None, before: int | None, log: LogBounds | None) -> Move:
+    """Return the move of a partition without a position, and what its consumers then read again or skip."""
+    why = "no offset sync or checkpoint covers its position"
+    if read is None or log is None:
+        return Move(tp, Outcome.IMPOSSIBLE, before, None, None, why)
+    begins_at = log.start if before is None or not log.start <= before <= log.end else before
+    again = min(read, log.end - begins_at)
+    skipped = max(0, log.end - log.start - read) if before is None else None
+    if before is None:
+        why += (
+            f"; from the earliest offset it reads at most {again:,} again, from the latest it skips {skipped:,} or more"
+        )
+    return Move(tp, Outcome.IMPOSSIBLE, before, None, again, why, skipped=skipped)
 
 
 def decide_offset(wanted: int, before: int | None, log: LogBounds | None) -> tuple[Outcome, int, str]:
@@ -164,15 +214,24 @@ def unsettled_partitions(
     }
 
 
+def valid_offsets(
+    committed: Mapping[TopicPartition, CommittedOffset], logs: Mapping[TopicPartition, LogBounds]
+) -> dict[TopicPartition, CommittedOffset]:
+    """Return the offsets that are not past the end of their log: those others are of an earlier log."""
+    return {tp: found for tp, found in committed.items() if tp not in logs or found.offset <= logs[tp].end}
+
+
 def plan_group_sync(
     checkpoints: Iterable[Checkpoint],
     committed: Mapping[TopicPartition, CommittedOffset],
     state: str | None,
     logs: Mapping[TopicPartition, LogBounds],
+    *,
+    consumes_there: bool = False,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Return the offsets to write for one group on the target, by its checkpoints."""
     positions = {each.tp: GroupPosition(each.downstream, None, each.metadata) for each in checkpoints}
-    return _offsets_to_set(decide_moves(state, positions, committed, logs))
+    return _offsets_to_set(decide_moves(state, positions, committed, logs, consumes_there=consumes_there))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +274,7 @@ class GroupPlan:
 def plan_group(
     group: str,
     state: str,
-    positions: Mapping[TopicPartition, GroupPosition | None],
+    positions: Mapping[TopicPartition, GroupPosition | UnknownPosition | None],
     committed: Mapping[TopicPartition, CommittedOffset],
     logs: Mapping[TopicPartition, LogBounds],
     why_nothing: str = "it has read nothing that this flow copies",
@@ -234,7 +293,7 @@ def plan_group(
 
 
 def position_on_target(
-    known: OffsetMap,
+    known: Translator,
     tp: TopicPartition,
     committed: CommittedOffset | None,
     checkpoint: Checkpoint | None,
@@ -245,7 +304,7 @@ def position_on_target(
     checkpoint also helps if the offset syncs cover the offset only roughly.
     """
     if committed is not None:
-        upstream, metadata = committed
+        upstream, metadata = committed.offset, committed.metadata
     elif checkpoint is not None:
         upstream, metadata = checkpoint.upstream, checkpoint.metadata
     else:
@@ -266,7 +325,7 @@ def position_on_target(
     return GroupPosition(offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
 
 
-def position_on_source(known: OffsetMap, tp: TopicPartition, committed: CommittedOffset) -> GroupPosition | None:
+def position_on_source(known: Translator, tp: TopicPartition, committed: CommittedOffset) -> GroupPosition | None:
     """Return where a group that has read the copy of `tp` resumes in `tp` itself; None if that is not known."""
     upstream = known.upstream_of(tp, committed.offset)
     if upstream is None or upstream < 0:

@@ -16,25 +16,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.mirror.groups.checkpoints import name_clash, remote_partition, source_partition
+from heliograph.mirror.groups.checkpoints import name_clash, original_partition, remote_partition, source_partition
 from heliograph.mirror.groups.group_moves import (
     DEAD,
     GroupPlan,
     GroupPosition,
     LogBounds,
     Outcome,
+    UnknownPosition,
     decide_offset,
     is_movable,
     plan_group,
     position_on_source,
     position_on_target,
 )
+from heliograph.mirror.groups.offset_map import InverseMap
 from heliograph.model import GroupType, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from heliograph.mirror.groups.offset_map import OffsetMap
+    from heliograph.mirror.groups.offset_map import OffsetMap, Translator
     from heliograph.mirror.topics.topic_rules import TopicRules
     from heliograph.model import Checkpoint, CommittedOffset, Flow, SourceOffset, TopicPartition
 
@@ -76,6 +78,8 @@ class GroupView:
     """A flow's groups: their offsets on the source, their checkpoints, and their offsets on the target.
 
     `known` is built from the offset syncs or, if they cannot be read, from the last run in the flow's source offsets.
+    In active-active, a group also reads copies of the target's own topics on the source: `reverse_known`, from the
+    offset syncs of the reverse flow, translates its offsets in them to these topics (None: no such flow, or not read).
     """
 
     flow: Flow
@@ -86,6 +90,32 @@ class GroupView:
     source_offsets: Mapping[TopicPartition, SourceOffset]
     source: ClusterGroups | None
     target: ClusterGroups
+    reverse_rules: TopicRules | None = None
+    reverse_known: OffsetMap | None = None
+    checkpoint_times: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
+
+    def original(self, tp: TopicPartition) -> TopicPartition | None:
+        """Return the target's own partition that a source partition is a copy of, or None.
+
+        Without the reverse flow the topic must exist: another topic may happen to have such a name.
+        """
+        original = original_partition(self.rules, tp, self.reverse_rules)
+        is_sure = self.reverse_rules is not None or original in self.target.logs
+        return original if is_sure else None
+
+    def remote(self, tp: TopicPartition) -> TopicPartition:
+        """Return the partition on the target that has the records of a source partition."""
+        return self.original(tp) or remote_partition(self.rules, tp)
+
+    def translator(self, tp: TopicPartition) -> Translator:
+        """Return the map that translates offsets of a source partition to the target."""
+        if self.original(tp) is None or self.reverse_known is None:
+            return self.known
+        return InverseMap(self.reverse_known, self.original)
+
+    def reads(self, tp: TopicPartition) -> bool:
+        """Return whether the target has, or gets, the records of a source partition."""
+        return self.rules.replicates(tp.topic) or self.original(tp) is not None
 
     def type_of(self, group: str) -> GroupType:
         """Return the type of a group on the source; one with checkpoints that is not seen there is a consumer group."""
@@ -98,18 +128,20 @@ class GroupView:
         """Return the source partitions whose records the group reads and the flow copies, or has copied."""
         tps = {source_partition(self.rules, tp) for tp in self.checkpoints.get(group, {})}
         if self.source is not None:
-            tps |= {tp for tp in self.source.offsets(group) if self.rules.replicates(tp.topic)}
+            tps |= {tp for tp in self.source.offsets(group) if self.reads(tp)}
         return sorted(tps)
 
     def position(self, group: str, tp: TopicPartition) -> GroupPosition | None:
         """Return where the group resumes in the copy of a source partition; None if that is not known."""
-        remote_tp = remote_partition(self.rules, tp)
         committed = None if self.source is None else self.source.offsets(group).get(tp)
-        checkpoint = self.checkpoints.get(group, {}).get(remote_tp)
-        return position_on_target(self.known, tp, committed, checkpoint)
+        checkpoint = self.checkpoints.get(group, {}).get(self.remote(tp))
+        position = position_on_target(self.translator(tp), tp, committed, checkpoint)
+        return None if position is None else position._replace(to_come=self.not_replicated(tp))
 
     def not_replicated(self, tp: TopicPartition) -> int | None:
         """Return how many offsets of a source partition the flow has not copied yet; None if that is not known."""
+        if self.original(tp) is not None:
+            return 0  # the target has the originals
         log = None if self.source is None else self.source.logs.get(tp)
         source_offsets = self.source_offsets.get(tp)
         # Copied, but by a connector whose source offsets we do not find: they are stored under its name.
@@ -169,7 +201,8 @@ def plan_failback(view: GroupView, reverse: GroupView | None) -> list[GroupPlan]
         # With the Identity policy both may have a position in one partition. Only the flow's own syncs know what the
         # source had not sent yet: the reverse flow's records come after it, and its position would skip it.
         own = _positions_on_source(view, group)
-        positions |= {tp: position for tp, position in own.items() if position or tp not in positions}
+        is_known = {tp: isinstance(position, GroupPosition) for tp, position in own.items()}
+        positions |= {tp: position for tp, position in own.items() if is_known[tp] or tp not in positions}
         why_nothing = _why_nothing(view.target, view.flow.target, group, type_)
         plans.append(plan_group(group, source.state(group), positions, source.offsets(group), logs, why_nothing, type_))
     return plans
@@ -187,17 +220,26 @@ def _refused_plan(group: str, cluster: ClusterGroups, type_: GroupType, why: str
     return GroupPlan(group, state, (), why, type_)
 
 
-def _positions_on_target(view: GroupView, group: str) -> dict[TopicPartition, GroupPosition | None]:
-    return {remote_partition(view.rules, tp): view.position(group, tp) for tp in view.partitions(group)}
+_Positions = dict["TopicPartition", GroupPosition | UnknownPosition | None]
 
 
-def _positions_on_source(view: GroupView, group: str) -> dict[TopicPartition, GroupPosition | None]:
-    positions = {}
+def _positions_on_target(view: GroupView, group: str) -> _Positions:
+    read = {} if view.source is None else view.source.offsets(group)
+    return {view.remote(tp): view.position(group, tp) or _unknown(read.get(tp)) for tp in view.partitions(group)}
+
+
+def _positions_on_source(view: GroupView, group: str) -> _Positions:
+    positions: _Positions = {}
     for remote_tp, committed in view.target.offsets(group).items():
         if _is_copy(view, remote_tp):
             tp = source_partition(view.rules, remote_tp)
-            positions[tp] = position_on_source(view.known, tp, committed)
+            positions[tp] = position_on_source(view.known, tp, committed) or _unknown(committed)
     return positions
+
+
+def _unknown(committed: CommittedOffset | None) -> UnknownPosition | None:
+    """Return what is known of a group without a position: it has read no more records than offsets."""
+    return None if committed is None else UnknownPosition(committed.offset)
 
 
 def _why_nothing(left: ClusterGroups | None, alias: str, group: str, type_: GroupType) -> str:
@@ -218,7 +260,7 @@ def left_behind(view: GroupView, group: str, *, is_failback: bool) -> list[Topic
     if is_failback:
         return sorted(tp for tp in view.target.offsets(group) if not _is_copy(view, tp))
     offsets = {} if view.source is None else view.source.offsets(group)
-    return sorted(tp for tp in offsets if not view.rules.replicates(tp.topic))
+    return sorted(tp for tp in offsets if not view.reads(tp))
 
 
 def is_unknown(view: GroupView, group: str) -> bool:
@@ -237,7 +279,12 @@ def _is_copy(view: GroupView, tp: TopicPartition) -> bool:
 
 
 class GroupRow(NamedTuple):
-    """One group in one partition. Offsets that are not known, or do not exist, are None."""
+    """One group in one partition. Offsets that are not known, or do not exist, are None.
+
+    `behind` is how many records on the source lie between the group's offset on the target and its offset on the
+    source, `checkpoint_behind` how many between its checkpoint and that offset, `checkpoint_age_s` the age of that
+    checkpoint, and `again` how many records the group reads again at most if it fails over now. None: not known.
+    """
 
     group: str
     tp: TopicPartition
@@ -251,6 +298,11 @@ class GroupRow(NamedTuple):
     target_state: str
     why_not: str | None
     type: GroupType = GroupType.CONSUMER
+    behind: int | None = None
+    checkpoint_behind: int | None = None
+    checkpoint_age_s: float | None = None
+    again: int | None = None
+    is_catching_up: bool = False
 
     @property
     def is_in_sync(self) -> bool:
@@ -258,8 +310,10 @@ class GroupRow(NamedTuple):
         return self.why_not is None
 
 
-def report_groups(view: GroupView, *, follows_groups: bool) -> list[GroupRow]:
+def report_groups(view: GroupView, *, follows_groups: bool, now_ms: int | None = None) -> list[GroupRow]:
     """Return a row for each group and partition; `follows_groups` is `sync.group.offsets.enabled`.
+
+    `now_ms` is the time from which the age of checkpoints is counted; without it no age is known.
 
     A group that the target hides has no row, since it is not known whether it is in sync. Nor has a group that cannot
     move (`unfollowed`). Of several reasons a row has the one to fix first: a topic that is not copied has no
@@ -271,7 +325,12 @@ def report_groups(view: GroupView, *, follows_groups: bool) -> list[GroupRow]:
         tps = set(view.partitions(group))
         tps |= set(view.source.offsets(group)) if view.source is not None else set()
         rows += [_row(view, group, tp, follows_groups=follows_groups) for tp in sorted(tps)]
-    return rows
+    return [row._replace(checkpoint_age_s=_age_s(view, row, now_ms)) for row in rows]
+
+
+def _age_s(view: GroupView, row: GroupRow, now_ms: int | None) -> float | None:
+    written_ms = view.checkpoint_times.get((row.group, row.remote_tp), -1)
+    return None if now_ms is None or written_ms < 0 else max(0, now_ms - written_ms) / 1000
 
 
 def unfollowed(view: GroupView) -> dict[str, str]:
@@ -282,7 +341,7 @@ def unfollowed(view: GroupView) -> dict[str, str]:
 
 
 def _row(view: GroupView, group: str, tp: TopicPartition, *, follows_groups: bool) -> GroupRow:
-    remote_tp = remote_partition(view.rules, tp)
+    remote_tp = view.remote(tp)
     committed = None if view.source is None else view.source.offsets(group).get(tp)
     source_log = None if view.source is None else view.source.logs.get(tp)
     position = view.position(group, tp)
@@ -303,11 +362,36 @@ def _row(view: GroupView, group: str, tp: TopicPartition, *, follows_groups: boo
         why_not=None,
         type=view.type_of(group),
     )
+    row = row._replace(
+        behind=_behind(row.source_offset, None if there is None else view.translator(tp).upstream_of(tp, there.offset)),
+        checkpoint_behind=_behind(row.source_offset, None if checkpoint is None else checkpoint.upstream),
+        again=_again(position, target_log),
+    )
     clash = name_clash(row.type, view.target.types.get(group), view.flow.target)
     why_not = clash or _why_not_copied(view, row)
     if why_not is None and position is not None and target_log is not None:
         why_not = _why_not_moved(row, position.offset, target_log, follows_groups=follows_groups)
-    return row._replace(why_not=why_not)
+    is_waiting = follows_groups and row.behind is not None and is_movable(row.target_state)
+    is_catching_up = why_not is not None and clash is None and is_waiting and why_not in _waits(view, row)
+    return row._replace(why_not=why_not, is_catching_up=is_catching_up)
+
+
+def _waits(view: GroupView, row: GroupRow) -> set[str | None]:
+    """Return the reasons that only say that the next interval moves the group on."""
+    return {_waits_for(row, follows_groups=True), _replication_behind(view, row)} - {None}
+
+
+def _behind(source_offset: int | None, upstream: int | None) -> int | None:
+    if source_offset is None or upstream is None or upstream < 0:
+        return None
+    return max(0, source_offset - upstream)
+
+
+def _again(position: GroupPosition | None, log: LogBounds | None) -> int | None:
+    """Return how many records the group reads again at most if `failover` sets its position now."""
+    if position is None or log is None or position.offset > log.end:
+        return None
+    return position.reads_again(log)
 
 
 def _lag(log: LogBounds | None, offset: int | None) -> int | None:
@@ -316,17 +400,23 @@ def _lag(log: LogBounds | None, offset: int | None) -> int | None:
 
 def _why_not_copied(view: GroupView, row: GroupRow) -> str | None:
     """Return why the records are not on the target, or the group's position there is not known."""
-    excluded = view.rules.why_not(row.tp.topic)
+    excluded = None if view.original(row.tp) else view.rules.why_not(row.tp.topic)
     if excluded is not None:
         return f"the topic is not replicated: {excluded}"
     if row.remote_tp not in view.target.logs:
         return f"the target has no {row.remote_tp} yet"
     if row.translated_offset is None:
         return "its position on the target is not known yet (no offset sync reaches back to it)"
+    return _replication_behind(view, row)
+
+
+def _replication_behind(view: GroupView, row: GroupRow) -> str | None:
     copied = view.source_offsets.get(row.tp)
-    if row.source_offset is not None and copied is not None and row.source_offset > copied.offset + 1:
-        return f"replication is {counted(row.source_offset - copied.offset - 1, 'offset')} behind the group"
-    return None
+    if row.source_offset is None or copied is None or row.source_offset <= copied.offset + 1:
+        return None
+    if row.again == 0:
+        return None  # the offset syncs reach to the group: source offsets are committed later than records are copied
+    return f"replication is {counted(row.source_offset - copied.offset - 1, 'offset')} behind the group"
 
 
 def _why_not_moved(row: GroupRow, wanted: int, log: LogBounds, *, follows_groups: bool) -> str | None:

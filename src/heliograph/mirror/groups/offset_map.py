@@ -18,10 +18,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heliograph.model import OffsetRun, OffsetSync, TopicPartition
 
@@ -37,6 +37,19 @@ class Pair(NamedTuple):
 
     upstream: int
     downstream: int
+
+
+class Translator(Protocol):
+    """Translates offsets of a flow's source to its target and back; `tp` is always the partition on the source."""
+
+    def translate(self, tp: TopicPartition, upstream: int) -> int | None:
+        """Return the downstream offset; None if the partition is not known, negative if nothing reaches back so far."""
+
+    def upstream_of(self, tp: TopicPartition, downstream: int) -> int | None:
+        """Translate back, in the same way."""
+
+    def contradicts(self, tp: TopicPartition, upstream: int, downstream: int) -> bool:
+        """Return whether a group that has read up to `upstream` would miss a record if it resumed at `downstream`."""
 
 
 class OffsetMap:
@@ -156,6 +169,35 @@ class OffsetMap:
         runs, store = self._runs.get(tp), self._stores.get(tp)
         firsts = (known.first_from(upstream) for known in (runs, store) if known is not None)
         return any(first is not None and first < downstream for first in firsts)
+
+
+class InverseMap:
+    """The map of the reverse flow with its sides exchanged: from copies of the target's topics to these topics.
+
+    `original` returns the partition on the target that a partition of the source is a copy of.
+    """
+
+    def __init__(self, reverse: OffsetMap, original: Callable[[TopicPartition], TopicPartition | None]) -> None:
+        self._reverse = reverse
+        self._original = original
+
+    def translate(self, tp: TopicPartition, upstream: int) -> int | None:
+        """Return the offset in the original for an offset in the copy `tp`."""
+        original = self._original(tp)
+        return None if original is None else self._reverse.upstream_of(original, upstream)
+
+    def upstream_of(self, tp: TopicPartition, downstream: int) -> int | None:
+        """Return the offset in the copy `tp` for an offset in the original."""
+        original = self._original(tp)
+        return None if original is None else self._reverse.translate(original, downstream)
+
+    def contradicts(self, tp: TopicPartition, upstream: int, downstream: int) -> bool:
+        """Return whether records before `downstream` in the original may have copies at or after `upstream`.
+
+        In a gap of the copy the answer may be True although nothing would be missed: the map itself is used then.
+        """
+        copied_to = self.upstream_of(tp, downstream)
+        return copied_to is not None and copied_to > upstream
 
 
 class RunMap:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 HEARTBEATS_TOPIC = "heartbeats"
+_LOSSES = "heliograph-losses"
 _LONGEST_NAME = 249
 STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 POLICIES = (
@@ -75,6 +76,15 @@ class ReplicationPolicy(ABC):
         """Return the name of the topic with checkpoints of groups of cluster `alias`."""
         return f"{alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
 
+    def losses_topic(self, alias: str) -> str:
+        """Return the name of Heliograph's topic with the losses of flows from cluster `alias`."""
+        return f"{_LOSSES}{self.internal_separator}{alias}{self.internal_separator}internal"
+
+    def is_losses_topic(self, topic: str) -> bool:
+        """Return whether it is a topic such as `heliograph-losses.A.internal`."""
+        separator = self.internal_separator
+        return topic.startswith(f"{_LOSSES}{separator}") and topic.endswith(f"{separator}internal")
+
     def is_heartbeats_topic(self, topic: str) -> bool:
         """Return whether the original of the topic is `heartbeats`."""
         return self.original_topic(topic) == self.heartbeats_topic()
@@ -89,8 +99,8 @@ class ReplicationPolicy(ABC):
         return is_mm2 or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Return whether it is an internal topic of Kafka (`__x`, `.x`) or MM2, which is never replicated."""
-        return topic.startswith(("__", ".")) or self.is_mm2_internal_topic(topic)
+        """Return whether it is an internal topic of Kafka (`__x`, `.x`), MM2 or Heliograph: it is never replicated."""
+        return topic.startswith(("__", ".")) or self.is_mm2_internal_topic(topic) or self.is_losses_topic(topic)
 
 
 def upstream_hops(policy: ReplicationPolicy, topic: str) -> Iterator[tuple[str, str]]:

@@ -69,6 +69,13 @@ def checkpoints_topic(settings: Settings) -> CreateTopic:
     return _compacted(name, settings[keys.CHECKPOINTS_REPLICATION_FACTOR])
 
 
+def losses_topic(settings: Settings) -> CreateTopic:
+    """Return the topic of a flow's losses, on the target: not compacted, and kept for ever."""
+    name = make_policy(settings).losses_topic(settings[keys.SOURCE_ALIAS])
+    kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"))
+    return CreateTopic(name, 1, settings[keys.OFFSET_SYNCS_REPLICATION_FACTOR], kept)
+
+
 def heartbeats_topic(settings: Settings) -> CreateTopic:
     """Return the topic of heartbeats, on the target; all flows into a cluster share it."""
     return _compacted(make_policy(settings).heartbeats_topic(), settings[keys.HEARTBEATS_REPLICATION_FACTOR])

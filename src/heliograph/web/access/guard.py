@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from heliograph.config.resolve.redaction import redact
-from heliograph.connect.contract.refusals import NOT_FOUND
+from heliograph.connect.contract.refusals import NO_SUCH_FLOW, NOT_FOUND
 from heliograph.web.access.access_rules import taken_by
 from heliograph.web.error_responses import MAY_NOT, NOT_LET_IN
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from heliograph.config.resolve.placeholders import Resolver
     from heliograph.connect.contract.herder import ConnectOffset, ConnectorInfo, ConnectorStatus, Herder
+    from heliograph.model import RestartedPartition, RestartRequest
+    from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
     from heliograph.web.access.access_rules import AccessRules, Permissions
     from heliograph.web.access.callers import CallerIdentity, Vouched
     from heliograph.web.exchange import PluginCatalogue, Worker
@@ -35,7 +37,9 @@ class Access(Enum):
     NOTHING = "-"  # open also without a login, as in Connect: the endpoint refuses every call
     BE_KNOWN = "any rule"  # lists omit what the caller may not see
     SEE_CONNECTOR = "`see`"
+    SEE_FLOW = "`see`, of its connector"  # the herder finds the connector
     CHANGE_CONNECTOR = "`change`"
+    CHANGE_FLOW = "`change`, of the flow's connector"
     CREATE_CONNECTOR = "`change`, of the name in the body"
     WRITE_CONFIGS = "`change`, of any connector"
     SEE_WORKER = "`worker: see`"
@@ -205,6 +209,14 @@ class GuardedHerder:
         self._caller.check_see(name)
         return self._herder.offsets(name)
 
+    def flows(self) -> Sequence[FlowSnapshot]:
+        """Return the flows of connectors that the caller may see."""
+        return [flow for flow in self._herder.flows() if self._caller.may_see(flow.connector)]
+
+    def losses(self) -> Sequence[FlowLosses]:
+        """Return the losses of flows of connectors that the caller may see."""
+        return [losses for losses in self._herder.losses() if self._caller.may_see(losses.connector)]
+
     # --- connectors that the caller may change ------------------------------------------------------------------------
 
     def create(
@@ -260,6 +272,14 @@ class GuardedHerder:
         """Restart one task."""
         self._caller.check_change(name)
         self._herder.restart_task(name, task)
+
+    def restart_partitions(self, flow: str, request: RestartRequest) -> Sequence[RestartedPartition]:
+        """Restart partitions of a flow, if the caller may change its connector."""
+        connector = next((each.connector for each in self.flows() if each.name == flow), None)
+        if connector is None:
+            raise NO_SUCH_FLOW.error(name=flow)
+        self._caller.check_change(connector)
+        return self._herder.restart_partitions(flow, request)
 
     def reset_topics(self, name: str) -> None:
         """Reset the topics that a connector has used."""

@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 
 from heliograph.config.input_limits import LONGEST_CONFIG_NAME, LONGEST_CONFIG_VALUE, MOST_CONFIG_KEYS
 from heliograph.connect.contract.refusals import NO_OFFSETS, NULL_PARTITION
+from heliograph.model import RestartRequest
 from heliograph.web.error_responses import NO_BODY, NOT_JSON, TOO_LONG, TOO_MANY_VALUES, WRONG_SHAPE
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 _DEEPEST = 50
+_LARGEST_OFFSET = (1 << 63) - 1
 _INITIAL_STATES: dict[str, TargetState] = {"RUNNING": "STARTED", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}
 MOST_VALUES = 400_000
 """Values of a body, counted by the mark before each; marks inside texts, such as lists of topics, are counted too."""
@@ -64,6 +66,27 @@ def offsets(body: bytes) -> list[ConnectOffset]:
     if not entries:
         raise NO_OFFSETS.error()
     return [_offset(entry) for entry in entries]
+
+
+def restart_request(body: bytes) -> RestartRequest:
+    """Return the partitions to restart and where they continue; without a body all, where they are."""
+    if not body.strip():
+        return RestartRequest()
+    members = _members(_load(body, "a JSON object"), "the body", {"topic", "partition", "from"})
+    topic, partition, start = (members.get(name) for name in ("topic", "partition", "from"))
+    if not isinstance(topic, str | None):
+        raise WRONG_SHAPE.error(reason='"topic" must be text')
+    if partition is not None and (not _is_count(partition) or topic is None):
+        raise WRONG_SHAPE.error(reason='"partition" must be a number, beside a "topic"')
+    if _is_count(start) or start in (None, "beginning", "end"):
+        return RestartRequest(topic, partition, start)
+    if start != "committed":
+        raise WRONG_SHAPE.error(reason='"from" must be "beginning", "end", "committed" or an offset')
+    return RestartRequest(topic, partition)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_OFFSET
 
 
 def texts_of(path: Mapping[str, str], query: str, body: bytes) -> str:

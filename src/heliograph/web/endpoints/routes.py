@@ -1,8 +1,9 @@
-"""The table of routes: every endpoint of Connect's REST API once.
+"""The table of routes: every endpoint of Connect's REST API once, then those of our own.
 
 The app dispatches by it, and `docs/reference/rest.md` is generated from it. The worker that receives a request answers
 `is_local` endpoints itself; the leader answers all others. `is_change` endpoints are refused if a file defines the
-connectors. `access` is the permission that a caller needs; an endpoint cannot be defined without it.
+connectors, except those with `is_action` if the operator allows actions. `access` is the permission that a caller
+needs; an endpoint cannot be defined without it.
 
 A config becomes one record of the config topic, and brokers accept 1 MiB by default; twice as much leaves room for the
 escapes of JSON. Offsets become a record for each partition, so more of them can be sent in turn.
@@ -10,12 +11,12 @@ escapes of JSON. Offsets become a record for each partition, so more of them can
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from heliograph.connect.contract.refusals import TIMED_OUT
 from heliograph.web.access.guard import Access
-from heliograph.web.endpoints import connector_endpoints, worker_endpoints
+from heliograph.web.endpoints import connector_endpoints, flow_endpoints, worker_endpoints
 from heliograph.web.error_responses import answer_of
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Endpoint:
     doc: str
     access: Access
     is_change: bool = False
+    is_action: bool = False
     is_local: bool = False
     is_probe: bool = False
     largest_body_bytes: int = _LARGEST_BODY_BYTES
@@ -81,13 +83,29 @@ def _change(
     )
 
 
+def _action(
+    method: str,
+    path: str,
+    handler: Callable[[Call], RestResponse],
+    answers: str,
+    doc: str,
+    largest_body_bytes: int = _LARGEST_BODY_BYTES,
+) -> Endpoint:
+    return replace(_change(method, path, handler, answers, doc, largest_body_bytes), is_action=True)
+
+
 def _internal(method: str, path: str) -> Endpoint:
     doc = "Between Java's workers only; refused"
     return Endpoint(method, path, worker_endpoints.refuse_internal, "-", doc, Access.NOTHING, is_local=True)
 
 
+def _flow(path: str, handler: Callable[[Call], RestResponse], doc: str) -> Endpoint:
+    return Endpoint("GET", f"{_FLOWS}/{{flow}}{path}", handler, "200", doc, Access.SEE_FLOW)
+
+
 _C = "/connectors/{connector}"
 _TASK = _C + "/tasks/{task}"
+_FLOWS = "/heliograph/v1/flows"
 
 ROUTES = (
     _local("/", worker_endpoints.describe_worker, "Version of the API, commit, id of the worker's Kafka cluster"),
@@ -141,16 +159,16 @@ ROUTES = (
         LARGEST_CONFIG_BYTES,
     ),
     _read(_C + "/status", connector_endpoints.get_status, "States of the connector and its tasks"),
-    _change("PUT", _C + "/pause", connector_endpoints.pause, "202", "Tasks stay and do nothing"),
-    _change("PUT", _C + "/resume", connector_endpoints.resume, "202", "Resume from paused or stopped"),
-    _change(
+    _action("PUT", _C + "/pause", connector_endpoints.pause, "202", "Tasks stay and do nothing"),
+    _action("PUT", _C + "/resume", connector_endpoints.resume, "202", "Resume from paused or stopped"),
+    _action(
         "PUT",
         _C + "/stop",
         connector_endpoints.stop,
         "204",
         "Tasks are removed, the config stays; needed before offsets change",
     ),
-    _change(
+    _action(
         "POST",
         _C + "/restart",
         connector_endpoints.restart,
@@ -159,7 +177,7 @@ ROUTES = (
     ),
     _read(_C + "/tasks", connector_endpoints.list_tasks, "Config of each task"),
     _read(_TASK + "/status", connector_endpoints.get_task_status, "State of one task"),
-    _change("POST", _TASK + "/restart", connector_endpoints.restart_task, "204", "Restart one task"),
+    _action("POST", _TASK + "/restart", connector_endpoints.restart_task, "204", "Restart one task"),
     _read(
         _C + "/topics",
         connector_endpoints.get_topics,
@@ -167,7 +185,7 @@ ROUTES = (
     ),
     _change("PUT", _C + "/topics/reset", connector_endpoints.reset_topics, "202", "Reset the topics it has written to"),
     _read(_C + "/offsets", connector_endpoints.get_offsets, "Committed source offsets"),
-    _change(
+    _action(
         "PATCH",
         _C + "/offsets",
         connector_endpoints.alter_offsets,
@@ -175,7 +193,7 @@ ROUTES = (
         "Alter source offsets; an offset of null is removed",
         LARGEST_OFFSETS_BYTES,
     ),
-    _change("DELETE", _C + "/offsets", connector_endpoints.reset_offsets, "200", "Reset all source offsets"),
+    _action("DELETE", _C + "/offsets", connector_endpoints.reset_offsets, "200", "Reset all source offsets"),
     _local("/connector-plugins", worker_endpoints.list_plugins, "The available connectors"),
     _local(
         "/connector-plugins/{plugin}/config",
@@ -201,8 +219,59 @@ ROUTES = (
         "200, 204",
         "Set `level`; 200 and the loggers changed, or with `scope=cluster` 204 and on every worker",
         Access.CHANGE_WORKER,
+        is_action=True,
         is_local=True,
     ),
     _internal("POST", _C + "/tasks"),
     _internal("PUT", _C + "/fence"),
+    Endpoint(
+        "GET",
+        "/health/live",
+        flow_endpoints.live,
+        "200",
+        "That the process answers, for a liveness probe",
+        Access.BE_KNOWN,
+        is_local=True,
+        is_probe=True,
+    ),
+    Endpoint(
+        "GET",
+        "/health/ready",
+        flow_endpoints.ready,
+        "200, 503",
+        "Whether every flow here reaches its clusters and moves (200), or why not (503), for a readiness probe",
+        Access.BE_KNOWN,
+        is_local=True,
+        is_probe=True,
+        timeout_s=_HEALTH_TIMEOUT_S,
+        on_timeout=flow_endpoints.not_ready,
+    ),
+    Endpoint(
+        "GET", _FLOWS, flow_endpoints.list_flows, "200", "State, lag, rates and tasks of every flow", Access.BE_KNOWN
+    ),
+    _flow("", flow_endpoints.get_flow, "The same of one flow"),
+    _flow(
+        "/partitions",
+        flow_endpoints.list_partitions,
+        "Its partitions; `state`, `topic`, and for pages `start` and `limit`",
+    ),
+    Endpoint(
+        "GET",
+        "/heliograph/v1/losses",
+        flow_endpoints.list_losses,
+        "200",
+        "Records that source and target do not both have, newest first; `flow`, and for pages `start` and `limit`",
+        Access.BE_KNOWN,
+    ),
+    Endpoint(
+        "POST",
+        "/heliograph/v1/flows/{flow}/restart",
+        flow_endpoints.restart_partitions,
+        "202",
+        "Restart its tasks, or the `topic` and `partition` of the body; `from` is `beginning`, `end`, `committed` or an"
+        " offset",
+        Access.CHANGE_FLOW,
+        is_change=True,
+        is_action=True,
+    ),
 )

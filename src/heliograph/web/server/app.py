@@ -34,6 +34,7 @@ from heliograph.web.endpoints.request_bodies import texts_of
 from heliograph.web.endpoints.routes import ROUTES, Endpoint
 from heliograph.web.error_responses import (
     INTERNAL_ONLY,
+    NO_ACTIONS,
     NO_SUCH_METHOD,
     NO_SUCH_PATH,
     NOT_ACCEPTABLE,
@@ -81,13 +82,17 @@ def make_app(
     authenticator: Authenticator | None = None,
     *,
     read_only: bool = False,
+    has_actions: bool = False,
     routes: Iterable[Endpoint] = ROUTES,
 ) -> ASGIApp:
-    """Return the app; without an authenticator everyone may do everything. `read_only` if a file has the connectors."""
+    """Return the app; without an authenticator everyone may do everything.
+
+    `read_only` if a file has the connectors; `has_actions` if they can be restarted and stopped nevertheless.
+    """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in routes:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-    dispatcher = _Dispatcher(worker, authenticator or Authenticator(), read_only=read_only)
+    dispatcher = _Dispatcher(worker, authenticator or Authenticator(), read_only=read_only, has_actions=has_actions)
     app = Starlette(
         routes=[Route(path, _Resource(dispatcher, methods)) for path, methods in by_path.items()],
         exception_handlers={404: _no_such_path},
@@ -182,9 +187,10 @@ class _Dispatcher:
     size while it is handled, so there is one thread for all of them.
     """
 
-    def __init__(self, worker: Worker, authenticator: Authenticator, *, read_only: bool) -> None:
+    def __init__(self, worker: Worker, authenticator: Authenticator, *, read_only: bool, has_actions: bool) -> None:
         self._worker = worker
         self._read_only = read_only
+        self._has_actions = has_actions
         self.authenticator = authenticator
         self._bodies = BodyReader()
         # A thread is occupied until its handler returns, also after its caller was answered.
@@ -206,7 +212,10 @@ class _Dispatcher:
         """Raise every refusal that needs no more than the path."""
         if endpoint.access is Access.NOTHING:
             raise INTERNAL_ONLY.error()
-        if self._read_only and endpoint.is_change:
+        if self._read_only and endpoint.is_action:
+            if not self._has_actions:
+                raise NO_ACTIONS.error()
+        elif self._read_only and endpoint.is_change:
             raise READ_ONLY.error()
         if endpoint.is_local or self._worker.herder.leader_url is None:
             caller.admit(endpoint.access, request.path_params)

@@ -32,6 +32,7 @@ from crc32c import crc32c
 
 HEADER_BYTES = 61
 _BASE_OFFSET = struct.Struct(">q")
+_BASE_TIMESTAMP = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
@@ -53,6 +54,11 @@ def restamp(view: memoryview, attributes: int, producer_id: int, producer_epoch:
     _ATTRIBUTES.pack_into(view, 21, attributes)
     _PRODUCER.pack_into(view, 43, producer_id, producer_epoch, sequence)
     _CRC.pack_into(view, 17, crc32c(view[21:]))
+
+
+def base_timestamp_ms(view: memoryview) -> int:
+    """Return the timestamp of the first record of a batch; negative if it has none."""
+    return int(_BASE_TIMESTAMP.unpack_from(view, 27)[0])
 
 
 def compression_of(view: memoryview) -> int:

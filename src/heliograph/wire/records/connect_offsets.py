@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from heliograph.errors import OffsetsRefusedError
-from heliograph.model import SourceOffset, TopicPartition
+from heliograph.model import SourceOffset, TargetLog, TopicPartition
 from heliograph.wire.batches.leader_epochs import MAX_EPOCHS
 from heliograph.wire.records.connect_json import dump_json, load_json
 
@@ -77,7 +77,7 @@ def encode_value(offset: int) -> bytes:
 
 
 def encode_headers(source_offsets: SourceOffset) -> list[tuple[str, bytes]]:
-    """Return `heliograph: {"target_end":1300,"topic_id":"...","run":1300,"epochs":[[5,0]]}`, as far as known."""
+    """Return `heliograph: {"target_end":1300,"topic_id":"...","run":1300,"epochs":[[5,0]],...}`, as far as known."""
     notes: dict[str, Any] = {}
     if source_offsets.target_end is not None:
         notes["target_end"] = source_offsets.target_end
@@ -87,6 +87,10 @@ def encode_headers(source_offsets: SourceOffset) -> list[tuple[str, bytes]]:
         notes["run"] = source_offsets.run_count
     if source_offsets.epochs:
         notes["epochs"] = [list(known) for known in source_offsets.epochs]
+    log = source_offsets.target_log
+    if log is not None:
+        log_id = None if log.topic_id is None else str(log.topic_id)
+        notes["target_log"] = [log_id, log.first_offset, log.records, log.is_exact]
     return [(_HEADER, dump_json(notes))] if notes else []
 
 
@@ -114,7 +118,7 @@ def decode(
 
 def _decode_notes(
     headers: Iterable[tuple[str, bytes | None]],
-) -> tuple[int | None, UUID | None, int, tuple[tuple[int, int], ...]]:
+) -> tuple[int | None, UUID | None, int, tuple[tuple[int, int], ...], TargetLog | None]:
     try:
         notes = load_json(next((value for name, value in headers if name == _HEADER and value), b"{}"))
         target_end, topic_id, run_count = notes.get("target_end"), notes.get("topic_id"), notes.get("run")
@@ -123,9 +127,10 @@ def _decode_notes(
             UUID(topic_id) if topic_id else None,
             run_count if _is_offset(run_count) else 0,
             _decode_epochs(notes.get("epochs")),
+            _decode_target_log(notes.get("target_log")),
         )
     except (ValueError, TypeError, AttributeError):
-        return None, None, 0, ()
+        return None, None, 0, (), None
 
 
 def _decode_epochs(pairs: object) -> tuple[tuple[int, int], ...]:
@@ -134,6 +139,15 @@ def _decode_epochs(pairs: object) -> tuple[tuple[int, int], ...]:
     epochs = tuple((epoch, start) for epoch, start in pairs)[-MAX_EPOCHS:]
     is_sound = all(_is_offset(start) and _is_offset(epoch) and epoch <= _MAX_INT for epoch, start in epochs)
     return epochs if is_sound and list(epochs) == sorted(epochs, key=lambda known: known[1]) else ()
+
+
+def _decode_target_log(values: object) -> TargetLog | None:
+    if not isinstance(values, list):
+        return None
+    topic_id, first_offset, records, is_exact = values
+    if not _is_offset(first_offset) or not _is_offset(records):
+        return None
+    return TargetLog(UUID(topic_id) if topic_id else None, first_offset, records, is_exact is True)
 
 
 def _is_offset(number: object) -> bool:

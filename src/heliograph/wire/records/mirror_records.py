@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 RUNS_HEADER = "heliograph.runs"
+MOVED_HEADER = "heliograph.moved"
 
 _VERSION = 0
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
@@ -28,6 +29,7 @@ _VERSIONED_OFFSETS = struct.Struct(">hqq")
 _HEARTBEAT = struct.Struct(">hq")
 _MAX_STRING_BYTES = 0x7FFF
 _RUN = struct.Struct(">qqq")
+_MARK_BYTES, _MOST_MARK_BYTES = 8, 512
 
 _MAX_OFFSET = 2**63 - 2  # a group that has read it continues at the next
 _MAX_CACHED_KEYS = 16_384  # a key is in many records, and the whole topic is read at a start
@@ -90,7 +92,22 @@ def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:
     return key, value + _encode_string(checkpoint.metadata if has_room else "")
 
 
-def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
+def encode_moved(mark: tuple[int, ...] | None) -> tuple[tuple[str, bytes], ...]:
+    """Encode what group sync saves with a checkpoint, as the record's headers; none if nothing is known."""
+    return () if mark is None else ((MOVED_HEADER, struct.pack(f">{len(mark)}q", *mark)),)
+
+
+def _decode_moved(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int, ...] | None:
+    for name, value in headers:
+        if name == MOVED_HEADER and value is not None and len(value) <= _MOST_MARK_BYTES:
+            count, rest = divmod(len(value), _MARK_BYTES)
+            return None if rest else struct.unpack(f">{count}q", value)
+    return None
+
+
+def decode_checkpoint(
+    key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
+) -> Checkpoint | None:
     """Decode a checkpoint; None if it cannot be read."""
     try:
         group, at = _decode_string(key or b"", 0)
@@ -99,7 +116,7 @@ def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | No
         metadata, _at = _decode_string(value or b"", _VERSIONED_OFFSETS.size)
     except (struct.error, UnicodeDecodeError):
         return None
-    return Checkpoint(group, tp, upstream, downstream, metadata)
+    return Checkpoint(group, tp, upstream, downstream, metadata, _decode_moved(headers))
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> KeyValue:

@@ -1,0 +1,128 @@
+"""A flow at one moment: its partitions, its tasks, sums over them, and whether it is ready."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.status.partition_status import PartitionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from heliograph.model import Flow
+    from heliograph.status.losses import Loss
+    from heliograph.status.partition_status import PartitionStatus
+
+
+class Lag(NamedTuple):
+    """The lag of several partitions.
+
+    `records` is None if the lag of any partition is unknown; `known_records` is the sum over the others, which is what
+    the flow is behind at least. `seconds` is the largest, None if that of a partition is unknown.
+    """
+
+    records: int | None
+    known_records: int
+    unknown_partitions: int
+    seconds: float | None
+
+    @classmethod
+    def of(cls, partitions: Iterable[PartitionStatus]) -> Lag:
+        """Sum up; failed and waiting partitions count like all others."""
+        known = unknown = 0
+        seconds: float | None = 0.0
+        for partition in partitions:
+            if partition.lag_records is None:
+                unknown += 1
+            else:
+                known += partition.lag_records
+            if partition.lag_seconds is None:
+                seconds = None
+            elif seconds is not None:
+                seconds = max(seconds, partition.lag_seconds)
+        return cls(None if unknown else known, known, unknown, seconds)
+
+    def __str__(self) -> str:
+        if self.records is not None:
+            return f"{self.records:,}"
+        return f"at least {self.known_records:,}" if self.known_records else "unknown"
+
+
+class TaskRow(NamedTuple):
+    """One task of a flow in Connect's terms."""
+
+    number: int
+    state: str
+    trace: str | None
+    partitions: int
+
+
+class Counts(NamedTuple):
+    """Counters, summed over all runs of the tasks since the process started."""
+
+    records: int = 0
+    bytes: int = 0
+    lost_offsets: int = 0
+    cut_offsets: int = 0
+    skipped_records: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sums."""
+        return Counts(*map(sum, zip(self, other, strict=True)))
+
+
+class Rates(NamedTuple):
+    """Records and bytes a second over the last seconds, and the mean latency of batches; None without any."""
+
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSnapshot:
+    """One flow at one moment.
+
+    `name` identifies it in REST: `A->B`, or the connector's name on a worker. `unready` is why it is not ready: it has
+    not begun, cannot reach a cluster, or is stalled. `losses` are the newest that are known, the newest first.
+    """
+
+    name: str
+    connector: str
+    flow: Flow
+    state: str
+    since: float
+    at: float
+    issues: tuple[str, ...]
+    unready: tuple[str, ...]
+    partitions: tuple[PartitionStatus, ...]
+    tasks: tuple[TaskRow, ...]
+    counts: Counts
+    rates: Rates
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def lag(self) -> Lag:
+        """The lag of all partitions."""
+        return Lag.of(self.partitions)
+
+    @property
+    def by_state(self) -> dict[PartitionState, int]:
+        """The number of partitions in each state, in the order of the states."""
+        counts = Counter(partition.state for partition in self.partitions)
+        return {state: counts[state] for state in PartitionState}
+
+
+class FlowLosses(NamedTuple):
+    """The newest losses of a flow, the newest first; `name` and `connector` are those of its snapshot."""
+
+    name: str
+    connector: str
+    losses: tuple[Loss, ...]
+
+    @classmethod
+    def of(cls, snapshot: FlowSnapshot) -> FlowLosses:
+        """Return the losses of a flow."""
+        return cls(snapshot.name, snapshot.connector, snapshot.losses)

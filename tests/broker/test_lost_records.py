@@ -1,0 +1,302 @@
+"""Losses on real brokers: each is counted as a client counts it, decided as configured, and listed after a restart."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from heliograph.cli.commands.losses import losses as losses_command
+from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.executor.copy import log_changes, resume
+from tests.broker.test_day_two import Day, day
+from tests.conftest import running_cluster
+from tests.support.clusters.clients import admin_of, make_topic, read, write
+from tests.support.runs.copying import wait_for
+
+pytestmark = pytest.mark.broker
+
+EXACTLY_ONCE = "target.exactly.once.source.support=enabled"
+COMMITTED = {"isolation.level": "read_committed"}
+
+
+@pytest.fixture(scope="module")
+def own_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    yield from running_cluster("loss-source", tmp_path_factory.mktemp("loss-source"))
+
+
+@pytest.fixture(scope="module")
+def own_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    yield from running_cluster("loss-target", tmp_path_factory.mktemp("loss-target"))
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (log_changes, resume):
+        monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 3.0)
+    monkeypatch.setattr(log_changes, "_IDS_INTERVAL_S", 1.0)
+
+
+def delete_topic(cluster: EmbeddedCluster, topic: str) -> None:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    client.delete_topics([topic])
+    client.close()
+    wait_for(lambda: not list(Path(cluster.folder).glob(f"node-*/data/{topic}-[0-9]")))
+
+
+def delete_before(cluster: EmbeddedCluster, topic: str, offset: int, partitions: int = 2) -> None:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    client.delete_records({KafkaTopicPartition(topic, p): offset for p in range(partitions)})
+    client.close()
+
+
+def recorded(flow: Day, cause: str | None = None) -> list[dict[str, Any]]:
+    found = flow.get("/heliograph/v1/losses")[1]["losses"]
+    return sorted((row for row in found if cause in (None, row["cause"])), key=lambda row: row["partition"])
+
+
+def listed(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, folder: Path) -> list[dict[str, Any]]:
+    """The losses that the command reads from the target, without a process."""
+    file = folder / "mm2.properties"
+    file.write_text(
+        f"clusters={alias}, target\n{alias}.bootstrap.servers={source.bootstrap}\n"
+        f"target.bootstrap.servers={target.bootstrap}\n{alias}->target.enabled=true\n"
+    )
+    outcome = CliRunner().invoke(losses_command, [str(file), "--json"])
+    assert outcome.exit_code == 0, outcome.output
+    (flow,) = json.loads(outcome.stdout)["flows"]
+    assert flow["total"] == len(flow["losses"])
+    return sorted(flow["losses"], key=lambda row: row["partition"])
+
+
+@contextmanager
+def load(cluster: EmbeddedCluster, topic: str) -> Iterator[Callable[[], int]]:
+    """Write records to both partitions until left; the function stops and returns how many each partition has."""
+    stopping, counts = threading.Event(), [0]
+
+    def run() -> None:
+        while not stopping.is_set():
+            first = counts[0]
+            write(cluster, topic, ({"value": b"%d" % n, "partition": n % 2} for n in range(2 * first, 2 * first + 400)))
+            counts[0] = first + 200
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def stop() -> int:
+        stopping.set()
+        thread.join()
+        return counts[0]
+
+    try:
+        yield stop
+    finally:
+        stop()
+
+
+def deleted_under_load(flow: Day, remote: str) -> tuple[int, list[int]]:
+    """Delete the remote topic while records are copied; return the number written, and the ends before the deletion."""
+    with load(flow.source, flow.topic) as stop:
+        wait_for(lambda: min(flow.end(flow.target, remote, p) for p in range(2)) > 1000)
+        ends = [flow.end(flow.target, remote, p) for p in range(2)]
+        delete_topic(flow.target, remote)
+        wait_for(lambda: len(recorded(flow, "target_deleted")) == 2)
+        return stop(), ends
+
+
+@pytest.mark.parametrize("lines", [(), (EXACTLY_ONCE,)], ids=["", "exactly-once"])
+@pytest.mark.parametrize("on_deleted", ["recopy", "continue"])
+def test_a_remote_topic_deleted_under_load_is_an_error_with_the_number_of_records(
+    own_source: EmbeddedCluster,
+    own_target: EmbeddedCluster,
+    topic: str,
+    alias: str,
+    on_deleted: str,
+    lines: tuple[str, ...],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    make_topic(own_source, topic)
+    remote = f"{alias}.{topic}"
+    with day(own_source, own_target, alias, topic, f"heliograph.on.target.deleted={on_deleted}", *lines) as flow:
+        written, ends = deleted_under_load(flow, remote)
+        flow.wait_until_caught_up()
+        rows = recorded(flow)
+        wait_for(lambda: listed(own_source, own_target, alias, tmp_path) == rows)
+    copied = read(own_target, remote, 2, **COMMITTED)
+    source = read(own_source, topic, 2)
+    gone = [row["count"] for row in rows]
+    assert [len(records) for records in source.values()] == [written, written]
+    assert [(row["cause"], row["first_offset"], row["count_is_exact"]) for row in rows] == [
+        ("target_deleted", 0, True)
+    ] * 2
+    assert [row["last_offset"] + 1 for row in rows] == gone
+    if not lines:  # the ends of transactions have offsets, too
+        assert all(count >= end for count, end in zip(gone, ends, strict=True))
+    if on_deleted == "recopy":
+        assert copied == source
+    else:
+        assert copied == {p: source[p][gone[p] :] for p in range(2)}, "what is gone and what is there is everything"
+    errors = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    for partition, count in enumerate(gone):
+        told = f"{topic}-{partition}: the remote topic {remote} was deleted on the target: {count:,} records"
+        assert sum(error.startswith(f"{alias}->target {told}") for error in errors) == 1
+    with day(own_source, own_target, alias, topic, f"heliograph.on.target.deleted={on_deleted}", *lines) as flow:
+        flow.write(5)
+        flow.wait_until_caught_up()
+        wait_for(lambda: recorded(flow) == rows)
+    again = read(own_target, remote, 2, **COMMITTED)
+    assert (again[0][:-5], again[1]) == (copied[0], copied[1]), "a restart repeats nothing"
+
+
+def test_a_partition_can_stop_after_its_remote_topic_was_deleted_until_another_setting_lets_it_go_on(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(own_source, topic)
+    remote = f"{alias}.{topic}"
+    with day(own_source, own_target, alias, topic, "heliograph.on.target.deleted=fail") as flow:
+        written, ends = deleted_under_load(flow, remote)
+        wait_for(lambda: [flow.state(p) for p in range(2)] == ["failed", "failed"])
+        rows = recorded(flow)
+        assert all(row["count"] >= end for row, end in zip(rows, ends, strict=True))
+        reason = flow.partition()["reason"]
+        assert f"the remote topic {remote} was deleted on the target: {rows[0]['count']:,} records" in reason
+        assert "heliograph.on.target.deleted=fail" in reason
+        assert flow.partition()["position"] == rows[0]["count"]
+        wait_for(lambda: remote in admin_of(own_target).view().partition_counts)
+        assert [flow.end(own_target, remote, p) for p in range(2)] == [0, 0]
+    with day(own_source, own_target, alias, topic, "heliograph.on.target.deleted=fail") as flow:
+        wait_for(lambda: [flow.state(p) for p in range(2)] == ["failed", "failed"])
+        assert recorded(flow) == rows, "it is the same loss"
+    with day(own_source, own_target, alias, topic) as flow:
+        flow.wait_until_caught_up()
+        assert [len(records) for records in read(own_target, remote, 2).values()] == [written, written]
+        assert recorded(flow) == rows
+    assert read(own_target, remote, 2) == read(own_source, topic, 2)
+    assert listed(own_source, own_target, alias, tmp_path) == rows
+
+
+@pytest.mark.parametrize("lines", [(), (EXACTLY_ONCE,)], ids=["", "exactly-once"])
+@pytest.mark.parametrize("is_running", [True, False], ids=["idle", "stopped"])
+def test_a_topic_deleted_and_created_again_between_two_looks_is_noticed(
+    own_source: EmbeddedCluster,
+    own_target: EmbeddedCluster,
+    topic: str,
+    alias: str,
+    is_running: bool,
+    lines: tuple[str, ...],
+) -> None:
+    make_topic(own_source, topic)
+    remote = f"{alias}.{topic}"
+
+    def replace() -> None:
+        delete_topic(own_target, remote)
+        make_topic(own_target, remote)
+
+    with day(own_source, own_target, alias, topic, *lines) as flow:
+        flow.write(300)
+        flow.write(70, partition=1)
+        flow.wait_until_caught_up()
+        if is_running:
+            replace()
+            wait_for(lambda: len(recorded(flow)) == 2)
+    if not is_running:
+        replace()
+    with day(own_source, own_target, alias, topic, *lines) as flow:
+        wait_for(lambda: [row["count"] for row in recorded(flow)] == [300, 70])
+        flow.wait_until_caught_up()
+        flow.write(5)
+        flow.wait_until_caught_up()
+        assert len(recorded(flow)) == 2
+    assert read(own_target, remote, 2, **COMMITTED) == read(own_source, topic, 2)
+
+
+def test_records_gone_by_retention_while_nothing_ran_are_listed_after_every_restart(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(own_source, topic)
+    with day(own_source, own_target, alias, topic) as flow:
+        flow.write(10)
+        flow.write(10, partition=1)
+        flow.wait_until_caught_up()
+        assert recorded(flow) == []
+    write(own_source, topic, ({"value": b"x", "partition": n % 2} for n in range(40)))
+    delete_before(own_source, topic, 25)
+    for _start in range(2):
+        with day(own_source, own_target, alias, topic) as flow:
+            flow.wait_until_caught_up()
+            wait_for(lambda: len(recorded(flow)) == 2)
+            rows = recorded(flow)
+            wait_for(lambda: listed(own_source, own_target, alias, tmp_path) == recorded(flow))
+        for row in rows:
+            assert (row["first_offset"], row["last_offset"], row["count"]) == (10, 24, 15)
+            assert (row["cause"], row["topic"], row["flow"]) == ("source_truncated", topic, f"{alias}->target")
+    assert [len(records) for records in read(own_target, f"{alias}.{topic}", 2).values()] == [15, 15]
+
+
+@pytest.mark.parametrize("on_recreated", ["fail", "restart"])
+def test_a_source_topic_that_was_created_again_is_a_loss(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str, on_recreated: str
+) -> None:
+    make_topic(own_source, topic)
+    with day(own_source, own_target, alias, topic) as flow:
+        flow.write(20)
+        flow.write(20, partition=1)
+        flow.wait_until_caught_up()
+    delete_topic(own_source, topic)
+    make_topic(own_source, topic)
+    write(own_source, topic, ({"value": b"new", "partition": n % 2} for n in range(40)))
+    with day(own_source, own_target, alias, topic, f"heliograph.on.recreated={on_recreated}") as flow:
+        wait_for(lambda: len(recorded(flow)) == 2)
+        state = "failed" if on_recreated == "fail" else "caught_up"
+        wait_for(lambda: [flow.state(p) for p in range(2)] == [state, state])
+        for row in recorded(flow):
+            assert (row["cause"], row["first_offset"], row["count_is_exact"]) == ("source_recreated", 20, False)
+
+
+def test_a_record_that_is_left_out_is_a_loss_of_one(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(own_source, topic)
+    make_topic(own_target, f"{alias}.{topic}", max_message_bytes="2000")
+    lines = ("sync.topic.configs.enabled=false", "errors.tolerance=all")
+    with day(own_source, own_target, alias, topic, *lines) as flow:
+        flow.write(7)
+        flow.write(1, size=5000)
+        flow.write(3)
+        flow.wait_until_caught_up()
+        wait_for(lambda: len(recorded(flow)) == 1)
+        (row,) = recorded(flow)
+        assert (row["cause"], row["first_offset"], row["last_offset"], row["count"]) == ("record_too_large", 7, 7, 1)
+    assert len(read(own_target, f"{alias}.{topic}", 2)[0]) == 10
+
+
+def test_a_loss_waits_in_memory_and_is_an_issue_until_it_can_be_recorded(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
+) -> None:
+    make_topic(own_source, topic)
+    with day(own_source, own_target, alias, topic) as flow:
+        flow.write(10)
+        flow.write(10, partition=1)
+        flow.wait_until_caught_up()
+    delete_before(own_source, topic, 10)
+    write(own_source, topic, ({"value": b"x", "partition": n % 2} for n in range(10)))
+    delete_before(own_source, topic, 15)
+    make_topic(own_target, f"heliograph-losses.{alias}.internal", 1, max_message_bytes="50")
+    with day(own_source, own_target, alias, topic) as flow:
+        wait_for(lambda: len(recorded(flow)) == 2)
+        wait_for(lambda: any("are not recorded" in issue for issue in flow.get(flow.flow)[1]["issues"]))
+        assert listed(own_source, own_target, alias, tmp_path) == []
+        delete_topic(own_target, f"heliograph-losses.{alias}.internal")
+        wait_for(lambda: listed(own_source, own_target, alias, tmp_path) == recorded(flow))
+        wait_for(lambda: flow.get(flow.flow)[1]["issues"] == [])
