@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.diagnostics import Severity, note
 from heliograph.model import counted
@@ -138,8 +138,7 @@ def _stall(facts: PartitionFacts, now: float) -> Diagnostic | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
+class PartitionStatus(NamedTuple):
     """One partition of a flow at one moment. Times are seconds since 1970."""
 
     tp: TopicPartition

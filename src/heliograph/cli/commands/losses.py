@@ -40,20 +40,20 @@ def losses(context: click.Context, file: Path, flow_text: str | None, as_json: b
         show_json({"flows": reports})
     else:
         click.echo("\n".join(line for report in reports for line in _lines(report)))
-    context.exit(EXIT_UNREACHABLE if any(report["trouble"] for report in reports) else 0)
+    context.exit(EXIT_UNREACHABLE if any(report["issue"] for report in reports) else 0)
 
 
 def _report(config: MirrorMakerConfig, flow: Flow) -> dict[str, Any]:
     try:
         found = recorded_losses(config, flow)
     except ClusterError as error:
-        return {"flow": str(flow), "trouble": str(error), "total": None, "losses": []}
+        return {"flow": str(flow), "issue": str(error), "total": None, "losses": []}
     listed = [loss_json(str(flow), loss) for loss in found.newest]
-    return {"flow": str(flow), "trouble": None, "total": found.total, "losses": listed}
+    return {"flow": str(flow), "issue": None, "total": found.total, "losses": listed}
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
-    if report["trouble"]:
+    if report["issue"]:
         return [report["flow"], f"  its losses are not known: {report['trouble']}"]
     rows = [
         (

@@ -54,6 +54,7 @@ _LOSSES_TIMEOUT_S = 10.0
 _TASKS_INTERVAL_S = 5.0
 _TASKS = "tasks"
 _ANSWER_TIMEOUT_S = 60.0
+_SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 _CONFLICT = 409
 _NOT_RUNNING = "The flow {flow} cannot restart partitions now: it has not begun, or it waits for a cluster, or it ends"
 _CONNECTOR_STATES: dict[str, State] = {"STARTING": "UNASSIGNED", "RUNNING": "RUNNING", "FAILED": "FAILED"}
@@ -144,6 +145,9 @@ class SourceFlow:
             once=once,
         )
         self._losses = LossLog(config, flow)
+        self._snapshot_lock = threading.Lock()
+        self._shared_snapshot: FlowSnapshot | None = None
+        self._shared_at = 0.0
         self._loss_loop = ControlLoop(f"{flow} losses", self._losses, self.status)
         self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
@@ -243,8 +247,18 @@ class SourceFlow:
         return state, trace
 
     def snapshot(self, name: str, connector: str) -> FlowSnapshot:
-        """Return the flow at this moment, under its name in REST and the name of its connector."""
-        return replace(self.status.snapshot(name, connector, self.task_states), losses=self._losses.newest_first)
+        """Return the flow at this moment, under its name in REST and the name of its connector.
+
+        Callers within a short time share a snapshot: many requests for ten thousand partitions must not occupy a core.
+        """
+        with self._snapshot_lock:
+            now = time.monotonic()
+            shared = self._shared_snapshot
+            if shared is None or now - self._shared_at > _SHARED_S or shared.connector != connector:
+                current = self.status.snapshot(name, connector, self.task_states)
+                shared = replace(current, losses=self._losses.newest_first)
+                self._shared_snapshot, self._shared_at = shared, now
+            return shared
 
     @property
     def written(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import time
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from heliograph.diagnostics import Diagnostic, Severity
@@ -85,21 +86,18 @@ class TaskReport:
         return replace(newer, events=[*self.events, *newer.events], losses=[*self.losses, *newer.losses])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values.
-
-        Not by `asdict`: its copy of ten thousand partitions takes a third of a second.
-        """
+        """Return the fields as JSON values; of each partition they are a list, since a task may have thousands."""
         own = {name: getattr(self, name) for name in _REPORT_FIELDS}
         own["events"] = [[event.severity, event.message] for event in self.events]
         own["losses"] = [loss_members(loss) for loss in self.losses]
-        own["partitions"] = [{name: getattr(p, name) for name in _PARTITION_FIELDS} for p in self.partitions]
+        own["partitions"] = list(map(_PARTITION_VALUES, self.partitions))
         return own
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TaskReport:
         """Return the report that `to_json` encoded."""
         return cls(
-            [PartitionReport(**row) for row in data["partitions"]],
+            [PartitionReport(*row) for row in data["partitions"]],
             [Diagnostic(Severity(severity), message) for severity, message in data["events"]],
             list(data["issue"]),
             int(data["throttled_ms"]),
@@ -109,7 +107,7 @@ class TaskReport:
         )
 
 
-_PARTITION_FIELDS = tuple(each.name for each in fields(PartitionReport))
+_PARTITION_VALUES = attrgetter(*(each.name for each in fields(PartitionReport)))
 _REPORT_FIELDS = tuple(each.name for each in fields(TaskReport) if each.name not in ("events", "losses", "partitions"))
 
 
