@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -71,8 +72,10 @@ def serving(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic:
     make_topic(source, topic, 1)
     config = clusters.file(topic, "tasks.max = 1")
     with clusters.running(config, ThreadEngine()) as flow:
-        control = Control(config, {flow.flow: flow.status})
-        herder = FileHerder(config, [flow], control, LogLevels(), lambda: "an id")
+        runs = SimpleNamespace(
+            config=config, flows={flow.flow: flow}, control=Control(config, {flow.flow: flow.status})
+        )
+        herder = FileHerder(runs, LogLevels(), lambda: "an id")
         wait_for(lambda: flow.life.is_running)
         with rest_worker(cast("FakeHerder", herder), read_only=True, has_actions=True) as worker:
             yield Actions(worker, clusters, topic)

@@ -18,6 +18,7 @@ from heliograph.wire.records.mirror_records import (
     decode_offset_sync,
     encode_checkpoint,
     encode_heartbeat,
+    encode_moved,
     encode_offset_sync,
     encode_runs,
 )
@@ -29,6 +30,7 @@ OFFSETS = st.one_of(st.integers(-1, 1000), st.integers(-(2**63), 2**63 - 1))
 PLACES = st.one_of(st.integers(0, 1000), st.integers(0, 2**62))  # others are passed over: they cannot be
 NAMES = st.text(st.characters(codec="utf-8"), max_size=30)
 TPS = st.builds(TopicPartition, NAMES, st.integers(0, 2**31 - 1))
+MARKS = st.none() | st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3)
 RUNS = st.lists(st.builds(OffsetRun, *[st.integers(0, 2**62)] * 3), max_size=5)
 few = settings(max_examples=100)
 
@@ -57,12 +59,15 @@ def test_offset_syncs(java: Java, sync: OffsetSync, runs: list[OffsetRun]) -> No
 
 
 @few
-@given(st.builds(Checkpoint, NAMES, TPS, OFFSETS, OFFSETS, NAMES))
+@given(st.builds(Checkpoint, NAMES, TPS, OFFSETS, OFFSETS, NAMES, MARKS))
 def test_checkpoints(java: Java, checkpoint: Checkpoint) -> None:
-    group, tp, upstream, downstream, metadata = checkpoint
+    """Java must not mind the header that says what group sync has set."""
+    group, tp, upstream, downstream, metadata, moved = checkpoint
     key, value = encode_checkpoint(checkpoint)
-    seen = java.call(f"{MIRROR}.Checkpoint", "deserializeRecord", java.record("checkpoints", key, value))
-    assert checkpoint == (
+    headers = encode_moved(moved)
+    assert decode_checkpoint(key, value, headers) == checkpoint
+    seen = java.call(f"{MIRROR}.Checkpoint", "deserializeRecord", java.record("checkpoints", key, value, headers))
+    assert checkpoint[:5] == (
         seen.consumerGroupId(),
         seen_by_java(seen.topicPartition()),
         seen.upstreamOffset(),
@@ -73,7 +78,7 @@ def test_checkpoints(java: Java, checkpoint: Checkpoint) -> None:
     theirs = java.new(f"{MIRROR}.Checkpoint", group, java.tp(*tp), *both, metadata)
     written = bytes(java.call(theirs, "recordKey")), bytes(java.call(theirs, "recordValue"))
     assert written == (key, value)
-    assert decode_checkpoint(*written) == checkpoint
+    assert decode_checkpoint(*written, headers) == checkpoint
 
 
 @few

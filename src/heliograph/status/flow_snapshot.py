@@ -11,6 +11,7 @@ from heliograph.status.partition_status import PartitionState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from heliograph.diagnostics import Diagnostic
     from heliograph.model import Flow
     from heliograph.status.losses import Loss
     from heliograph.status.partition_status import PartitionStatus
@@ -102,6 +103,7 @@ class FlowSnapshot:
     counts: Counts
     rates: Rates
     losses: tuple[Loss, ...] = ()
+    task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
 
     @property
     def lag(self) -> Lag:

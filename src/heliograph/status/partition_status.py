@@ -4,8 +4,8 @@ Lag in records is the end of the source's log less the first offset that the tar
 without a record (of transaction markers, or compacted away) count until they are passed.
 
 Lag in seconds is the age of the oldest record that is not yet copied, by its own timestamp. If that record has been
-fetched, or was refused, its batch has the timestamp. If not, the newest record that was copied has the last known one:
-then the lag is an upper bound as long as timestamps grow. Without either it is unknown.
+fetched, or was refused, its batch has the timestamp. If not, the lag is the smaller of two upper bounds: the time since
+the target had everything, and the age of the newest record that was copied. Without any of these it is unknown.
 
 What is unknown is None, never zero and never an old value: the end of a log counts as known for `KNOWN_FOR_S` after it
 was read.
@@ -69,6 +69,7 @@ class PartitionFacts:
     log_end_at: float | None = None
     acked_at: float | None = None
     behind_since: float | None = None
+    caught_up_at: float | None = None  # when the target last had everything that the source had
     pending_ms: int | None = None  # timestamp of the oldest record that was fetched and is not acknowledged
     copied_ms: int | None = None  # timestamp of the newest record that was copied
 
@@ -90,15 +91,21 @@ class PartitionFacts:
         lag = self.lag_records(now)
         if not lag:
             return None if lag is None else 0.0
-        since_ms = self.pending_ms if self.pending_ms is not None else self.copied_ms
-        return None if since_ms is None else max(0, now_ms - since_ms) / 1000
+        if self.pending_ms is not None:
+            return max(0, now_ms - self.pending_ms) / 1000
+        bounds = []
+        if self.caught_up_at is not None:
+            bounds.append(now - self.caught_up_at)
+        if self.copied_ms is not None:
+            bounds.append(max(0, now_ms - self.copied_ms) / 1000)
+        return min(bounds, default=None)
 
     def note_lag(self, now: float) -> None:
         """Note since when it is behind; to be called whenever something was learnt."""
         lag = self.lag_records(now)
-        if not lag:
-            self.behind_since = None if lag == 0 else self.behind_since
-        elif self.behind_since is None:
+        if lag == 0:
+            self.behind_since, self.caught_up_at = None, self.log_end_at
+        elif lag and self.behind_since is None:
             self.behind_since = now
 
     def stalled_s(self, now: float) -> float:

@@ -1,8 +1,9 @@
 """Decides which lines of a log describe a flow that runs: few, however many topics it has.
 
 One line sums up the flow in each interval in which something moved, and every ten minutes if nothing did. It names the
-topics that are most behind. Partitions that stop copying, and those that copy again, are one line for each state, not
-one for each partition; a wait or a retry is reported only once it lasts, since a leader may move at any time.
+topics that are most behind. Partitions that wait or retry, and those that copy again, are one line for each state, not
+one for each partition; a wait or a retry is reported only once it lasts, since a leader may move at any time. The start
+of a failure and an issue of a whole task are logged elsewhere, when they happen.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class ProgressLog:
     def __init__(self, now: float) -> None:
         self._last = _Summary(now, 0, 0, 0, ())
         self._due_at = now + SUMMARY_INTERVAL_S
-        self._not_copied: dict[TopicPartition, PartitionState] = {}
+        self._stopped: set[TopicPartition] = set()  # those of which the log says so
 
     def lines(self, snapshot: FlowSnapshot, now: float) -> list[ProgressLine]:
         """Return the lines that are due."""
@@ -89,25 +90,28 @@ class ProgressLog:
 
     def _changes(self, snapshot: FlowSnapshot) -> list[ProgressLine]:
         """Return what has begun and what has ended since the last look."""
-        now = {each.tp: each for each in snapshot.partitions if _is_not_copied(each, snapshot.at, self._not_copied)}
-        before, self._not_copied = self._not_copied, {tp: each.state for tp, each in now.items()}
+        not_copied = {each.tp: each for each in snapshot.partitions if each.state in _NOT_COPIED}
         lines = []
-        for state in _NOT_COPIED:
-            new = [each for tp, each in now.items() if each.state is state and before.get(tp) is not state]
+        for state in (PartitionState.RETRYING, PartitionState.WAITING):
+            new = [
+                each
+                for tp, each in not_copied.items()
+                if each.state is state and tp not in self._stopped and _lasts(each, snapshot)
+            ]
             if new:
+                self._stopped.update(each.tp for each in new)
                 lines.append(_line(LineKind.BEGINS, [each.tp for each in new], f"{state.value}{_reason(new)}"))
-        replicated = {each.tp for each in snapshot.partitions}
-        ended = [tp for tp in before if tp not in now and tp in replicated]
+        ended = [each.tp for each in snapshot.partitions if each.tp in self._stopped and each.tp not in not_copied]
         if ended:
             lines.append(_line(LineKind.ENDS, ended, "no longer held up"))
+        self._stopped.intersection_update(not_copied)  # also those that are no longer replicated
+        self._stopped.update(tp for tp, each in not_copied.items() if each.state is PartitionState.FAILED)
         return lines
 
 
-def _is_not_copied(partition: PartitionStatus, at: float, known: dict[TopicPartition, PartitionState]) -> bool:
-    if partition.state not in _NOT_COPIED:
-        return False
-    is_final = partition.state is PartitionState.FAILED
-    return is_final or partition.tp in known or at - partition.since >= LASTS_S
+def _lasts(partition: PartitionStatus, snapshot: FlowSnapshot) -> bool:
+    """Return whether it stands still for a while by a reason of its own."""
+    return snapshot.at - partition.since >= LASTS_S and partition.reason not in snapshot.task_issues
 
 
 def _line(kind: LineKind, tps: Sequence[TopicPartition], what: str) -> ProgressLine:

@@ -92,16 +92,14 @@ def test_topics_that_fail_or_wait_are_one_line_and_one_when_they_go_on(caplog: p
     caplog.set_level(logging.WARNING)
     simulated = Simulated()
     simulated.run(60, per_topic=1)
-    simulated.failures = {7: "t0007-0: the target refuses it."}
+    simulated.failures = {7: "the target refuses it."}
     simulated.issues = dict.fromkeys(range(100, 200), "the leader is not available")
     simulated.run(300, per_topic=1)
     own = [record for record in caplog.records if record.name.endswith("flow_status")]
     assert [record.getMessage() for record in own] == [
-        "A->B: t0007-0: failed: t0007-0: the target refuses it.",
         "A->B: 100 partitions of t0100, t0101, t0102 and 97 more topics: retrying: the leader is not available",
     ]
     assert [(record.flow, record.topic, record.partition) for record in own] == [  # type: ignore[attr-defined]
-        ("A->B", "t0007", 0),
         ("A->B", None, None),
     ]
     caplog.clear()

@@ -161,8 +161,8 @@ def test_a_failed_step_runs_again_as_soon_as_the_tasks_recover(clock: Any, caplo
     assert flow.status.issue is None
     assert caplog.messages == [
         "A->B: a:1 cannot be reached (will be tried again)",
-        "A->B-0: cluster 'A': a:1 cannot be reached (retrying)",
-        "A->B-0: recovered",
+        "A->B: cluster 'A': a:1 cannot be reached (retrying)",
+        "A->B: recovered: cluster 'A': a:1 cannot be reached",
         "A->B: topics: recovered",
     ]
 

@@ -69,7 +69,9 @@ def test_a_tasks_issue_is_logged_once_it_lasts_and_when_it_clears(
 
     def report_at(now: float, *stuck: int) -> str | None:
         clock.now = now
-        status.take("A->B-0", TaskReport([PartitionReport("t", p, issue="no leader.") for p in stuck]))
+        rows = [PartitionReport("t", p, issue="no leader.") for p in stuck]
+        unavailable = ["cluster 'B': b:1 cannot be reached"] if stuck and now >= 115 else []
+        status.take("A->B-0", TaskReport(rows, unavailable_clusters=unavailable))
         return status.issue_of("A->B-0")
 
     assert [report_at(100, 1), report_at(104, 1), report_at(104.5)] == [None] * 3
@@ -77,12 +79,33 @@ def test_a_tasks_issue_is_logged_once_it_lasts_and_when_it_clears(
     assert [report_at(105, 1), report_at(109.9, 1)] == [None] * 2
     assert report_at(110, 1) == "t-1 waits: no leader."
     assert report_at(111, 1, 2) == "t-1 waits: no leader.", "what is shown does not change with every report"
-    assert report_at(115, 1, 2) == "t-1 waits: no leader.; t-2 waits: no leader."
+    assert report_at(114.9, 1, 2) == "t-1 waits: no leader."
+    assert caplog.messages == [], "partitions are logged by the state of the flow"
+    assert report_at(115, 1, 2) == "cluster 'B': b:1 cannot be reached; 2 partitions wait"
     assert report_at(116) is None
     assert caplog.messages == [
-        "A->B-0: t-1 waits: no leader (retrying)",
-        "A->B-0: recovered",
+        "A->B: cluster 'B': b:1 cannot be reached (retrying)",
+        "A->B: recovered: cluster 'B': b:1 cannot be reached",
     ]
+
+
+def test_an_issue_that_several_tasks_have_is_one_line_and_one_when_none_has_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(issues, "time", clock)
+    caplog.set_level(logging.INFO)
+    status = FlowStatus(Flow("A", "B"))
+    gone = TaskReport([], unavailable_clusters=["cluster 'B': b:1 cannot be reached"])
+    for second in range(10):
+        clock.now = 100.0 + second
+        for task in range(4):
+            status.take(f"A->B-{task}", gone)
+    for task in range(3):
+        status.take(f"A->B-{task}", TaskReport([]))
+    assert caplog.messages == ["A->B: cluster 'B': b:1 cannot be reached (retrying)"]
+    status.take("A->B-3", TaskReport([]))
+    assert caplog.messages[1:] == ["A->B: recovered: cluster 'B': b:1 cannot be reached"]
 
 
 def test_counts_survive_the_restart_of_a_task() -> None:

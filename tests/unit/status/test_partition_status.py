@@ -82,6 +82,7 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_record_that_is_not_copied() -> 
     assert replace(COPYING, next_offset=100).lag_seconds(NOW, 50_000) == 0.0
     assert replace(COPYING, pending_ms=20_000, copied_ms=10_000).lag_seconds(NOW, 50_000) == 30.0
     assert replace(COPYING, copied_ms=10_000).lag_seconds(NOW, 50_000) == 40.0, "at most the age of the last copied one"
+    assert replace(COPYING, copied_ms=10_000, caught_up_at=NOW - 3).lag_seconds(NOW, 50_000) == 3.0, "since it had all"
     assert COPYING.lag_seconds(NOW, 50_000) is None
     assert replace(COPYING, pending_ms=60_000).lag_seconds(NOW, 50_000) == 0.0, "a clock of a producer may be ahead"
 

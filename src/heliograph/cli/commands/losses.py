@@ -54,7 +54,7 @@ def _report(config: MirrorMakerConfig, flow: Flow) -> dict[str, Any]:
 
 def _lines(report: dict[str, Any]) -> list[str]:
     if report["issue"]:
-        return [report["flow"], f"  its losses are not known: {report['trouble']}"]
+        return [report["flow"], f"  its losses are not known: {report['issue']}"]
     rows = [
         (
             *(row["at"], row["topic"], row["partition"], row["first_offset"], row["last_offset"]),

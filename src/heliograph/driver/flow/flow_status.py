@@ -14,7 +14,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.diagnostics import problem, warning
 from heliograph.driver.steps.issues import StepIssues, TaskIssues, brief
@@ -174,6 +174,14 @@ class _Row:
             self.state, self.since = state, now
 
 
+class _OfTask(NamedTuple):
+    """What the newest report of a task says of all its partitions."""
+
+    reported_at: float
+    unavailable_clusters: tuple[str, ...]
+    issues: tuple[Diagnostic, ...]
+
+
 class FlowStatus:
     """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task."""
 
@@ -182,10 +190,10 @@ class FlowStatus:
         self._clock = clock
         self._state, self._state_since = _STARTING, clock()
         self._step_issues = StepIssues()
-        self._task_issues = TaskIssues()
+        self._task_issues = TaskIssues(flow)
         self._has_recovered = False
         self._ended_attempts: dict[str, int] = {}
-        self._unavailable: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._of_tasks: dict[str, _OfTask] = {}
         self._lock = threading.Lock()
         self._rows: dict[TopicPartition, _Row] = {}
         self._samples: dict[str, _Samples] = {}
@@ -218,8 +226,9 @@ class FlowStatus:
             unavailable = warning(brief(report.unavailable_clusters)) if report.unavailable_clusters else None
             for each in report.partitions:
                 self._row(each.tp).take(each, task_issue, unavailable, now)
-            self._unavailable[task_id] = (now, tuple(report.unavailable_clusters))
-            self._has_recovered |= self._task_issues.note(task_id, _issues_of(report))
+            shared = tuple(each for each in (task_issue, unavailable) if each is not None)
+            self._of_tasks[task_id] = _OfTask(now, tuple(report.unavailable_clusters), shared)
+            self._has_recovered |= self._task_issues.note(task_id, of_task, _waiting(report))
             self._sample_if_due(now)
 
     def take_recovered(self) -> bool:
@@ -233,7 +242,7 @@ class FlowStatus:
         with self._lock:
             self._ended_attempts[task_id] = attempt
             self._task_issues.drop(task_id)
-            self._unavailable.pop(task_id, None)
+            self._of_tasks.pop(task_id, None)
             for row in (self._rows[tp] for tp in tps if tp in self._rows):
                 row.finished = row.counts
                 row.report = None
@@ -368,6 +377,7 @@ class FlowStatus:
         with self._lock:
             now = self._clock()
             unavailable = self._unavailable_clusters(now)
+            of_tasks = frozenset(issue for task in self._of_tasks.values() for issue in task.issues)
             rates = _sum_of_rates(samples.rates() for samples in self._samples.values())
         wall = time.time()
         return FlowSnapshot(
@@ -383,6 +393,7 @@ class FlowStatus:
             tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
             counts=self.counts,
             rates=rates,
+            task_issues=of_tasks,
         )
 
     def rows(self) -> list[TopicRow]:
@@ -447,9 +458,9 @@ class FlowStatus:
         return list(
             dict.fromkeys(
                 cluster
-                for task_id, (at, clusters) in self._unavailable.items()
-                if now - at <= KNOWN_FOR_S and self._task_issues.lasting(task_id) is not None
-                for cluster in clusters
+                for task_id, task in self._of_tasks.items()
+                if now - task.reported_at <= KNOWN_FOR_S and self._task_issues.lasting(task_id) is not None
+                for cluster in task.unavailable_clusters
             )
         )
 
@@ -544,9 +555,9 @@ def resume_summary(partitions: Iterable[PartitionSpec], rows: Iterable[Partition
     return f"{text}; {counted(already_there, 'record')} after that found on the target, not copied again"
 
 
-def _issues_of(report: TaskReport) -> list[str]:
-    """Return the issues of a task. If a cluster is unavailable, the last errors of its partitions would hide it."""
-    waiting = [f"{row.tp} waits: {row.issue}" for row in report.partitions if row.issue]
+def _waiting(report: TaskReport) -> list[str]:
+    """Return which partitions of a task wait. If a cluster is unavailable, their last errors would hide it."""
+    waiting = [row for row in report.partitions if row.issue and not row.failure]
     if waiting and report.unavailable_clusters:
-        waiting = [f"{counted(len(waiting), 'partition')} wait{'' if len(waiting) > 1 else 's'}"]
-    return [*report.unavailable_clusters, *report.issue, *waiting]
+        return [f"{counted(len(waiting), 'partition')} wait{'' if len(waiting) > 1 else 's'}"]
+    return [f"{row.tp} waits: {row.issue}" for row in waiting]

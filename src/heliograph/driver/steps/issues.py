@@ -3,6 +3,8 @@
 `StepIssues` keeps the issues of the steps of one flow or loop, `TaskIssues` those of a flow's tasks. While a leader
 moves or a broker restarts, a task has an issue for a moment; only one that lasts is reported. The partitions named in
 the text of a lasting issue come and go, so the shown text changes only now and then: each state is a record in a topic.
+What several tasks report, such as an unavailable cluster, is logged once; partitions that wait are logged by the
+state of their flow.
 """
 
 from __future__ import annotations
@@ -132,6 +134,8 @@ class LogOnce:
 class _Issue:
     text: str
     since: float
+    common: str = ""  # without its partitions
+    logged: str | None = None  # until nothing of this kind is left; its words may change meanwhile
     shown: str | None = None
     shown_at: float = 0.0
 
@@ -139,30 +143,41 @@ class _Issue:
 class TaskIssues:
     """The issues of a flow's tasks, by task id. Not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, flow: object) -> None:
+        self._flow = str(flow)
         self._issues: dict[str, _Issue] = {}
 
-    def note(self, task_id: str, issues: Sequence[str]) -> bool:
-        """Replace the issues of a task by those of its newest report; return whether a lasting one has cleared."""
-        if not issues:
+    def note(self, task_id: str, issues: Sequence[str], waiting: Sequence[str] = ()) -> bool:
+        """Replace the issues of a task, and of its waiting partitions; return whether a lasting issue has cleared."""
+        if not issues and not waiting:
             has_cleared = self.lasting(task_id) is not None
-            if has_cleared:
-                log.info("%s: recovered", task_id)
             self.drop(task_id)
             return has_cleared
         now = time.monotonic()
         issue = self._issues.setdefault(task_id, _Issue("", now))
-        issue.text = brief(issues)
+        issue.text, issue.common = brief([*issues, *waiting]), brief(issues).rstrip(".")
+        if not issue.common:
+            self._log_end(issue)
         if now - max(issue.since, issue.shown_at) < _LASTS_S:
             return False
-        if issue.shown is None:
-            log.warning("%s: %s (retrying)", task_id, issue.text.rstrip("."))
+        if issue.common and issue.logged is None:
+            if not any(other.logged == issue.common for other in self._issues.values()):
+                log.warning("%s: %s (retrying)", self._flow, issue.common, extra={"flow": self._flow})
+            issue.logged = issue.common
         issue.shown, issue.shown_at = issue.text, now
         return False
 
     def drop(self, task_id: str) -> None:
-        """Forget the issues of a task that has ended."""
-        self._issues.pop(task_id, None)
+        """Forget the issues of a task that has ended, or has none any more."""
+        issue = self._issues.pop(task_id, None)
+        if issue is not None:
+            self._log_end(issue)
+
+    def _log_end(self, issue: _Issue) -> None:
+        """Log that an issue has cleared, unless another task has it still."""
+        ended, issue.logged = issue.logged, None
+        if ended is not None and not any(other.logged == ended for other in self._issues.values()):
+            log.info("%s: recovered: %s", self._flow, ended, extra={"flow": self._flow})
 
     def lasting(self, task_id: str) -> str | None:
         """Return the issue that a task has had for a while."""
