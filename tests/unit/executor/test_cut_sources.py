@@ -115,7 +115,7 @@ def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     join = mirror.run(mirror.spec(on_truncation="fail"))
     mirror.until_copied("abcdefgh")
     mirror.led(6, "UVWXYZ", keep=5)
-    wait_for(lambda: any("cut at offset 5" in event for event in mirror.reported()))
+    wait_for(lambda: any("cut at offset 5" in str(row.failure) for row in mirror.rows()))
     (row,) = mirror.stop(join).partitions
     assert "heliograph.on.truncation=fail" in str(row.failure)
     assert row.committed_offset == 7

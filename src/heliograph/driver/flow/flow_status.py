@@ -47,6 +47,7 @@ _RATE_WINDOW_S = 5.0
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
 _LOOK_INTERVAL_S = 5.0  # of the log; a look walks all partitions
 _STARTING = "STARTING"
+_MOVING = (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
 _MOMENT_S = 5.0
 
 
@@ -122,6 +123,8 @@ class _Row:
     since: float = 0.0
     reason: Diagnostic | None = None
     opening: int = 0  # the newest that its task was asked for
+    halted_since: float | None = None
+    halted_at_offset: int | None = None
 
     @property
     def counts(self) -> Counts:
@@ -139,13 +142,17 @@ class _Row:
 
     def take(
         self, report: PartitionReport, task_issue: Diagnostic | None, unavailable: Diagnostic | None, now: float
-    ) -> None:
-        """Take the newest report of its task. An unavailable cluster explains more than the partition's last error."""
+    ) -> bool:
+        """Take the newest report of its task; return whether it has failed, and not as in the try before.
+
+        An unavailable cluster explains more than the partition's last error.
+        """
         self.report = report
         facts = self.facts
         facts.reported_at = now
         if report.opening < self.opening:
-            return  # its task has not begun with it again yet: only the counters are of interest
+            return False  # its task has not begun with it again yet: only the counters are of interest
+        failure_before, offset_before = facts.shown_failure(now), facts.next_offset
         facts.held = None
         facts.task_issue = task_issue
         facts.failure = problem(report.failure) if report.failure else None
@@ -160,6 +167,8 @@ class _Row:
         if report.log_end is not None and report.log_end_age_ms is not None:
             self.take_log_end(report.log_end, now - report.log_end_age_ms / 1000)
         facts.note_lag(now)
+        facts.end_retry_if_copied(offset_before, now)
+        return facts.failure is not None and facts.failure != failure_before
 
     def take_log_end(self, log_end: int, at: float) -> None:
         """Take the end of the source's log as it was at a time, unless a newer one is known."""
@@ -172,6 +181,15 @@ class _Row:
         state, self.reason = judge(self.facts, now)
         if state is not self.state or not self.since:
             self.state, self.since = state, now
+        if state not in _MOVING:
+            if self.halted_since is None:
+                self.halted_since, self.halted_at_offset = now, self.facts.next_offset
+        elif state is not PartitionState.COPYING or self.facts.next_offset != self.halted_at_offset:
+            self.halted_since = None  # between two tries that fail it copies, too, and comes no further
+
+    def is_well(self, now: float) -> bool:
+        """Return whether it moves, or has stood still only for a moment: a leader may be moving."""
+        return self.halted_since is None or now - self.halted_since < _MOMENT_S
 
 
 class _OfTask(NamedTuple):
@@ -192,6 +210,7 @@ class FlowStatus:
         self._step_issues = StepIssues()
         self._task_issues = TaskIssues(flow)
         self._has_recovered = False
+        self._new_failures: dict[TopicPartition, str] = {}
         self._ended_attempts: dict[str, int] = {}
         self._of_tasks: dict[str, _OfTask] = {}
         self._lock = threading.Lock()
@@ -225,7 +244,8 @@ class FlowStatus:
             task_issue = warning(brief(of_task)) if of_task else None
             unavailable = warning(brief(report.unavailable_clusters)) if report.unavailable_clusters else None
             for each in report.partitions:
-                self._row(each.tp).take(each, task_issue, unavailable, now)
+                if self._row(each.tp).take(each, task_issue, unavailable, now):
+                    self._new_failures[each.tp] = str(each.failure)
             shared = tuple(each for each in (task_issue, unavailable) if each is not None)
             self._of_tasks[task_id] = _OfTask(now, tuple(report.unavailable_clusters), shared)
             self._has_recovered |= self._task_issues.note(task_id, of_task, _waiting(report))
@@ -236,6 +256,12 @@ class FlowStatus:
         with self._lock:
             has_recovered, self._has_recovered = self._has_recovered, False
         return has_recovered
+
+    def take_new_failures(self) -> dict[TopicPartition, str]:
+        """Return the partitions that have failed since the last call; not those that were tried again in vain."""
+        with self._lock:
+            failures, self._new_failures = self._new_failures, {}
+        return failures
 
     def task_ended(self, task_id: str, tps: Iterable[TopicPartition], attempt: int = 0) -> None:
         """Keep the counts of a task that has ended: the next run counts from zero, and a late report changes none."""
@@ -262,18 +288,26 @@ class FlowStatus:
             for tp, remote_topic in remote_topics.items():
                 self._row(tp).remote_topic = remote_topic
 
-    def clear_failures(self, tps: Iterable[TopicPartition]) -> None:
-        """Clear the failures of partitions that are tried again."""
+    def retry(self, tps: Iterable[TopicPartition]) -> None:
+        """Note that partitions are tried again; those that had failed are shown as failed until they copy."""
         with self._lock:
             for row in (self._rows[tp] for tp in tps if tp in self._rows):
-                row.facts.failure = None
+                row.facts.retry(self._clock())
 
-    def open_again(self, openings: Mapping[TopicPartition, int], why: Diagnostic) -> None:
-        """Note that tasks are to begin with partitions again: what they report of earlier openings is over."""
+    def open_again(
+        self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, is_requested: bool = False
+    ) -> None:
+        """Note that tasks are to begin with partitions again: what they report of earlier openings is over.
+
+        If a user has requested it, their failures are over, too.
+        """
         with self._lock:
             for tp, opening in openings.items():
                 row = self._row(tp)
-                row.opening, row.facts.failure, row.facts.held = opening, None, why
+                row.opening, row.facts.held = opening, why
+                row.facts.retry(self._clock())
+                if is_requested:
+                    row.facts.retried = None
 
     def restart(self) -> None:
         """Forget all of a run that has ended but its counts: the next run of the flow reports into the same status."""
@@ -326,13 +360,16 @@ class FlowStatus:
     def failures(self) -> list[str]:
         """The sentence of each failed partition."""
         with self._lock:
-            return [str(row.facts.failure) for row in self._current() if row.facts.failure]
+            return self._shown_failures(self._current())
 
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
         """Return the sentence of each of these partitions that has failed."""
         with self._lock:
-            rows = [self._rows[tp] for tp in sorted(tps) if tp in self._rows]
-            return [str(row.facts.failure) for row in rows if row.facts.failure]
+            return self._shown_failures(self._rows[tp] for tp in sorted(tps) if tp in self._rows)
+
+    def _shown_failures(self, rows: Iterable[_Row]) -> list[str]:
+        now = self._clock()
+        return [str(failure) for row in rows if (failure := row.facts.shown_failure(now))]
 
     def next_offset_of(self, tp: TopicPartition) -> int | None:
         """Return the first source offset that the target is not known to have."""
@@ -340,7 +377,7 @@ class FlowStatus:
             return self._rows[tp].facts.next_offset if tp in self._rows else None
 
     def failed_of(self, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return those of these partitions that have failed."""
+        """Return those of these partitions that have failed and are not being tried again."""
         with self._lock:
             return [tp for tp in sorted(tps) if tp in self._rows and self._rows[tp].facts.failure]
 
@@ -379,6 +416,7 @@ class FlowStatus:
             unavailable = self._unavailable_clusters(now)
             of_tasks = frozenset(issue for task in self._of_tasks.values() for issue in task.issues)
             rates = _sum_of_rates(samples.rates() for samples in self._samples.values())
+            is_halted = bool(partitions) and not any(row.is_well(now) for row in self._current())
         wall = time.time()
         return FlowSnapshot(
             name=name,
@@ -388,7 +426,7 @@ class FlowStatus:
             since=wall - (now - self._state_since),
             at=wall,
             issues=tuple(self._all_issues()),
-            unready=self._unready(unavailable, partitions, wall),
+            unready=self._unready(unavailable, partitions, is_halted=is_halted),
             partitions=partitions,
             tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
             counts=self.counts,
@@ -441,17 +479,17 @@ class FlowStatus:
         )
 
     def _unready(
-        self, unavailable: Sequence[str], partitions: Sequence[PartitionStatus], now: float
+        self, unavailable: Sequence[str], partitions: Sequence[PartitionStatus], *, is_halted: bool
     ) -> tuple[str, ...]:
         if self._state not in ("RUNNING", "STOPPING", "STOPPED", "DONE"):
             issues = self.issues.get(SourceStep.START, ())
             return issues or (f"the flow is {self._state}",)
         if unavailable:
             return tuple(unavailable)
-        if partitions and not any(_is_well(partition, now) for partition in partitions):
+        if is_halted:
             reason = next((partition.reason for partition in partitions if partition.reason), None)
             return (f"no partition is copied: {reason}" if reason else "no partition is copied",)
-        return ()
+        return () if partitions else self.issues.get(SourceStep.TOPICS, ())
 
     def _unavailable_clusters(self, now: float) -> list[str]:
         """Return the clusters that a task has found unavailable and that lasts; its report must not be old."""
@@ -494,12 +532,6 @@ class FlowStatus:
                 total[3] += row.report.latency_count
         for topic, (records, size, latency_sum, latency_count) in sums.items():
             self._samples.setdefault(topic, _Samples()).add(now, records, size, latency_sum, latency_count)
-
-
-def _is_well(partition: PartitionStatus, now: float) -> bool:
-    """Return whether a partition moves, or has stood still only for a moment: a leader may be moving."""
-    moves = partition.state in (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
-    return moves or now - partition.since < _MOMENT_S
 
 
 def _sum_of(counts: Iterable[Counts]) -> Counts:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MOST_LOGGED = 10
 _BAD_REQUEST, _NOT_FOUND = 400, 404
 
 Suspension = Literal["PAUSED", "STOPPED"]
@@ -229,11 +230,11 @@ class TaskSupervisor:
             task.moves |= {tp: moves[tp] for tp in own if tp in moves}
             if task.phase is TaskPhase.RUNNING and request.topic is not None and not self._is_exactly_once:
                 task.forget_failures()
-                self._open_again(task, own)
+                self._open_again(task, own, is_requested=True)
             else:
                 task.open_again(own)  # or the last reports of the current run would be taken for those of the next
                 again = note(f"task {task.number} is started again")
-                self._status.open_again({tp: self._openings[tp] for tp in own}, again)
+                self._status.open_again({tp: self._openings[tp] for tp in own}, again, is_requested=True)
                 self.restart(task.number)
         return self._restarted(tps, moved)
 
@@ -306,8 +307,9 @@ class TaskSupervisor:
                 self._engine.take_back_if_lost(task.running)
             if task.newly_waiting_for_slot():
                 log.warning("%s: task %d: %s", self._flow, task.number, NO_SLOT, extra=self._about(task))
-            if task.is_due_for_failed_partitions(self._status.failures_of(task.tps)):
-                self._retry(task, self._status.failed_of(task.tps))
+            failed = self._status.failed_of(task.tps)
+            if task.is_due_for_failed_partitions(failed):
+                self._retry(task, failed)
         return ()
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
@@ -322,16 +324,15 @@ class TaskSupervisor:
             self._stop_for_restart(task)
         else:
             failed = counted(len(tps), "failed partition")
-            log.info("%s: task %d tries %s again", self._flow, task.number, failed, extra=self._about(task))
-            self._open_again(task, tps)
+            log.debug("%s: task %d tries %s again", self._flow, task.number, failed, extra=self._about(task))
+            self._open_again(task, tps, is_requested=False)
 
-    def _open_again(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
+    def _open_again(self, task: FlowTask, tps: Sequence[TopicPartition], *, is_requested: bool) -> None:
         """Let a running task begin again with some partitions; its others continue."""
         assert task.running is not None
         specs = task.open_again(tps)
-        self._status.open_again(
-            {tp: self._openings[tp] for tp in tps}, note(f"task {task.number} begins with it again")
-        )
+        again = note(f"task {task.number} begins with it again")
+        self._status.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
 
     def stop_all(self) -> None:
@@ -344,7 +345,7 @@ class TaskSupervisor:
         task.begin()
         self._status.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
         self._status.note(task_step(task.number), ())
-        self._status.clear_failures(task.tps)
+        self._status.retry(task.tps)
         task.tps &= frozenset(self._steps.replicated.partitions)  # a topic may be gone, and its assignment have failed
         offsets_topic = self._steps.offsets_topic
         assert offsets_topic is not None
@@ -370,6 +371,7 @@ class TaskSupervisor:
         """Take a report; one of a run that has ended changes nothing but the log."""
         task = self.tasks.of_run(spec)
         self._log_events(task, report)
+        self._log_new_failures()
         if task is not None:
             self._take(task, spec, report)
             task.reported()
@@ -396,6 +398,7 @@ class TaskSupervisor:
         if end.report is not None:
             self._log_events(task, end.report)
             self._status.take(end.spec.task_id, end.report, end.spec.attempt)
+            self._log_new_failures()
             self._take(task, end.spec, end.report)
             if self._once:  # there is no later report of the issues it still has
                 issues = (*end.report.unavailable_clusters, *end.report.issue)
@@ -456,3 +459,17 @@ class TaskSupervisor:
     def _log_events(self, task: FlowTask | None, report: TaskReport) -> None:
         for event in report.events:
             log.log(event.severity, "%s", event, extra=self._about(task))
+
+    def _log_new_failures(self) -> None:
+        """Log the partitions that have failed, each once however often it is tried again, and no line for each of many.
+
+        The state of the flow logs when they copy again.
+        """
+        failures = self._status.take_new_failures()
+        for tp, failure in list(failures.items())[:_MOST_LOGGED]:
+            task = next((each for each in self.tasks if tp in each.tps), None)
+            about = {**self._about(task), "topic": tp.topic, "partition": tp.partition}
+            log.error("%s", failure, extra=about)
+        if len(failures) > _MOST_LOGGED:
+            more = counted(len(failures) - _MOST_LOGGED, "more partition")
+            log.error("%s: %s failed at the same time", self._flow, more, extra=self._about())

@@ -44,6 +44,7 @@ class CopyPartition:
     """
 
     __slots__ = (
+        "_log_end",
         "_pending",
         "_unreported_runs",
         "acked_at_ms",
@@ -80,6 +81,7 @@ class CopyPartition:
         self.acked_at_ms: int | None = None
         self.passed_offset: int | None = None
         self._pending: tuple[int | None, int | None] = (None, None)
+        self._log_end: tuple[int, float] | None = None
         self.target_end: int | None = spec.source_offsets.target_end if spec.source_offsets is not None else None
         self.topic_id: UUID | None = spec.source_offsets.topic_id if spec.source_offsets is not None else None
         self.stop_offset = spec.stop_offset
@@ -175,15 +177,19 @@ class CopyPartition:
         if self.is_cut and self.stop_offset is not None:
             self.stop_offset, self.is_cut = latest, False
 
+    def note_log_end(self, fetched: FetchPartition | None) -> None:
+        """Keep the end of the source's log as it was last read, also after nothing more is fetched."""
+        if fetched is not None and fetched.log_end_at is not None:
+            self._log_end = fetched.high_watermark, fetched.log_end_at
+
     def report(self, fetched: FetchPartition | None, committed_offset: int | None) -> PartitionReport:
         """Return the counters, with the current offsets and issue."""
         counters, now_ms = self.counters, int(time.time() * 1000)
-        log_end_at = fetched.log_end_at if fetched is not None else None
-        if fetched is not None and log_end_at is not None:
-            counters.log_end = fetched.high_watermark
-            counters.log_end_age_ms = int((time.monotonic() - log_end_at) * 1000)
-        else:
-            counters.log_end = counters.log_end_age_ms = None
+        self.note_log_end(fetched)
+        counters.log_end = counters.log_end_age_ms = None
+        if self._log_end is not None:
+            counters.log_end, read_at = self._log_end
+            counters.log_end_age_ms = int((time.monotonic() - read_at) * 1000)
         # Also if nothing more is fetched: queued batches may still wait for the target.
         counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
         counters.next_offset = self.next_offset
