@@ -6,9 +6,11 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
+from uuid import UUID
 
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.kafka.fetch import fetch_requests
 from heliograph.kafka.fetch.fetch_lanes import FetchPartition
@@ -291,6 +293,25 @@ def test_a_response_for_a_partition_removed_meanwhile_is_dropped(brokers: Script
         ours.until_read(2)
         assert forgotten(ours.until_request(forgotten)) == {0}
         assert ours.taken == [(tp(1), 0, 2)]
+
+
+def test_a_topic_that_was_unknown_is_not_read_before_it_is_known_to_be_the_same() -> None:
+    with ScriptedCluster(topics={"t": 1}) as brokers, Fetching(brokers) as ours:
+        ours.put(0, batches=2)
+        ours.fetcher.add(tp(0), None)
+        ours.until_read(4)
+        brokers.hold(MetadataRequest)
+        with brokers.lock:
+            del brokers.leaders["t", 0], brokers.logs["t", 0]
+        ours.until(lambda: ours.fetcher.partitions[tp(0)].issue)
+        with brokers.lock:
+            brokers.leaders["t", 0], brokers.topic_ids["t"] = 1, UUID(int=9)
+        ours.put(0, batches=3)
+        ours.for_a_moment(0.5)
+        assert ours.taken == [(tp(0), 0, 4)], "the new topic would be read where the old one ended"
+        brokers.release(MetadataRequest)
+        ours.until_read(10)
+        assert ours.taken == [(tp(0), 0, 4), (tp(0), 0, 6)]
 
 
 def test_a_lost_response_is_requested_in_half_the_size_until_one_has_come(

@@ -248,7 +248,9 @@ class FlowStatus:
                     self._new_failures[each.tp] = str(each.failure)
             shared = tuple(each for each in (task_issue, unavailable) if each is not None)
             self._of_tasks[task_id] = _OfTask(now, tuple(report.unavailable_clusters), shared)
-            self._has_recovered |= self._task_issues.note(task_id, of_task, _waiting(report))
+            logged = report.unavailable_clusters or report.issue  # the rest follows from it, and differs by task
+            others = [*(report.issue if report.unavailable_clusters else ()), *_waiting(report)]
+            self._has_recovered |= self._task_issues.note(task_id, logged, others)
             self._sample_if_due(now)
 
     def take_recovered(self) -> bool:

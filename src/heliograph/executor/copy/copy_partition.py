@@ -55,8 +55,10 @@ class CopyPartition:
         "is_cut",
         "is_log_exact",
         "is_log_replaced",
+        "lacks_from",
         "log_first",
         "log_id",
+        "log_issue",
         "log_records",
         "passed_offset",
         "spec",
@@ -93,6 +95,8 @@ class CopyPartition:
         self.log_records = log.records if log is not None else self.target_end or 0
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
         self.is_log_replaced = False
+        self.log_issue: str | None = None
+        self.lacks_from: int | None = None  # of one that has stopped: the target lacks what was copied from here on
         self.damaged_answers = 0
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
@@ -191,12 +195,22 @@ class CopyPartition:
             counters.log_end, read_at = self._log_end
             counters.log_end_age_ms = int((time.monotonic() - read_at) * 1000)
         # Also if nothing more is fetched: queued batches may still wait for the target.
-        counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
-        counters.next_offset = self.next_offset
+        counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue or self.log_issue
+        counters.next_offset = self._reported_offset(fetched)
         counters.acked_age_ms = None if self.acked_at_ms is None else max(0, now_ms - self.acked_at_ms)
         counters.pending_ms = self.pending_ms
         counters.committed_offset = committed_offset
         return counters
+
+    def _reported_offset(self, fetched: FetchPartition | None) -> int | None:
+        """Return the first source offset that the target is not known to have; None until the source's log was seen.
+
+        It may be another log than the one that the committed offset is of.
+        """
+        is_unseen = fetched is not None and fetched.needs_ends and self.acked_offset is None
+        if is_unseen and self.counters.failure is None:
+            return None
+        return self.next_offset if self.lacks_from is None else self.lacks_from
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """Count a batch that is safe; `base_offset` is its offset on the target, -1 if the broker does not say."""

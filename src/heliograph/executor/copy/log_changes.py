@@ -99,6 +99,7 @@ class SourceChanges:
             " longer has"
         )
         if self._spec.on_truncation == "fail":
+            partition.lacks_from = cut
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.cut_offsets += count
@@ -126,6 +127,7 @@ class SourceChanges:
             raise TaskError(f"{partition.spec.tp}: {change}; the task begins again.")
         self._lose_uncopied(partition)
         if self._spec.on_recreated != "restart":
+            partition.lacks_from = 0
             self._fail(
                 partition,
                 f"{change}: it was deleted and created again, or truncated. Nothing was copied from the new one;"
@@ -189,6 +191,9 @@ class TargetChanges:
 
     def _find_replaced(self, now: float, partitions: CopyPartitions) -> None:
         for tp, partition in partitions.by_source.items():
+            topic = partition.spec.target.topic
+            is_missing = topic in self._target.missing_since and partition.log_records > 0
+            partition.log_issue = f"the target has no topic {topic} any more" if is_missing else None
             why = None if tp in self._replaced or partition.is_over else self._why_replaced(partition, now)
             if why is None:
                 continue

@@ -63,6 +63,7 @@ class RecordFlow:
         """Copy a partition, too, from its resume point on, unless that says that it must stop."""
         partition = self._partitions.add(point)
         if point.failure is not None:
+            partition.lacks_from = point.lacks_from
             self.fail(partition, point.failure)
             self._clients.producer.discard(partition.spec.target, sent_too=True)
 

@@ -63,7 +63,7 @@ class ResumePoint:
 
     `resumed_after` is set if that is not what was committed: the target had more records, or a log has changed.
     `target_end` is the end of the target's log, `target_id` the id of the remote topic, as far as known; `failure` is
-    why the partition must not be copied.
+    why the partition must not be copied, `lacks_from` where what the target lost begins then.
     """
 
     spec: PartitionSpec
@@ -72,6 +72,7 @@ class ResumePoint:
     already_there: int = 0
     target_id: UUID | None = None
     failure: str | None = None
+    lacks_from: int | None = None
 
 
 def resume_points(spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events: TaskEvents) -> list[ResumePoint]:
@@ -98,7 +99,13 @@ def _with_check(point: ResumePoint, checked: CheckedPartition) -> ResumePoint:
     resumed_after, known = point.resumed_after, checked.spec.source_offsets
     if resumed_after is None and checked.is_changed and known is not None:
         resumed_after = known.offset
-    return replace(point, resumed_after=resumed_after, target_id=checked.target_id, failure=checked.failure)
+    return replace(
+        point,
+        resumed_after=resumed_after,
+        target_id=checked.target_id,
+        failure=checked.failure,
+        lacks_from=checked.lacks_from,
+    )
 
 
 def _admin(cluster: ClusterSpec, spec: TaskSpec) -> Admin:
@@ -220,6 +227,7 @@ class CheckedPartition(NamedTuple):
     target_id: UUID | None = None
     is_changed: bool = False
     failure: str | None = None
+    lacks_from: int | None = None
 
 
 class TargetLogs:
@@ -303,7 +311,7 @@ class TargetLogs:
         key = f"heliograph.on.target.deleted={self._spec.on_target_deleted}"
         if self._spec.on_target_deleted == "fail":
             failure = f"{gone}, and {key}; recopy would copy again what the source still has"
-            return CheckedPartition(partition, topic_id, failure=failure)
+            return CheckedPartition(partition, topic_id, failure=failure, lacks_from=first)
         if self._spec.on_target_deleted == "continue":
             self._events.error(f"{gone}; continuing after offset {known.offset} ({key}).", partition.tp)
             new = continued

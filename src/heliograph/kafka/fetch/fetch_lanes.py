@@ -71,6 +71,7 @@ class FetchPartition:
     read_replica: int | None = None
     read_replica_until: float = 0.0
     needs_ends: bool = True
+    unknown_until: int = 0  # version of the metadata that shows whether its topic is still the same
     epochs: EpochHistory = field(default_factory=EpochHistory)
     leader_epoch: int = UNKNOWN_EPOCH
     checked_epoch: int = UNKNOWN_EPOCH  # of a batch that was found to continue what was delivered
@@ -85,7 +86,7 @@ class FetchPartition:
     @property
     def is_placed(self) -> bool:
         """Return whether its position was compared with the log, as far as needed."""
-        return not self.needs_ends and self.doubt is None
+        return not (self.needs_ends or self.unknown_until) and self.doubt is None
 
     @property
     def log_end_at(self) -> float | None:

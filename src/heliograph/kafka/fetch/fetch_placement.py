@@ -69,6 +69,10 @@ class FetchPlacement:
 
     def _accepts_topic(self, partition: FetchPartition) -> bool:
         """Return whether a partition's topic has the same id as before, or the listener accepts the new topic."""
+        is_there = partition.tp in self._cluster.leaders and partition.tp.topic not in self._cluster.missing_since
+        if is_there and 0 < partition.unknown_until <= self._cluster.version:
+            partition.unknown_until = 0
+            partition.mark_dirty()
         topic_id = self._cluster.topic_ids.get(partition.tp.topic)
         if partition.topic_id is None or topic_id is None or topic_id == partition.topic_id:
             partition.topic_id = topic_id or partition.topic_id
@@ -97,6 +101,14 @@ class FetchPlacement:
             lane.mark_dirty(tp)
         if partition.needs_ends:
             self._positions.look_up(partition)
+
+    def doubt_topic(self, partition: FetchPartition) -> None:
+        """Do not read a partition that a broker does not lead or know before newer metadata has come.
+
+        Its topic may be deleted, and fetches name no id: another topic of that name would be read at our position.
+        """
+        partition.unknown_until = self._cluster.next_version
+        partition.mark_dirty()
 
     def use_replica(self, partition: FetchPartition, node_id: int) -> None:
         """Read a partition from the replica that its leader names."""

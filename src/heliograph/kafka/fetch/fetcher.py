@@ -200,6 +200,8 @@ class Fetcher:
             why = f"the source broker refused to read it: {describe(code)}{needs}"
             self._listener.on_source_failed(partition.tp, why)
         else:
+            if verdict is Verdict.RETRY_WITH_METADATA:
+                self._placement.doubt_topic(partition)
             self.retry([partition.tp], describe(code))
 
     def _on_hidden(self, partition: FetchPartition) -> None:

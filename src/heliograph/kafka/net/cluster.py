@@ -117,6 +117,11 @@ class Cluster:
         """Return whether metadata is wanted or in flight, or a connection is being opened."""
         return self._metadata_wanted or self._metadata_in_flight or self._is_connecting()
 
+    @property
+    def next_version(self) -> int:
+        """The version of the first metadata that is requested after now."""
+        return self.version + 1 + self._metadata_in_flight
+
     def raise_refusal(self) -> None:
         """Raise if a broker has rejected us, or we it: the caller may have newer secrets."""
         if self.refusal is not None:
