@@ -9,7 +9,7 @@ import pytest
 from tests.support.clusters.guarded import Guarded, guarded_cluster
 from tests.support.clusters.least_privilege import ROLES
 
-MOST_FLOWS = 45
+MOST_FLOWS = 47
 LINES_OF_BUSINESS = ("payments-mirror", "lending-mirror", "mirror-worker")
 
 

@@ -16,10 +16,11 @@ from heliograph.kafka.admin.acl_admin import topic_acls
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import TopicPartition
 from heliograph.operations.flow_plan import plan_flow
-from tests.support.clusters.clients import read, wait_for_markers
+from tests.support.clusters.clients import make_topic, read, wait_for_markers
 from tests.support.clusters.guarded import Guarded
-from tests.support.clusters.least_privilege import OTHERS, RECORDS, GuardedFlow, config_of, words_for
+from tests.support.clusters.least_privilege import OTHERS, RECORDS, Grant, GuardedFlow, config_of, words_for
 from tests.support.runs.copying import wait_for
+from tests.support.runs.day import day_of
 from tests.support.runs.thread_engine import thread_engine
 
 pytestmark = pytest.mark.broker
@@ -145,6 +146,18 @@ def states_of(flow: SourceFlow) -> list[tuple[str, str | None]]:
     return [flow.connector_state, *((task.state, task.trace) for task in flow.task_states)]
 
 
+def permission_to_copy(flow: GuardedFlow, operation: str) -> Grant:
+    """READ on the topic, or WRITE on its copy."""
+    cluster, topic = (flow.source, flow.topic) if operation == "READ" else (flow.target, flow.remote)
+    (found,) = [
+        grant
+        for grant in flow.printed
+        if (grant.cluster, grant.fields["resource_type"], grant.fields["operation"]) == (cluster, "TOPIC", operation)
+        and topic.startswith(grant.fields["resource_name"])
+    ]
+    return found
+
+
 @pytest.mark.parametrize("operation", ["READ", "WRITE"])
 def test_a_flow_goes_on_by_itself_once_it_has_what_was_missing(
     here: Guarded, there: Guarded, tmp_path: Path, operation: str
@@ -152,13 +165,7 @@ def test_a_flow_goes_on_by_itself_once_it_has_what_was_missing(
     lines = ("heliograph.restart.backoff.max.ms=200", "heartbeats.replication.enabled=false")
     flow = new_flow(here, there, tmp_path, *lines)
     flow.prepare()
-    cluster, topic = (flow.source, flow.topic) if operation == "READ" else (flow.target, flow.remote)
-    (missing,) = [
-        grant
-        for grant in flow.printed
-        if (grant.cluster, grant.fields["resource_type"], grant.fields["operation"]) == (cluster, "TOPIC", operation)
-        and topic.startswith(grant.fields["resource_name"])
-    ]
+    missing = permission_to_copy(flow, operation)
     flow.grant([grant for grant in flow.printed if grant != missing])
     running = SourceFlow(flow.config, flow.flow, thread_engine(), flow_count=1, keeps_trying=True)
     running.start()
@@ -170,6 +177,49 @@ def test_a_flow_goes_on_by_itself_once_it_has_what_was_missing(
     finally:
         running.stop()
         assert running.join(180)
+
+
+@pytest.mark.parametrize("operation", ["READ", "WRITE"])
+def test_a_permission_that_is_taken_away_while_records_are_copied_is_named_until_it_is_back(
+    here: Guarded, there: Guarded, tmp_path: Path, operation: str
+) -> None:
+    lines = ("refresh.topics.interval.seconds=2", "heliograph.restart.backoff.max.ms=1000")
+    guarded = new_flow(here, there, tmp_path, "heartbeats.replication.enabled=false", *lines)
+    make_topic(here.cluster, guarded.topic)
+    guarded.grant(guarded.printed)
+    needed = permission_to_copy(guarded, operation)
+    fault, words = f"ACL {operation} removed", f"the principal needs {operation} on"
+    with day_of(guarded.file.read_text(), here.cluster, there.cluster, guarded.topic) as flow:
+        for partition in range(2):
+            flow.write(10, partition=partition)
+        flow.wait_until_caught_up()
+        (here if operation == "READ" else there).revoke_printed(needed.principal, needed.fields)
+        since = flow.begin_fault()
+        if operation == "WRITE":
+            flow.write(30)
+            flow.write(5, partition=1)
+        # Without READ nobody may ask for the end of a log either.
+        lags = (None, None) if operation == "READ" else (30, 5)
+        flow.noticed(
+            fault,
+            since,
+            state=lambda: all(flow.state(p) == "failed" and words in flow.partition(p)["reason"] for p in range(2)),
+            lag=lambda: all(flow.lag_is(10, lag, partition) for partition, lag in enumerate(lags)),
+            sums=lambda: flow.whole()["lag_records"] == (None if operation == "READ" else 35),
+            ready=lambda: flow.ready()[0] == 503 and words in flow.ready()[1],
+            trace=lambda: flow.is_any("Source", "FAILED") and words in flow.trace(),
+            log=lambda: len(flow.log(f"^ERROR .*{words}")) == 2,
+        )
+        if operation == "WRITE":
+            assert [flow.outside_lag(guarded.remote, p) for p in range(2)] == [30, 5]
+        else:
+            flow.write(30)
+            wait_for(lambda: any("does not show us" in issue for issue in flow.whole()["issues"]))
+        assert flow.whole()["partitions"]["failed"] == 2, "what is hidden is not gone"
+        guarded.grant([needed])
+        flow.cleared(fault, "no longer held up")
+        assert len(flow.log(f"^ERROR .*{words}")) == 2, "however often it was tried"
+    assert read(there.cluster, guarded.remote, 2) == read(here.cluster, guarded.topic, 2)
 
 
 def test_a_plan_warns_about_what_is_missing(here: Guarded, there: Guarded, tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from heliograph.cli.commands.losses import losses as losses_command
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.copy import log_changes, resume
-from tests.broker.test_day_two import Day, day
 from tests.conftest import running_cluster
 from tests.support.clusters.clients import admin_of, make_topic, read, write
 from tests.support.runs.copying import wait_for
+from tests.support.runs.day import Day, day
 
 pytestmark = pytest.mark.broker
 
@@ -40,10 +40,17 @@ def own_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClu
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (log_changes, resume):
-        monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 3.0)
-    monkeypatch.setattr(log_changes, "_IDS_INTERVAL_S", 1.0)
+def _soon(monkeypatch: pytest.MonkeyPatch, is_as_shipped: bool) -> None:
+    if not is_as_shipped:
+        for module in (log_changes, resume):
+            monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 3.0)
+        monkeypatch.setattr(log_changes, "_IDS_INTERVAL_S", 1.0)
+
+
+@pytest.fixture
+def is_as_shipped() -> bool:
+    """Whether a deleted topic counts as deleted as late as for users."""
+    return False
 
 
 def delete_topic(cluster: EmbeddedCluster, topic: str) -> None:
@@ -104,18 +111,36 @@ def load(cluster: EmbeddedCluster, topic: str) -> Iterator[Callable[[], int]]:
         stop()
 
 
-def deleted_under_load(flow: Day, remote: str) -> tuple[int, list[int]]:
+def deleted_under_load(flow: Day, remote: str, *, is_as_shipped: bool = False) -> tuple[int, list[int]]:
     """Delete the remote topic while records are copied; return the number written, and the ends before the deletion."""
     with load(flow.source, flow.topic) as stop:
         wait_for(lambda: min(flow.end(flow.target, remote, p) for p in range(2)) > 1000)
         ends = [flow.end(flow.target, remote, p) for p in range(2)]
+        since = flow.begin_fault()
         delete_topic(flow.target, remote)
-        wait_for(lambda: len(recorded(flow, "target_deleted")) == 2)
+        if is_as_shipped:
+            missing = f"the target has no topic {remote}"
+            flow.noticed(
+                "remote topic deleted",
+                since,
+                state=lambda: flow.state() == "retrying" and missing in flow.partition()["reason"],
+                lag=lambda: flow.partition()["lag_records"],
+                sums=lambda: flow.whole()["lag_records"],
+                trace=lambda: missing in flow.trace(),
+                log=lambda: flow.log(f"^WARNING .*{missing}"),
+            )
+            assert flow.ready() == (200, ""), "heartbeats are copied"
+        flow.await_all("deletion recorded", since, 60.0, losses=lambda: len(recorded(flow, "target_deleted")) == 2)
         return stop(), ends
 
 
-@pytest.mark.parametrize("lines", [(), (EXACTLY_ONCE,)], ids=["", "exactly-once"])
-@pytest.mark.parametrize("on_deleted", ["recopy", "continue"])
+DELETIONS = [("recopy", (), True), ("continue", (), False)]
+DELETIONS += [(on_deleted, (EXACTLY_ONCE,), False) for on_deleted in ("recopy", "continue")]
+
+
+@pytest.mark.parametrize(
+    ("on_deleted", "lines", "is_as_shipped"), DELETIONS, ids=lambda value: "exactly-once" if value else None
+)
 def test_a_remote_topic_deleted_under_load_is_an_error_with_the_number_of_records(
     own_source: EmbeddedCluster,
     own_target: EmbeddedCluster,
@@ -123,15 +148,18 @@ def test_a_remote_topic_deleted_under_load_is_an_error_with_the_number_of_record
     alias: str,
     on_deleted: str,
     lines: tuple[str, ...],
+    is_as_shipped: bool,
     tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
 ) -> None:
     make_topic(own_source, topic)
     remote = f"{alias}.{topic}"
     with day(own_source, own_target, alias, topic, f"heliograph.on.target.deleted={on_deleted}", *lines) as flow:
-        written, ends = deleted_under_load(flow, remote)
-        flow.wait_until_caught_up()
+        written, ends = deleted_under_load(flow, remote, is_as_shipped=is_as_shipped)
+        flow.cleared("remote topic deleted", "^ERROR .* are gone; (copying again|continuing)")
         rows = recorded(flow)
+        for partition, row in enumerate(rows):
+            told = f"{topic}-{partition}: the remote topic {remote} was deleted on the target: {row['count']:,} records"
+            assert len(flow.log(f"^ERROR {flow.name} {told}")) == 1
         wait_for(lambda: listed(own_source, own_target, alias, tmp_path) == rows)
     copied = read(own_target, remote, 2, **COMMITTED)
     source = read(own_source, topic, 2)
@@ -147,10 +175,6 @@ def test_a_remote_topic_deleted_under_load_is_an_error_with_the_number_of_record
         assert copied == source
     else:
         assert copied == {p: source[p][gone[p] :] for p in range(2)}, "what is gone and what is there is everything"
-    errors = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
-    for partition, count in enumerate(gone):
-        told = f"{topic}-{partition}: the remote topic {remote} was deleted on the target: {count:,} records"
-        assert sum(error.startswith(f"{alias}->target {told}") for error in errors) == 1
     with day(own_source, own_target, alias, topic, f"heliograph.on.target.deleted={on_deleted}", *lines) as flow:
         flow.write(5)
         flow.wait_until_caught_up()
@@ -172,9 +196,12 @@ def test_a_partition_can_stop_after_its_remote_topic_was_deleted_until_another_s
         reason = flow.partition()["reason"]
         assert f"the remote topic {remote} was deleted on the target: {rows[0]['count']:,} records" in reason
         assert "heliograph.on.target.deleted=fail" in reason
-        assert flow.partition()["position"] == rows[0]["count"]
+        assert flow.trace().count(reason) == 1
+        assert len(flow.log(f"^ERROR .*the remote topic {remote} was deleted")) == 2, "however often it is tried"
         wait_for(lambda: remote in admin_of(own_target).view().partition_counts)
         assert [flow.end(own_target, remote, p) for p in range(2)] == [0, 0]
+        wait_for(lambda: all(flow.lag_is(0, flow.outside_lag(remote, p), p) for p in range(2)))
+        wait_for(flow.sums_fit)
     with day(own_source, own_target, alias, topic, "heliograph.on.target.deleted=fail") as flow:
         wait_for(lambda: [flow.state(p) for p in range(2)] == ["failed", "failed"])
         assert recorded(flow) == rows, "it is the same loss"
@@ -208,8 +235,16 @@ def test_a_topic_deleted_and_created_again_between_two_looks_is_noticed(
         flow.write(70, partition=1)
         flow.wait_until_caught_up()
         if is_running:
+            since = flow.begin_fault()
             replace()
-            wait_for(lambda: len(recorded(flow)) == 2)
+            flow.noticed(
+                "remote topic replaced",
+                since,
+                losses=lambda: len(recorded(flow)) == 2,
+                log=lambda: (
+                    len(flow.log("^ERROR .* was deleted on the target: (300|70) records .* copying again")) == 2
+                ),
+            )
     if not is_running:
         replace()
     with day(own_source, own_target, alias, topic, *lines) as flow:
@@ -232,10 +267,9 @@ def test_records_gone_by_retention_while_nothing_ran_are_listed_after_every_rest
         assert recorded(flow) == []
     write(own_source, topic, ({"value": b"x", "partition": n % 2} for n in range(40)))
     delete_before(own_source, topic, 25)
-    for _start in range(2):
+    for is_first in (True, False):
         with day(own_source, own_target, alias, topic) as flow:
-            flow.wait_until_caught_up()
-            wait_for(lambda: len(recorded(flow)) == 2)
+            retention_loss_is_noticed(flow, is_first=is_first)
             rows = recorded(flow)
             wait_for(lambda: listed(own_source, own_target, alias, tmp_path) == recorded(flow))
         for row in rows:
@@ -244,24 +278,91 @@ def test_records_gone_by_retention_while_nothing_ran_are_listed_after_every_rest
     assert [len(records) for records in read(own_target, f"{alias}.{topic}", 2).values()] == [15, 15]
 
 
+def retention_loss_is_noticed(flow: Day, *, is_first: bool) -> None:
+    """Offsets 10 to 24 of both partitions are gone; it is reported by the first start after it, and listed for ever."""
+    words = r"^ERROR .*offsets 10 to 24 are gone from the source before they were copied \(15 lost\)"
+    flow.noticed(
+        "retention loss",
+        flow.begin_fault(),
+        state=flow.is_caught_up,
+        sums=lambda: flow.whole()["lag_records"] == 0 and flow.whole()["lost_offsets"] == (30 if is_first else 0),
+        trace=lambda: flow.traces_are_empty,
+        ready=lambda: flow.ready() == (200, ""),
+        log=lambda: len(flow.log(words)) == (2 if is_first else 0),
+        losses=lambda: len(recorded(flow)) == 2,
+    )
+
+
+ONLY_ITS_TOPIC = "heartbeats.replication.enabled=false"
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
 @pytest.mark.parametrize("on_recreated", ["fail", "restart"])
 def test_a_source_topic_that_was_created_again_is_a_loss(
-    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str, on_recreated: str
+    own_source: EmbeddedCluster,
+    own_target: EmbeddedCluster,
+    topic: str,
+    alias: str,
+    on_recreated: str,
+    is_running: bool,
 ) -> None:
     make_topic(own_source, topic)
-    with day(own_source, own_target, alias, topic) as flow:
+    remote = f"{alias}.{topic}"
+
+    def replace() -> None:
+        delete_topic(own_source, topic)
+        make_topic(own_source, topic)
+        write(own_source, topic, ({"value": b"new", "partition": n % 2} for n in range(50)))
+
+    lines = (ONLY_ITS_TOPIC, f"heliograph.on.recreated={on_recreated}")
+    with day(own_source, own_target, alias, topic, *lines) as flow:
         flow.write(20)
         flow.write(20, partition=1)
         flow.wait_until_caught_up()
-    delete_topic(own_source, topic)
-    make_topic(own_source, topic)
-    write(own_source, topic, ({"value": b"new", "partition": n % 2} for n in range(40)))
-    with day(own_source, own_target, alias, topic, f"heliograph.on.recreated={on_recreated}") as flow:
-        wait_for(lambda: len(recorded(flow)) == 2)
-        state = "failed" if on_recreated == "fail" else "caught_up"
-        wait_for(lambda: [flow.state(p) for p in range(2)] == [state, state])
+        if is_running:
+            since = flow.begin_fault()
+            replace()
+            recreated_is_noticed(flow, since, on_recreated)
+    if not is_running:
+        replace()
+    with day(own_source, own_target, alias, topic, *lines) as flow:
+        recreated_is_noticed(
+            flow, flow.begin_fault(), on_recreated, is_new=not (is_running and on_recreated == "restart")
+        )
         for row in recorded(flow):
             assert (row["cause"], row["first_offset"], row["count_is_exact"]) == ("source_recreated", 20, False)
+    with day(own_source, own_target, alias, topic, ONLY_ITS_TOPIC, "heliograph.on.recreated=restart") as flow:
+        flow.wait_until_caught_up()
+        assert len(recorded(flow)) == 2, "it is the same loss"
+    assert [len(records) for records in read(own_target, remote, 2).values()] == [45, 45], "after what was there"
+
+
+def recreated_is_noticed(flow: Day, since: float, on_recreated: str, *, is_new: bool = True) -> None:
+    """The new topic has 25 records in each partition; `is_new`: nobody has decided about it yet."""
+    words = "it was deleted and created again, or truncated"
+    if on_recreated == "restart":
+        flow.noticed(
+            f"topic created again, {on_recreated}",
+            since,
+            state=flow.is_caught_up,
+            sums=lambda: flow.whole()["lag_records"] == 0,
+            trace=lambda: flow.traces_are_empty,
+            ready=lambda: flow.ready() == (200, ""),
+            log=lambda: len(flow.log(f"^WARNING .*{words}; copying it from its start")) == (2 if is_new else 0),
+            losses=lambda: len(recorded(flow)) == 2,
+        )
+        return
+    flow.noticed(
+        f"topic created again, {on_recreated}",
+        since,
+        state=lambda: all(flow.state(p) == "failed" and words in flow.partition(p)["reason"] for p in range(2)),
+        lag=lambda: all(flow.lag_is(0, flow.end(flow.source, flow.topic, p), p) for p in range(2)),
+        sums=lambda: flow.whole()["partitions"]["failed"] == 2 and flow.whole()["lag_records"] == 50,
+        trace=lambda: flow.is_any("Source", "FAILED") and words in flow.trace(),
+        ready=lambda: flow.ready()[0] == 503 and words in flow.ready()[1],
+        log=lambda: len(flow.log(f"^ERROR .*{words}")) == 2,
+        losses=lambda: len(recorded(flow)) == 2,
+    )
 
 
 def test_a_record_that_is_left_out_is_a_loss_of_one(

@@ -12,7 +12,6 @@ import pytest
 
 from heliograph.cli.inputs import MachineLookup
 from heliograph.config.validate.dedicated_file import load
-from heliograph.driver.flow.flow_task import TaskState
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.spark.spark_engine import SparkEngine
 from heliograph.errors import AuthenticationError, UnreachableError
@@ -23,6 +22,7 @@ from tests.support.clusters.clients import make_topic, read, write
 from tests.support.clusters.doors import PASSWORD, PLAIN, SCRAM, Doors, World, doors, world
 from tests.support.clusters.stores import Authority
 from tests.support.runs.copying import Copy, HandLease, run_in_background, wait_for
+from tests.support.runs.day import day
 from tests.support.runs.thread_engine import ThreadEngine
 
 pytestmark = pytest.mark.broker
@@ -234,45 +234,44 @@ def running_flow(lab: Lab, alias: str, topic: str, *lines: str) -> Iterator[Sour
         assert flow.join(180)
 
 
-def state_of(flow: SourceFlow) -> TaskState:
-    return flow.task_states[0]
-
-
-def trace_of_failure(flow: SourceFlow) -> str:
-    """Of the task, in the moments between its failure and its next start."""
-    seen: list[str] = []
-
-    def has_failed() -> bool:
-        state = state_of(flow)
-        seen[:] = [state.trace or ""] if state.state == "FAILED" else []
-        return bool(seen)
-
-    wait_for(has_failed)
-    return seen[0]
-
-
-def test_a_password_that_changes_fails_the_task_until_the_file_has_the_new_one(
+def test_a_password_that_changes_is_used_as_soon_as_the_file_has_it_without_a_restart(
     lab: Lab, alias: str, topic: str, tmp_path: Path
 ) -> None:
+    """The old one stops working while the process runs with `--watch`: it names the login until the file is right."""
     make_topic(lab.north.cluster, topic)
-    write(lab.north.cluster, topic, [{"value": b"before", "partition": 0}])
     secret = tmp_path / "secret.properties"
     secret.write_text("password=first-canary\n")
     lab.north.set_password("first-canary", alias)
     jaas = f'{SCRAM} username="{alias}" password="${{file:{secret}:password}}";'
     keys = lab.north.keys("SHORT", lab.world.trusted(), {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas})
-    with running_flow(lab, alias, topic, *(f"{alias}.{name} = {value}" for name, value in keys.items())) as flow:
-        wait_for(lambda: flow.status.counts.records == 1)
+    lines = [f"{alias}.{name}={value}" for name, value in keys.items()]
+    lines += ["heartbeats.replication.enabled=false", "tasks.max=1"]
+    words = f"refused the user '{alias}' of {alias}.sasl.jaas.config"
+    file = tmp_path / "mm2.properties"
+    with day(lab.north.cluster, lab.south.cluster, alias, topic, *lines, watched=file) as flow:
+        flow.write(10)
+        flow.wait_until_caught_up()
+        since = flow.begin_fault()
         lab.north.set_password("second-canary", alias)
-        trace = trace_of_failure(flow)
-        assert trace.startswith(f"The cluster '{alias}' cannot be used: ")
-        assert f"refused the user '{alias}' of {alias}.sasl.jaas.config: " in trace
-        assert "canary" not in trace
+        flow.await_all(
+            "password changed noticed",
+            since,
+            60.0,  # a session lasts for ten seconds
+            state=lambda: flow.state() == "retrying" and words in flow.partition()["reason"],
+            lag=lambda: flow.whole()["lag_records"] is None,
+            ready=lambda: flow.ready()[0] == 503 and words in flow.ready()[1],
+            trace=lambda: flow.is_any("Source", "FAILED") and words in flow.trace(),
+            log=lambda: flow.log(f"^ERROR .*{words}"),
+            checkpoints=lambda: flow.is_only("Checkpoint", "FAILED") and words in flow.trace("Checkpoint"),
+        )
+        flow.write(5)
+        assert flow.end(lab.south.cluster, f"{alias}.{topic}") == 10, "nobody gets in with the old one"
         secret.write_text("password=second-canary\n")
-        wait_for(lambda: state_of(flow).state == "RUNNING")
-        write(lab.north.cluster, topic, [{"value": b"after", "partition": 0}])
-        wait_for(lambda: flow.status.counts.records >= 2)
-    assert [seen.value for seen in read(lab.south.cluster, f"{alias}.{topic}", 2)[0]] == [b"before", b"after"]
+        flow.cleared("password changed", "task 0 begins with 2 partitions")
+        wait_for(lambda: flow.is_only("Checkpoint", "RUNNING"))
+        assert len(flow.log(f"^ERROR .*{words}")) <= 2, "of a renewal and of a login, however often it was tried"
+        assert flow.log(f"{file}|canary") == [], "the file itself has not changed"
+    assert read(lab.south.cluster, f"{alias}.{topic}", 2) == read(lab.north.cluster, topic, 2)
 
 
 def assert_copied_once_mended(flow: SourceFlow, why: str, mend: AbstractContextManager[object]) -> None:

@@ -18,6 +18,8 @@ from kafka.protocol.admin import (
     ACLResourceType,
     CreateAclsRequest,
     CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
@@ -74,6 +76,31 @@ class Guarded:
         assert [result.error_code for result in answer.results] == [0] * len(wanted), answer
         names = {(acl.resource_type, acl.resource_name, acl.resource_pattern_type, acl.operation) for acl in wanted}
         wait_for(lambda: names <= _acls_of(admin, principal))
+        admin.close()
+
+    def revoke_printed(self, principal: str, acl: dict[str, Any]) -> None:
+        """Take one of them away again, and wait until it no longer counts."""
+        admin = self.admin()
+        wanted = DeleteAclsRequest.DeleteAclsFilter(
+            resource_type_filter=ACLResourceType[acl["resource_type"]],
+            resource_name_filter=acl["resource_name"],
+            pattern_type_filter=ACLResourcePatternType[acl["pattern_type"]],
+            principal_filter=principal,
+            host_filter="*",
+            operation=ACLOperation[acl["operation"]],
+            permission_type=ACLPermissionType.ALLOW,
+        )
+        answer = admin.ask_any(
+            DeleteAclsRequest,
+            DeleteAclsResponse,
+            lambda version: DeleteAclsRequest(version=version, filters=[wanted]),
+            newest=3,
+        )
+        assert [len(result.matching_acls) for result in answer.filter_results] == [1], answer
+        gone = (acl["resource_name"], ACLOperation[acl["operation"]])
+        wait_for(
+            lambda: gone not in {(name, operation) for _kind, name, _pattern, operation in _acls_of(admin, principal)}
+        )
         admin.close()
 
     def client_lines(self, alias: str, user: str) -> list[str]:

@@ -206,6 +206,39 @@ def test_each_start_of_a_task_is_logged_once_it_knows_where_it_resumes(
     assert caplog.messages[1:] == ["A->B: task 0 begins with 1 partition: 1 without source offsets"]
 
 
+def test_a_task_that_fails_at_every_start_is_logged_once_until_it_copies_again(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    flow = Flow(A0)
+
+    def fail(reason: str) -> int:
+        caplog.clear()
+        flow.handle(TaskEnd(flow.engine.started[-1].spec, error=reason))
+        clock.now += 60
+        flow.handle(RunStepsNow())
+        return sum("task 0 failed" in line for line in caplog.messages)
+
+    assert [fail("refused."), fail("refused."), fail("unreachable."), fail("unreachable.")] == [1, 0, 1, 0]
+    flow.report(flow.engine.started[-1].spec, TaskReport())
+    assert fail("unreachable.") == 0, "it has copied nothing"
+    flow.report(flow.engine.started[-1].spec, TaskReport([PartitionReport("a", 0)]))
+    assert fail("unreachable.") == 1
+
+
+def test_many_partitions_that_fail_at_once_are_a_few_lines_with_their_topics(caplog: pytest.LogCaptureFixture) -> None:
+    tps = [TopicPartition("a", number) for number in range(30)]
+    flow = Flow(*tps, settings=("tasks.max=1",))
+    rows = [PartitionReport("a", tp.partition, failure=f"A->B {tp}: no.") for tp in tps]
+    flow.report(flow.engine.started[0].spec, TaskReport(rows))
+    assert caplog.messages == [
+        *(f"A->B a-{number}: no." for number in range(10)),
+        "A->B: 20 more partitions failed at the same time",
+    ]
+    first = caplog.records[0]
+    assert (first.levelname, first.topic, first.partition, first.task) == ("ERROR", "a", 0, 0)  # type: ignore[attr-defined]
+
+
 def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_counts_kept() -> None:
     flow = Flow(A0, Z0)
     row = PartitionReport("z", 0, records=7, failure="z-0: no.")

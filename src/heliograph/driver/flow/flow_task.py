@@ -91,6 +91,7 @@ class FlowTask:
     retry_partitions_at: float | None = None
     trace: str | None = None  # why the last run failed, until the next one has reported
     has_logged_start: bool = False
+    logged_failure: str | None = None  # of its last run
     has_logged_waiting: bool = False
 
     @classmethod

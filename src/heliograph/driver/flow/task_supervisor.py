@@ -383,7 +383,7 @@ class TaskSupervisor:
         if not report.partitions:
             self._status.hold(task.tps, note(f"task {task.number} looks for where to resume"))
         elif not task.has_logged_start:  # by now the task knows where its partitions resume
-            task.has_logged_start = True
+            task.has_logged_start, task.logged_failure = True, None
             summary = resume_summary(spec.partitions, report.partitions)
             log.info("%s: task %d %s", self._label, task.number, summary, extra=self._about(task))
 
@@ -433,7 +433,10 @@ class TaskSupervisor:
         pause_s = task.failed(reason)
         if pause_s is not None:
             self._status.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
-            log.error(
+            level = logging.DEBUG if task.logged_failure == reason else logging.ERROR  # once until it copies again
+            task.logged_failure = reason
+            log.log(
+                level,
                 "%s: task %d failed: %s Starting it again in %.1f s.",
                 self._flow,
                 task.number,
