@@ -28,7 +28,6 @@ IDLE_INTERVAL_S = 600.0
 LASTS_S = 10.0
 _MOST_BEHIND = 3
 _MOST_NAMES = 3
-_NOT_COPIED = (PartitionState.FAILED, PartitionState.RETRYING, PartitionState.WAITING)
 
 
 class LineKind(Enum):
@@ -90,7 +89,7 @@ class ProgressLog:
 
     def _changes(self, snapshot: FlowSnapshot) -> list[ProgressLine]:
         """Return what has begun and what has ended since the last look."""
-        not_copied = {each.tp: each for each in snapshot.partitions if each.state in _NOT_COPIED}
+        not_copied = {each.tp: each for each in snapshot.partitions if each.stopped_since is not None}
         lines = []
         for state in (PartitionState.RETRYING, PartitionState.WAITING):
             new = [
@@ -111,7 +110,8 @@ class ProgressLog:
 
 def _lasts(partition: PartitionStatus, snapshot: FlowSnapshot) -> bool:
     """Return whether it stands still for a while by a reason of its own."""
-    return snapshot.at - partition.since >= LASTS_S and partition.reason not in snapshot.task_issues
+    since = partition.stopped_since
+    return since is not None and snapshot.at - since >= LASTS_S and partition.reason not in snapshot.task_issues
 
 
 def _line(kind: LineKind, tps: Sequence[TopicPartition], what: str) -> ProgressLine:

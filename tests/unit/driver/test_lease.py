@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import queue
 import socket
 import threading
@@ -16,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from heliograph.diagnostics import Diagnostic, Severity
+from heliograph.diagnostics import Severity
 from heliograph.driver.spark import lease_server
 from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_endpoint
 from heliograph.embedded.process import free_ports
@@ -29,7 +28,7 @@ from heliograph.executor.contract.lease import (
     introduce,
     welcome,
 )
-from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
 from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec
 from heliograph.executor.copy.lease_client import LeaseClient
 from heliograph.model import Address, SourceOffset, TopicPartition
@@ -37,11 +36,11 @@ from heliograph.model import Address, SourceOffset, TopicPartition
 OFFSETS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
 
 
-def event(message: str) -> Diagnostic:
-    return Diagnostic(Severity.WARNING, message)
+def event(message: str) -> TaskEvent:
+    return TaskEvent(Severity.WARNING, message)
 
 
-SAID = event("said")
+SAID = TaskEvent(Severity.WARNING, "said", TopicPartition("t", 1))
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
@@ -131,7 +130,7 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
     report = TaskReport([PartitionReport("t", 1, next_offset=6, failure="why")], [SAID], ["issue"], 3, 4)
     rows = [tuple(asdict(row).values()) for row in report.partitions]
-    assert report.to_json() == asdict(report) | {"events": [[logging.WARNING, "said"]], "partitions": rows}
+    assert report.to_json() == asdict(report) | {"events": [SAID], "partitions": rows}
     assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 

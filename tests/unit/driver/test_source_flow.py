@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heliograph.config.validate.dedicated_file import load
-from heliograph.diagnostics import Diagnostic, Severity
+from heliograph.diagnostics import Severity
 from heliograph.driver.flow import flow_task, task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
@@ -20,7 +20,7 @@ from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
-from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
 from heliograph.model import TopicPartition
 from tests.support.config_files import FakeLookup, minimal
 
@@ -227,10 +227,13 @@ def test_a_status_names_some_of_many_failures() -> None:
 
 def test_events_of_tasks_are_logged_by_their_severity(caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
-    events = [Diagnostic(Severity.ERROR, "records are lost"), Diagnostic(Severity.WARNING, "a record was left out")]
+    tp = TopicPartition("a", 0)
+    events = [TaskEvent(Severity.ERROR, "records are lost", tp), TaskEvent(Severity.WARNING, "a record was left out")]
     flow.report(flow.engine.started[0].spec, TaskReport(events=events))
     logged = [(record.levelname, record.message) for record in caplog.records]
     assert logged == [("ERROR", "records are lost"), ("WARNING", "a record was left out")]
+    fields = [(record.flow, record.topic, record.partition) for record in caplog.records[:1]]  # type: ignore[attr-defined]
+    assert fields == [("A->B", "a", 0)]
 
 
 def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(caplog: pytest.LogCaptureFixture) -> None:
@@ -238,14 +241,12 @@ def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(cap
     spec = flow.engine.started[0].spec
     flow.report(spec, TaskReport([PartitionReport("a", 0, records=5)]))
     flow._put_report(
-        spec, TaskReport([PartitionReport("a", 0, records=7)], [Diagnostic(Severity.ERROR, "a-0: no.")])
+        spec, TaskReport([PartitionReport("a", 0, records=7)], [TaskEvent(Severity.ERROR, "a-0: no.")])
     )  # on a lease thread
     assert flow.status.counts.records == 7, "shown as it arrives, however busy the flow's thread is"
     flow._events.put(TaskEnd(spec, error="it fell over."))
     flow.handle()
-    flow.report(
-        spec, TaskReport([PartitionReport("a", 0, records=9)], [Diagnostic(Severity.WARNING, "a-0: again no.")])
-    )
+    flow.report(spec, TaskReport([PartitionReport("a", 0, records=9)], [TaskEvent(Severity.WARNING, "a-0: again no.")]))
     assert flow.task_states[0][1:3] == ("FAILED", "it fell over.")
     assert flow.status.counts.records == 7, "what the failed run had counted is not counted twice"
     events = [(record.levelname, record.getMessage()) for record in caplog.records if record.msg == "%s"]
@@ -255,7 +256,7 @@ def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(cap
 def test_reports_that_wait_for_the_flows_thread_become_one_with_all_events() -> None:
     reports = PendingReports()
     first, other = (SimpleNamespace(task_id="A->B-0", attempt=attempt) for attempt in (1, 2))
-    one, two = (Diagnostic(Severity.ERROR, message) for message in ("one.", "two."))
+    one, two = (TaskEvent(Severity.ERROR, message) for message in ("one.", "two."))
     assert reports.put(first, TaskReport([], [one]))  # type: ignore[arg-type]
     assert not reports.put(first, TaskReport([PartitionReport("a", 0, records=9)], [two]))  # type: ignore[arg-type]
     assert reports.put(other, TaskReport([]))  # type: ignore[arg-type]

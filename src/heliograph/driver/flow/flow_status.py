@@ -122,6 +122,8 @@ class _Row:
     since: float = 0.0
     reason: Diagnostic | None = None
     opening: int = 0  # the newest that its task was asked for
+    retried: Diagnostic | None = None  # its failure, until the next try has copied something
+    stopped_since: float | None = None
 
     @property
     def counts(self) -> Counts:
@@ -148,10 +150,10 @@ class _Row:
             return  # its task has not begun with it again yet: only the counters are of interest
         facts.held = None
         facts.task_issue = task_issue
-        facts.failure = problem(report.failure) if report.failure else None
         facts.issue = (unavailable or warning(report.issue)) if report.issue else None
+        facts.stable_end = report.stable_end
         facts.is_done = report.is_done and report.pending_ms is None and report.issue is None
-        if report.next_offset is not None:
+        if report.next_offset is not None or report.failure:
             facts.next_offset = report.next_offset
         if report.acked_age_ms is not None:
             facts.acked_at = now - report.acked_age_ms / 1000
@@ -159,6 +161,9 @@ class _Row:
         facts.copied_ms = report.copied_ms if report.copied_ms is not None else facts.copied_ms
         if report.log_end is not None and report.log_end_age_ms is not None:
             self.take_log_end(report.log_end, now - report.log_end_age_ms / 1000)
+        if report.issue or report.acked_age_ms is not None or report.is_done or facts.lag_records(now) == 0:
+            self.retried = None
+        facts.failure = problem(report.failure) if report.failure else self.retried
         facts.note_lag(now)
 
     def take_log_end(self, log_end: int, at: float) -> None:
@@ -168,10 +173,18 @@ class _Row:
 
     def judge(self, now: float) -> None:
         """Decide its state."""
-        self.facts.note_lag(now)
-        state, self.reason = judge(self.facts, now)
+        facts = self.facts
+        facts.note_lag(now)
+        state, self.reason = judge(facts, now)
         if state is not self.state or not self.since:
             self.state, self.since = state, now
+        if state not in (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE):
+            self.stopped_since = now if self.stopped_since is None else self.stopped_since
+        elif self.stopped_since is not None:
+            # A task that starts and fails again and again is copying in between only if it gets anything done.
+            has_copied = facts.acked_at is not None and facts.acked_at > self.stopped_since
+            if has_copied or facts.is_held_back or state is not PartitionState.COPYING:
+                self.stopped_since = None
 
 
 class _OfTask(NamedTuple):
@@ -262,18 +275,22 @@ class FlowStatus:
             for tp, remote_topic in remote_topics.items():
                 self._row(tp).remote_topic = remote_topic
 
-    def clear_failures(self, tps: Iterable[TopicPartition]) -> None:
-        """Clear the failures of partitions that are tried again."""
+    def retry_failed(self, tps: Iterable[TopicPartition]) -> None:
+        """Note that partitions are tried again; those that have failed count as failed until they copy something."""
         with self._lock:
             for row in (self._rows[tp] for tp in tps if tp in self._rows):
-                row.facts.failure = None
+                row.retried = row.facts.failure
 
-    def open_again(self, openings: Mapping[TopicPartition, int], why: Diagnostic) -> None:
-        """Note that tasks are to begin with partitions again: what they report of earlier openings is over."""
+    def open_again(self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, on_request: bool) -> None:
+        """Note that tasks are to begin with partitions again: what they report of earlier openings is over.
+
+        `on_request`: a user wants that, and knows their failures.
+        """
         with self._lock:
             for tp, opening in openings.items():
                 row = self._row(tp)
-                row.opening, row.facts.failure, row.facts.held = opening, None, why
+                row.opening, row.facts.held = opening, why
+                row.retried = row.facts.failure = None if on_request else row.facts.failure
 
     def restart(self) -> None:
         """Forget all of a run that has ended but its counts: the next run of the flow reports into the same status."""
@@ -371,8 +388,10 @@ class FlowStatus:
             rows = sorted(self._current(), key=lambda row: row.tp)
             return tuple(self._status_of(row, now, shift, int(wall * 1000)) for row in rows)
 
-    def snapshot(self, name: str, connector: str, tasks: Sequence[TaskState]) -> FlowSnapshot:
-        """Return the whole flow at this moment."""
+    def snapshot(
+        self, name: str, connector: str, tasks: Sequence[TaskState], suspended_as: str | None = None
+    ) -> FlowSnapshot:
+        """Return the whole flow at this moment. One that is suspended on request is shown as that, and is ready."""
         partitions = self.partitions()
         with self._lock:
             now = self._clock()
@@ -384,11 +403,11 @@ class FlowStatus:
             name=name,
             connector=connector,
             flow=self.flow,
-            state=self._state,
+            state=suspended_as or self._state,
             since=wall - (now - self._state_since),
             at=wall,
             issues=tuple(self._all_issues()),
-            unready=self._unready(unavailable, partitions, wall),
+            unready=() if suspended_as else self._unready(unavailable, partitions, wall),
             partitions=partitions,
             tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
             counts=self.counts,
@@ -438,6 +457,7 @@ class FlowStatus:
             acked_at=None if facts.acked_at is None else facts.acked_at + shift,
             records=counts.records,
             bytes=counts.bytes,
+            stopped_since=None if row.stopped_since is None else row.stopped_since + shift,
         )
 
     def _unready(
@@ -448,10 +468,7 @@ class FlowStatus:
             return issues or (f"the flow is {self._state}",)
         if unavailable:
             return tuple(unavailable)
-        if partitions and not any(_is_well(partition, now) for partition in partitions):
-            reason = next((partition.reason for partition in partitions if partition.reason), None)
-            return (f"no partition is copied: {reason}" if reason else "no partition is copied",)
-        return ()
+        return _stalled(partitions, now)
 
     def _unavailable_clusters(self, now: float) -> list[str]:
         """Return the clusters that a task has found unavailable and that lasts; its report must not be old."""
@@ -496,10 +513,22 @@ class FlowStatus:
             self._samples.setdefault(topic, _Samples()).add(now, records, size, latency_sum, latency_count)
 
 
-def _is_well(partition: PartitionStatus, now: float) -> bool:
-    """Return whether a partition moves, or has stood still only for a moment: a leader may be moving."""
-    moves = partition.state in (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
-    return moves or now - partition.since < _MOMENT_S
+def _stalled(partitions: Sequence[PartitionStatus], now: float) -> tuple[str, ...]:
+    """Return why a flow does not move: all its partitions have failed, or none of those that are behind is copied.
+
+    A failed partition beside others is no stall, and neither is a moment: a leader may be moving.
+    """
+    if partitions and all(each.state is PartitionState.FAILED for each in partitions):
+        return (f"all its partitions have failed: {partitions[0].reason}",)
+    behind = [each for each in partitions if each.lag_records != 0 and each.state is not PartitionState.FAILED]
+    behind = [each for each in behind if each.state is not PartitionState.DONE]
+    stopped = [each for each in behind if each.stopped_since is not None and now - each.stopped_since >= _MOMENT_S]
+    if not stopped or len(stopped) < len(behind):
+        return ()
+    reason = next((each.reason for each in stopped if each.reason), None)
+    count = counted(len(stopped), "partition")
+    what = f"{count} of {len(partitions):,} {'is' if len(stopped) == 1 else 'are'} behind and not copied"
+    return (f"{what}: {reason}" if reason else what,)
 
 
 def _sum_of(counts: Iterable[Counts]) -> Counts:

@@ -255,7 +255,7 @@ class SourceFlow:
             now = time.monotonic()
             shared = self._shared_snapshot
             if shared is None or now - self._shared_at > _SHARED_S or shared.connector != connector:
-                current = self.status.snapshot(name, connector, self.task_states)
+                current = self.status.snapshot(name, connector, self.task_states, self._supervisor.suspended_as)
                 shared = replace(current, losses=self._losses.newest_first)
                 self._shared_snapshot, self._shared_at = shared, now
             return shared

@@ -229,11 +229,11 @@ class TaskSupervisor:
             task.moves |= {tp: moves[tp] for tp in own if tp in moves}
             if task.phase is TaskPhase.RUNNING and request.topic is not None and not self._is_exactly_once:
                 task.forget_failures()
-                self._open_again(task, own)
+                self._open_again(task, own, on_request=True)
             else:
                 task.open_again(own)  # or the last reports of the current run would be taken for those of the next
                 again = note(f"task {task.number} is started again")
-                self._status.open_again({tp: self._openings[tp] for tp in own}, again)
+                self._status.open_again({tp: self._openings[tp] for tp in own}, again, on_request=True)
                 self.restart(task.number)
         return self._restarted(tps, moved)
 
@@ -322,16 +322,16 @@ class TaskSupervisor:
             self._stop_for_restart(task)
         else:
             failed = counted(len(tps), "failed partition")
-            log.info("%s: task %d tries %s again", self._flow, task.number, failed, extra=self._about(task))
-            self._open_again(task, tps)
+            log.debug("%s: task %d tries %s again", self._flow, task.number, failed, extra=self._about(task))
+            self._open_again(task, tps, on_request=False)
 
-    def _open_again(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
+    def _open_again(self, task: FlowTask, tps: Sequence[TopicPartition], *, on_request: bool) -> None:
         """Let a running task begin again with some partitions; its others continue."""
         assert task.running is not None
         specs = task.open_again(tps)
-        self._status.open_again(
-            {tp: self._openings[tp] for tp in tps}, note(f"task {task.number} begins with it again")
-        )
+        openings = {tp: self._openings[tp] for tp in tps}
+        again = note(f"task {task.number} begins with it again")
+        self._status.open_again(openings, again, on_request=on_request)
         self._engine.assign(task.running, specs)
 
     def stop_all(self) -> None:
@@ -344,7 +344,7 @@ class TaskSupervisor:
         task.begin()
         self._status.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
         self._status.note(task_step(task.number), ())
-        self._status.clear_failures(task.tps)
+        self._status.retry_failed(task.tps)
         task.tps &= frozenset(self._steps.replicated.partitions)  # a topic may be gone, and its assignment have failed
         offsets_topic = self._steps.offsets_topic
         assert offsets_topic is not None
@@ -454,5 +454,6 @@ class TaskSupervisor:
         return {"flow": self._label} if task is None else {"flow": self._label, "task": task.number}
 
     def _log_events(self, task: FlowTask | None, report: TaskReport) -> None:
-        for event in report.events:
-            log.log(event.severity, "%s", event, extra=self._about(task))
+        for severity, message, tp in report.events:
+            about = {"topic": tp.topic, "partition": tp.partition} if tp is not None else {}
+            log.log(severity, "%s", message, extra=self._about(task) | about)

@@ -182,8 +182,9 @@ class CopyPartition:
         if fetched is not None and log_end_at is not None:
             counters.log_end = fetched.high_watermark
             counters.log_end_age_ms = int((time.monotonic() - log_end_at) * 1000)
+            counters.stable_end = fetched.stable_end
         else:
-            counters.log_end = counters.log_end_age_ms = None
+            counters.log_end = counters.log_end_age_ms = counters.stable_end = None
         # Also if nothing more is fetched: queued batches may still wait for the target.
         counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
         counters.next_offset = self.next_offset
