@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from heliograph.driver.flow.flow_status import FlowStatus
     from heliograph.driver.steps.step_runner import Step
     from heliograph.kafka.admin.admin import Admin
-    from heliograph.model import CreateTopic, SourceOffset, TopicPartition
+    from heliograph.model import ChangeActions, CreateTopic, SourceOffset, TopicPartition
 
 
 log = logging.getLogger(__name__)
@@ -74,6 +74,7 @@ class FlowSteps:
         self._connector = config.source_connector(self._flow)
         self._rules = topic_rules(config, self._flow)
         self._change_rules = ChangeRules.of(self._settings)
+        self._actions: dict[str, ChangeActions] = {}  # of each topic, by these rules
         # If the producer writes to another cluster than the one we administer, that one needs the remote topics too.
         self._topic_syncs = [
             TopicSync(self._settings, self._rules, self._source, target) for target in self._written.topic_clusters
@@ -124,8 +125,9 @@ class FlowSteps:
         """Create and grow remote topics, and update what is replicated; return the issues found."""
         replicated = self._sync_topics()
         topics = within_matching_time(replicated.remote_topics, CHANGE_KEYS, self._source.alias)
-        actions = {topic: self._change_rules.actions(topic) for topic in topics}
-        self.replicated = replace(replicated, actions=actions)
+        known = self._actions  # matching thousands of topics again at each refresh would take a second
+        self._actions = {topic: known.get(topic) or self._change_rules.actions(topic) for topic in topics}
+        self.replicated = replace(replicated, actions=self._actions)
         remote = self.replicated.remote_topics
         self._status.set_replicated({tp: remote.get(tp.topic) for tp in self.replicated.partitions})
         return self.replicated.issues
