@@ -122,6 +122,17 @@ class SourceOffset:
         return OffsetRun(self.offset + 1 - self.run_count, self.target_end - self.run_count, self.run_count)
 
 
+class ChangeActions(NamedTuple):
+    """The actions for a topic whose logs have changed, one of each key.
+
+    They are `heliograph.on.truncation`, `heliograph.on.recreated` and `heliograph.on.target.deleted`.
+    """
+
+    truncation: str = "continue"
+    recreated: str = "fail"
+    target_deleted: str = "recopy"
+
+
 class OffsetRun(NamedTuple):
     """Records that follow each other without a gap on both sides: `upstream + i` was copied to `downstream + i`."""
 

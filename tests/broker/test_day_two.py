@@ -51,9 +51,22 @@ def own_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClu
 class Day:
     """One running flow, as REST shows it."""
 
-    def __init__(self, url: str, alias: str, source: EmbeddedCluster, target: EmbeddedCluster, topic: str) -> None:
-        self.url, self.alias, self.source, self.target, self.topic = url, alias, source, target, topic
+    def __init__(
+        self,
+        url: str,
+        process: MirrorProcess,
+        alias: str,
+        source: EmbeddedCluster,
+        target: EmbeddedCluster,
+        topic: str,
+    ) -> None:
+        self.url, self.process = url, process
+        self.alias, self.source, self.target, self.topic = alias, source, target, topic
         self.flow = f"/heliograph/v1/flows/{quote(f'{alias}->target', safe='')}"
+
+    def becomes(self, *lines: str) -> None:
+        """Change the file's last lines while it runs."""
+        self.process.apply(load(day_file(self.source, self.target, self.alias, self.topic, *lines), FakeLookup()))
 
     def get(self, path: str) -> tuple[int, Any]:
         status, _headers, body = ask(self.url, "GET", path)
@@ -96,9 +109,8 @@ class Day:
         wait_for(lambda: self.ready() == (200, ""))
 
 
-@contextmanager
-def day(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str, *lines: str) -> Iterator[Day]:
-    text = [
+def day_file(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str, *lines: str) -> str:
+    text = (
         f"clusters={alias}, target",
         f"{alias}.bootstrap.servers={source.bootstrap}",
         f"target.bootstrap.servers={target.bootstrap}",
@@ -107,14 +119,19 @@ def day(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str
         "emit.checkpoints.interval.seconds=2",
         "heliograph.restart.backoff.max.ms=1000",
         *lines,
-    ]
-    config = load("\n".join(text), FakeLookup())
+    )
+    return "\n".join(text)
+
+
+@contextmanager
+def day(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str, *lines: str) -> Iterator[Day]:
+    config = load(day_file(source, target, alias, topic, *lines), FakeLookup())
     process = MirrorProcess(config, thread_engine())
     herder = FileHerder(process, LogLevels(), lambda: "an id")
     process.start()
     try:
         with rest_worker(cast("FakeHerder", herder), read_only=True) as worker:
-            yield Day(worker.url, alias, source, target, topic)
+            yield Day(worker.url, process, alias, source, target, topic)
     finally:
         process.stop()
         process.control.stop()

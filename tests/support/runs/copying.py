@@ -13,7 +13,7 @@ from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.kafka.security.connection_spec import ClusterSpec, Security
-from heliograph.model import Address, CreateTopic, Flow, SourceOffset, TopicPartition
+from heliograph.model import Address, ChangeActions, CreateTopic, Flow, SourceOffset, TopicPartition
 from tests.support.clusters.clients import admin_of, make_topic
 
 CONNECTOR = "MirrorSourceConnector"
@@ -73,13 +73,18 @@ class Copy:
         admin.close()
         return offsets
 
-    def spec(self, *, once: bool = True, **changes: object) -> TaskSpec:
+    def spec(self, *, once: bool = True, actions: ChangeActions | None = None, **changes: object) -> TaskSpec:
         admin = admin_of(self.source)
         tps = [TopicPartition(self.topic, p) for p in range(self.partitions)]
         ends = admin.end_offsets(tps)
         admin.close()
         offsets = self.source_offsets()
-        parts = [PartitionSpec(tp, self.remote, offsets.get(tp), ends[tp] if once else None) for tp in tps]
+        parts = [
+            PartitionSpec(
+                tp, self.remote, offsets.get(tp), ends[tp] if once else None, actions=actions or ChangeActions()
+            )
+            for tp in tps
+        ]
         fields: dict[str, object] = {
             "task_id": f"{self.alias}-0",
             "flow": Flow(self.alias, "target"),
@@ -93,9 +98,9 @@ class Copy:
         }
         return TaskSpec(**fields)  # type: ignore[arg-type]
 
-    def once(self, **changes: object) -> TaskReport:
+    def once(self, actions: ChangeActions | None = None, **changes: object) -> TaskReport:
         """Copy what is there now."""
-        return CopyLoop(self.spec(**changes), HandLease()).run()
+        return CopyLoop(self.spec(actions=actions, **changes), HandLease()).run()
 
     def loop(self, lease: HandLease, **changes: object) -> CopyLoop:
         """A copy that runs until the lease says stop."""

@@ -38,6 +38,7 @@ def test_the_same_file_changes_nothing() -> None:
         ("A->B.topics=orders", Effect.ADOPT, True, False),  # checkpoints are of the groups that read these topics
         ("A->B.refresh.topics.interval.seconds=5", Effect.ADOPT, False, False),
         ("A->B.sync.topic.acls.enabled=false", Effect.ADOPT, False, False),
+        ("A->B.heliograph.on.recreated=a=restart, fail", Effect.ADOPT, False, False),
         ("A->B.groups=billing", Effect.SAME, True, False),
         ("A->B.emit.heartbeats.interval.seconds=3", Effect.SAME, False, True),
         ("A->B.tasks.max=3", Effect.RESTART, True, True),

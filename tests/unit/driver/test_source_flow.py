@@ -18,10 +18,10 @@ from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.spark.spark_engine import TaskEnd
-from heliograph.errors import EngineError, UnreachableError
+from heliograph.errors import ConfigError, EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
-from heliograph.model import TopicPartition
+from heliograph.model import ChangeActions, TopicPartition
 from tests.support.config_files import FakeLookup, minimal
 
 A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
@@ -110,6 +110,39 @@ def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> 
     flow.copy(A0, Z0)
     assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
     assert flow.engine.stopped == [flow.engine.started[1]], "it begins again, once it has committed what it sent"
+
+
+QUIET = ("sync.topic.acls.enabled=false", "sync.topic.configs.enabled=false", "emit.offset-syncs.enabled=false")
+
+
+def test_a_partition_has_the_actions_of_its_topic_also_if_it_is_assigned_later() -> None:
+    flow = Flow(A0, settings=("tasks.max=1", "heliograph.on.recreated=z=restart", "heliograph.on.truncation=a=fail"))
+    flow.copy(A0, Z0)
+    (task,) = flow.engine.started
+    actions = {partition.tp: partition.actions for partition in task.spec.partitions}
+    assert actions == {A0: ChangeActions(truncation="fail"), Z0: ChangeActions(recreated="restart")}
+
+
+def test_other_actions_reach_the_running_tasks_concerned_and_no_other_task(clock: Any) -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=2", *QUIET))
+    first = flow.engine.started[0].spec
+    changed = minimal("tasks.max=2", *QUIET, "heliograph.on.recreated=z=restart, fail")
+    flow.adopt(load(changed, FakeLookup({})))
+    flow.handle()
+    assert (len(flow.engine.started), flow.engine.stopped) == (2, [])
+    assert flow.engine.started[0].spec is first
+    (partition,) = flow.engine.started[1].spec.partitions
+    assert (partition.tp, partition.actions.recreated, partition.opening) == (Z0, "restart", 0)
+    flow.handle(TaskEnd(flow.engine.started[1].spec, error="no."))
+    clock.now += 600
+    flow.handle(RunStepsNow())
+    assert flow.engine.started[2].spec.partitions == (partition,)
+
+
+def test_a_configuration_with_a_pattern_that_cannot_be_read_is_not_adopted() -> None:
+    flow = Flow(A0)
+    with pytest.raises(ConfigError, match=r"heliograph\.on\.recreated: '\(z=restart'"):
+        flow.adopt(load(minimal("heliograph.on.recreated=(z=restart"), FakeLookup({})))
 
 
 def test_the_tasks_that_copy_share_the_flows_limit(clock: Any) -> None:

@@ -13,7 +13,7 @@ from heliograph.diagnostics import Severity
 from heliograph.errors import TaskError
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, log_changes, resume
-from heliograph.model import TopicPartition
+from heliograph.model import ChangeActions, TopicPartition
 from heliograph.status.losses import LossCause
 from heliograph.wire.batches.forward import warm_up
 from tests.support.brokers.batches import Record, decode, encode
@@ -34,8 +34,18 @@ class TwoTopics(Mirror):
         self.source = ScriptedCluster(topics={"t": 1, "u": 1})
         self.target = ScriptedCluster(topics={"A.t": 1, "A.u": 1, OFFSETS: 1}, transaction_version=2)
 
-    def both(self, *, stop_offset: int | None = None, **changes: Any) -> TaskSpec:
-        partitions = tuple(PartitionSpec(tp, f"A.{tp.topic}", None, stop_offset) for tp in (T, U))
+    def both(
+        self,
+        *,
+        stop_offset: int | None = None,
+        on_t: ChangeActions | None = None,
+        on_u: ChangeActions | None = None,
+        **changes: Any,
+    ) -> TaskSpec:
+        partitions = tuple(
+            PartitionSpec(tp, f"A.{tp.topic}", None, stop_offset, actions=actions or ChangeActions())
+            for tp, actions in ((T, on_t), (U, on_u))
+        )
         return replace(self.spec(**changes), partitions=partitions)
 
     def write(self, values: str) -> None:
@@ -149,7 +159,7 @@ def test_a_topic_that_is_there_again_is_copied_as_configured(
     committed = {U: mirror.loop.partitions[U].source_offsets, T: mirror.loop.partitions[T].source_offsets}
     mirror.target.leaders["A.u", 0] = 1
     mirror.target.topic_ids["A.u"] = UUID(int=7)
-    spec = mirror.both(on_target_deleted=on_deleted)
+    spec = mirror.both(on_u=ChangeActions(target_deleted=on_deleted))
     parts = tuple(replace(part, source_offsets=committed[part.tp]) for part in spec.partitions)
     join = mirror.run(replace(spec, partitions=parts))
     wait_for(lambda: U in mirror.loop.partitions)

@@ -15,6 +15,7 @@ from heliograph.executor.contract.task_report import TaskEvents
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, resume
 from heliograph.executor.copy.resume import ResumeLookup, ResumePoint
+from heliograph.model import ChangeActions
 from heliograph.wire.batches.forward import warm_up
 from heliograph.wire.records.connect_offsets import encode_key, encode_value
 from tests.support.brokers.batches import Record, encode
@@ -91,6 +92,19 @@ def test_a_partition_that_is_taken_away_before_it_was_compared_is_not_copied(mir
     wait_for(lambda: U not in mirror.loop.partitions)
     report = mirror.stop(join)
     assert [row.tp for row in report.partitions] == [T]
+
+
+def test_a_partition_that_waits_for_its_comparison_gets_the_actions_of_the_last_assignment(mirror: LateTopic) -> None:
+    join = mirror.begin()
+    mirror.target.hold(ListOffsetsRequest)
+    mirror.give()
+    wait_for(lambda: not mirror.loop._lookup.is_idle)
+    mirror.lease.assignment = mirror.both(on_u=ChangeActions(target_deleted="fail")).partitions
+    wait_for(lambda: mirror.lease.assignment is None)
+    mirror.target.release(ListOffsetsRequest)
+    wait_for(lambda: mirror.copy_of("u") == "abc")
+    assert mirror.loop.partitions[U].actions.target_deleted == "fail"
+    mirror.stop(join)
 
 
 def test_a_comparison_that_fails_is_reported_and_tried_again(

@@ -33,6 +33,7 @@ from heliograph.driver.steps.issues import Change
 from heliograph.driver.steps.restart_policy import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import ClusterError, ConnectError, EngineError, HeliographError
+from heliograph.mirror.policy.change_rules import ChangeRules
 from heliograph.mirror.topics.topic_rules import topic_rules
 from heliograph.status.losses import LossCause
 
@@ -206,6 +207,7 @@ class SourceFlow:
     def adopt(self, config: MirrorConfig) -> None:
         """Continue with another configuration; it may differ only in keys that no running task depends on."""
         topic_rules(config, self.flow)  # an unusable configuration raises here, not in the flow's thread
+        ChangeRules.of(config.settings(self.flow))
         self._events.put(AdoptConfig(config))
 
     @property

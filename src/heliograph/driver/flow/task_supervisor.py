@@ -108,9 +108,15 @@ class TaskSupervisor:
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def assign_if_changed(self) -> None:
-        """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way."""
+        """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way.
+
+        A running task that keeps its partitions gets their actions, if these have changed.
+        """
         if self.suspended_as is None and self.tasks.assigned != frozenset(self._steps.replicated.partitions):
             self.assign()
+        for task in self.tasks:
+            if task.running is not None and task.change_actions(self._steps.replicated.actions):
+                self._engine.assign(task.running, task.specs)
 
     def assign(self) -> None:
         """Assign every partition to a task; start tasks that are new, update those whose partitions have changed."""
@@ -153,8 +159,8 @@ class TaskSupervisor:
             self._engine.share(running, share)
 
     def _partition_specs(self, task: FlowTask, source_offsets: SourceOffsets) -> tuple[PartitionSpec, ...]:
-        remote_topics = self._steps.replicated.remote_topics
-        return task.assigned(partition_specs(task.tps, remote_topics, source_offsets, self._steps.stop_offsets))
+        replicated, stop_offsets = self._steps.replicated, self._steps.stop_offsets
+        return task.assigned(partition_specs(task.tps, replicated, source_offsets, stop_offsets))
 
     # --- starts and restarts ------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Invariant: a topic that cannot be created, described or has no leader is reporte
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
@@ -22,8 +22,11 @@ from heliograph.mirror.topics.topic_rules import TopicRules, plan_topics
 from heliograph.model import AddPartitions, CreateTopic, TopicPartition, TopicState, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from heliograph.config.resolve.settings import Settings
     from heliograph.kafka.admin.admin import Admin
+    from heliograph.model import ChangeActions
 
 
 log = logging.getLogger(__name__)
@@ -53,11 +56,15 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """The source partitions that a flow copies, those whose remote partition exists, and the names of remote topics."""
+    """The source partitions that a flow copies, those whose remote partition exists, and the names of remote topics.
+
+    `actions` has those of each source topic.
+    """
 
     partitions: tuple[TopicPartition, ...]
     remote_topics: dict[str, str]
     issues: tuple[str, ...] = ()
+    actions: Mapping[str, ChangeActions] = field(default_factory=dict)
 
 
 def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:

@@ -22,6 +22,7 @@ from heliograph.driver.loops.file_loops import Control
 from heliograph.driver.spark.spark_engine import LaunchOptions
 from heliograph.driver.steps.issues import LogOnce
 from heliograph.errors import HeliographError
+from heliograph.mirror.policy.change_rules import ChangeRules
 from heliograph.mirror.topics.topic_rules import topic_rules
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class MirrorProcess:
         changes = compare_files(self.config, config)
         for flow in config.flows:
             topic_rules(config, flow)
+            ChangeRules.of(config.settings(flow))
         loops = self.control.prepare(config, changes)
         self.has_changed = self.has_changed or bool(changes)
         self.config = config

@@ -48,6 +48,7 @@ class CopyPartition:
         "_unreported_runs",
         "acked_at_ms",
         "acked_offset",
+        "actions",
         "counters",
         "damaged_answers",
         "epochs",
@@ -69,6 +70,7 @@ class CopyPartition:
 
     def __init__(self, spec: PartitionSpec, target: TargetPartition, syncs: PartitionSyncs | None = None) -> None:
         self.spec = spec
+        self.actions = spec.actions
         self.syncs = syncs
         self._unreported_runs: array[int] = array("q")
         run = spec.source_offsets.run if spec.source_offsets is not None else None
@@ -221,7 +223,7 @@ def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSp
     """Return the specification to begin again with: by what was acknowledged, unless a user has moved it."""
     reached = earlier.source_offsets or earlier.spec.source_offsets
     if not assigned.is_moved:
-        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached)
+        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached, actions=assigned.actions)
     if reached is None or assigned.source_offsets is None:
         return assigned
     # The records of the target's log remain there, and their loss would be reported.
@@ -303,6 +305,7 @@ class CopyPartitions:
             elif spec.opening > partition.spec.opening:
                 self.closing[tp] = self._stop(partition)
             else:
+                partition.actions = spec.actions
                 del self._missing[tp]
 
     def to_open(self, has_committed: Callable[[Iterable[TopicPartition]], bool]) -> list[PartitionSpec]:

@@ -72,7 +72,7 @@ class SourceChanges:
     def _accepts_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
         lost = earliest - position
         change = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
-        if self._spec.on_truncation == "fail":
+        if partition.actions.truncation == "fail":
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.lost_offsets += lost
@@ -98,7 +98,7 @@ class SourceChanges:
             f" {position - 1}: the target has records of offsets {cut} to {position - 1} ({count}) that the source no"
             " longer has"
         )
-        if self._spec.on_truncation == "fail":
+        if partition.actions.truncation == "fail":
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.cut_offsets += count
@@ -125,7 +125,7 @@ class SourceChanges:
             # Batches in flight are of the old topic; their acknowledgements must not count for the new one.
             raise TaskError(f"{partition.spec.tp}: {change}; the task begins again.")
         self._lose_uncopied(partition)
-        if self._spec.on_recreated != "restart":
+        if partition.actions.recreated != "restart":
             self._fail(
                 partition,
                 f"{change}: it was deleted and created again, or truncated. Nothing was copied from the new one;"

@@ -242,8 +242,9 @@ class TargetLogs:
         ends = self._target.known_offsets([p.target for p in written], LATEST) if written else {}
         deleted = {p.tp for p in partitions if self._is_deleted(p, view, ends)}
         starts: dict[TopicPartition, int] = {}
-        if deleted and self._spec.on_target_deleted == "recopy":
-            starts = self._source.known_offsets(sorted(deleted), EARLIEST)
+        recopied = sorted(p.tp for p in partitions if p.tp in deleted and p.actions.target_deleted == "recopy")
+        if recopied:
+            starts = self._source.known_offsets(recopied, EARLIEST)
         checked = []
         for partition in partitions:
             topic_id = view.topic_ids.get(partition.remote_topic)
@@ -300,11 +301,12 @@ class TargetLogs:
         if partition.is_moved:  # a user has decided
             self._events.error(f"{gone}; continuing at offset {known.offset + 1}, as requested.", partition.tp)
             return CheckedPartition(replace(partition, source_offsets=continued), topic_id, is_changed=True)
-        key = f"heliograph.on.target.deleted={self._spec.on_target_deleted}"
-        if self._spec.on_target_deleted == "fail":
+        action = partition.actions.target_deleted
+        key = f"heliograph.on.target.deleted={action}"
+        if action == "fail":
             failure = f"{gone}, and {key}; recopy would copy again what the source still has"
             return CheckedPartition(partition, topic_id, failure=failure)
-        if self._spec.on_target_deleted == "continue":
+        if action == "continue":
             self._events.error(f"{gone}; continuing after offset {known.offset} ({key}).", partition.tp)
             new = continued
         else:
@@ -380,7 +382,8 @@ class ResumeLookup:
         self._wanted = {}
         for partition in assigned:
             known = before.get(partition.tp, partition)
-            self._wanted[partition.tp] = known if known.opening == partition.opening else partition
+            is_same = (known.opening, known.actions) == (partition.opening, partition.actions)
+            self._wanted[partition.tp] = known if is_same else partition
         if not self._wanted:
             self.issue = None
 
