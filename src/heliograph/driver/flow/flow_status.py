@@ -188,7 +188,7 @@ class _Row:
 
 
 class _OfTask(NamedTuple):
-    """What the newest report of a task says of all its partitions."""
+    """The part of the newest report of a task that holds for all its partitions."""
 
     reported_at: float
     unavailable_clusters: tuple[str, ...]
