@@ -373,3 +373,11 @@ def test_a_flow_that_gets_events_faster_than_it_handles_them_still_runs_its_step
     monkeypatch.setattr(flow, "_handle", handle)
     flow.handle(RunStepsNow(), RunStepsNow())
     assert len(handled) == 3, "the first, and the two that were there when it had been handled"
+
+
+def test_a_flow_that_is_stopped_while_it_waits_for_its_clusters_reports_nothing_into_its_next_run() -> None:
+    flow = Flow(A0)
+    flow.stop()
+    assert flow.join(0), "its next run may begin, although its threads still wait"
+    flow._loss_loop._steps.report("start", ["B does not answer."])
+    assert flow.status.issues == {}

@@ -163,6 +163,8 @@ class SourceFlow:
         """Ask the flow to flush, commit and end."""
         self.life.stop()
         self._log_ends.stop()
+        if self.life.is_abandoned:  # its thread may wait for a cluster long after the next run of this flow has begun
+            self._loss_loop.stop()
         self._events.put(Stop())
 
     def join(self, timeout_s: float | None = None) -> bool:
