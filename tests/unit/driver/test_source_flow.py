@@ -15,7 +15,7 @@ from heliograph.driver.flow import flow_task, task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
-from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
+from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import EngineError, UnreachableError
@@ -381,3 +381,21 @@ def test_a_flow_that_is_stopped_while_it_waits_for_its_clusters_reports_nothing_
     assert flow.join(0), "its next run may begin, although its threads still wait"
     flow._loss_loop._steps.report("start", ["B does not answer."])
     assert flow.status.issues == {}
+
+
+@pytest.mark.parametrize(("state", "shown"), [("STOPPED", []), ("PAUSED", ["PAUSED", "PAUSED"])])
+def test_a_flow_that_a_user_has_suspended_begins_suspended_after_a_restart(state: Any, shown: list[str]) -> None:
+    last_run, flow = Flow(A0, Z0), Flow()
+    last_run.set_suspended(state)
+    last_run.stop()  # the request may not have been handled yet
+    flow.continue_from(last_run)
+    flow.copy(A0, Z0)
+    flow._supervisor.assign()  # as its beginning does
+    flow.handle(RunStepsNow())
+    assert flow.engine.started == []
+    assert (flow.connector_state, [task.state for task in flow.task_states]) == ((state, None), shown)
+    assert flow.is_suspended
+    (row,) = [row for row in flow.status.snapshot("A->B", "c", ()).partitions if row.tp == A0]
+    assert "stopped on request" in str(row.reason)
+    flow.handle(SetSuspended(None))
+    assert {tp for each in flow.engine.started for tp in (spec.tp for spec in each.spec.partitions)} == {A0, Z0}

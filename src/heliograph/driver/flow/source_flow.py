@@ -127,6 +127,7 @@ class SourceFlow:
         self.flow = flow
         self.status = status or FlowStatus(flow)
         self.life = FlowLifeCycle(self.status)
+        self.wanted_suspension: Suspension | None = None  # the tasks follow
         self._flow_count, self._once = flow_count, once
         settings = config.settings(flow)
         self._begin_limits = RestartLimits.of(settings) if keeps_trying else NO_RESTARTS
@@ -151,6 +152,10 @@ class SourceFlow:
         self._loss_loop = ControlLoop(f"{flow} losses", self._losses, self.status)
         self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
+
+    def continue_from(self, last_run: SourceFlow) -> None:
+        """Begin, when started, with the state that a user wants since the last run of this flow."""
+        self.wanted_suspension = self._supervisor.suspended_as = last_run.wanted_suspension
 
     def start(self) -> None:
         """Start the flow's thread."""
@@ -193,7 +198,8 @@ class SourceFlow:
             raise ConnectError(_CONFLICT, _NOT_RUNNING.format(flow=self.flow)) from None
 
     def set_suspended(self, state: Suspension | None) -> None:
-        """Stop the tasks, shown as this state, or start them again (None)."""
+        """Stop the tasks, shown as this state, or start them again (None); the next run continues with it."""
+        self.wanted_suspension = state
         self._events.put(SetSuspended(state))
 
     @property

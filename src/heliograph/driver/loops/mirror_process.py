@@ -5,12 +5,14 @@ starts a new one with the new configuration after it has ended, in the same Spar
 would write every record twice. Other flows are not affected.
 
 Used in one thread, which calls `look_after` now and then; `config`, `flows` and `control` may be read from any. `flows`
-is replaced, never changed.
+is replaced, never changed. While another thread holds `starting`, no flow is started again: that thread suspends a flow
+or alters the source offsets of one.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -51,6 +53,7 @@ class MirrorProcess:
         slots: Callable[[MirrorMakerConfig], int] | None = None,
     ) -> None:
         self.config = config
+        self.starting = threading.Lock()
         self.has_changed = False
         self._engine, self._once, self._slots = engine, once, slots
         self._share_slots()
@@ -106,8 +109,14 @@ class MirrorProcess:
     def look_after(self) -> None:
         """Start the flows whose last run has ended."""
         self._ending = {flow: running for flow, running in self._ending.items() if not running.join(0)}
-        if not self._waiting or time.monotonic() < self._try_at:
+        if not self._waiting or time.monotonic() < self._try_at or not self.starting.acquire(blocking=False):
             return
+        try:
+            self._start_waiting()
+        finally:
+            self.starting.release()
+
+    def _start_waiting(self) -> None:
         for flow in [flow for flow in self.config.flows if flow in self._waiting and flow not in self._ending]:
             try:
                 self._status(flow).restart()
@@ -116,6 +125,9 @@ class MirrorProcess:
                 self._reported.report(logging.ERROR, f"{flow}: cannot be started: {error} (will be tried again)")
                 self._try_at = time.monotonic() + _TRY_AGAIN_S
                 continue
+            last_run = self.flows.get(flow)
+            if last_run is not None:
+                running.continue_from(last_run)
             self._waiting.discard(flow)
             known = {**self.flows, flow: running}
             self.flows = {each: known[each] for each in self.config.flows if each in known}
