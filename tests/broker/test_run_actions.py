@@ -120,6 +120,7 @@ def test_a_stopped_flow_stays_stopped_when_its_file_changes(
         actions.write(b"a", b"b")
         wait_for(lambda: actions.values() == [b"a", b"b"])
         actions.stop()
+        actions.alter({"offset": 1})  # possible as soon as its task has ended
         actions.write(b"c")
         actions.file_becomes("tasks.max = 2")
         assert actions.state() == ("STOPPED", 0)
