@@ -17,11 +17,13 @@ from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
+from heliograph.driver.losses.loss_log import LossLog
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
+from heliograph.status.losses import Loss, LossCause
 from tests.support.config_files import FakeLookup, minimal
 
 A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
@@ -399,3 +401,18 @@ def test_a_flow_that_a_user_has_suspended_begins_suspended_after_a_restart(state
     assert "stopped on request" in str(row.reason)
     flow.handle(SetSuspended(None))
     assert {tp for each in flow.engine.started for tp in (spec.tp for spec in each.spec.partitions)} == {A0, Z0}
+
+
+def test_a_loss_that_the_last_run_of_a_flow_could_not_write_is_written_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[Loss] = []
+    monkeypatch.setattr(LossLog, "_append", lambda _log, losses: written.extend(losses))
+    last_run, flow = Flow(A0), Flow(A0)
+    loss = Loss(1, flow.flow, "a", 0, 0, 4, 5, LossCause.TARGET_DELETED)
+    last_run.report(last_run.engine.started[0].spec, TaskReport([], losses=[loss]))
+    flow.continue_from(last_run)
+    assert flow.snapshot("A->B", "c").losses == (loss,)
+    assert flow._losses.write() == ()
+    assert written == [loss]
+    assert flow.unwritten_losses == ()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.model import Flow, RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.status.losses import Loss
     from heliograph.wire.records.connect_status import State
 
 
@@ -154,8 +155,9 @@ class SourceFlow:
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
     def continue_from(self, last_run: SourceFlow) -> None:
-        """Begin, when started, with the state that a user wants since the last run of this flow."""
+        """Begin, when started, with what the last run of this flow has left: losses to write, and a user's request."""
         self.wanted_suspension = self._supervisor.suspended_as = last_run.wanted_suspension
+        self._losses.add(last_run.unwritten_losses)
 
     def start(self) -> None:
         """Start the flow's thread."""
@@ -201,6 +203,11 @@ class SourceFlow:
         """Stop the tasks, shown as this state, or start them again (None); the next run continues with it."""
         self.wanted_suspension = state
         self._events.put(SetSuspended(state))
+
+    @property
+    def unwritten_losses(self) -> tuple[Loss, ...]:
+        """The losses that are not recorded on the target yet."""
+        return self._losses.waiting
 
     @property
     def is_suspended(self) -> bool:
