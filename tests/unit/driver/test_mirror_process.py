@@ -122,6 +122,32 @@ def test_no_flow_is_started_again_while_its_offsets_are_altered() -> None:
     assert process[AB].calls == ["start"]
 
 
+def test_a_flow_that_cannot_be_started_is_logged_each_time_and_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise ConfigError("no secret.")
+
+    def try_to_start() -> None:
+        process.real._try_at = 0.0
+        process.real.look_after()
+
+    process = Process()
+    status = process[AB].status
+    for time, tasks_max in enumerate((3, 4), 1):
+        process[AB].has_ended = True
+        monkeypatch.setattr(mirror_process, "SourceFlow", refuse)
+        process.becomes(f"A->B.tasks.max={tasks_max}")
+        for _try in range(3):
+            try_to_start()
+        assert caplog.messages == time * ["A->B: cannot be started: no secret. (will be tried again)"]
+        assert (status.state, status.issue) == ("FAILED", "cannot be started: no secret.")
+        monkeypatch.setattr(mirror_process, "SourceFlow", FakeFlow)
+        try_to_start()
+        assert process[AB].calls == ["start"]
+        assert (status.state, status.issue) == ("STARTING", None)
+
+
 def test_a_second_change_before_the_new_run_starts_is_what_it_starts_with() -> None:
     process = Process()
     old = process[AB]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.effective.file_changes import Effect, compare_files
-from heliograph.driver.flow.flow_status import FlowStatus
+from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.file_loops import Control
 from heliograph.driver.spark.spark_engine import LaunchOptions
-from heliograph.driver.steps.issues import LogOnce
+from heliograph.driver.steps.issues import Change
 from heliograph.errors import HeliographError
 from heliograph.mirror.topics.topic_rules import topic_rules
 
@@ -63,7 +63,6 @@ class MirrorProcess:
         self._ending: dict[Flow, SourceFlow] = {}
         self._waiting: set[Flow] = set()  # to start as soon as its last run has ended
         self._try_at = 0.0
-        self._reported = LogOnce(log)
 
     def start(self) -> None:
         """Start every flow, and the loops unless the flows copy once."""
@@ -119,12 +118,11 @@ class MirrorProcess:
     def _start_waiting(self) -> None:
         for flow in [flow for flow in self.config.flows if flow in self._waiting and flow not in self._ending]:
             try:
-                self._status(flow).restart()
                 running = self._make(flow)
             except HeliographError as error:  # a secret may be missing for a moment while it is rotated
-                self._reported.report(logging.ERROR, f"{flow}: cannot be started: {error} (will be tried again)")
-                self._try_at = time.monotonic() + _TRY_AGAIN_S
+                self._cannot_start(flow, f"cannot be started: {error}")
                 continue
+            self._status(flow).restart()
             last_run = self.flows.get(flow)
             if last_run is not None:
                 running.continue_from(last_run)
@@ -133,6 +131,13 @@ class MirrorProcess:
             self.flows = {each: known[each] for each in self.config.flows if each in known}
             running.start()
             log.info("%s: started with the new configuration", flow, extra={"flow": str(flow)})
+
+    def _cannot_start(self, flow: Flow, reason: str) -> None:
+        status = self._status(flow)
+        status.state = "FAILED"
+        if status.note(SourceStep.START, (reason,)) is Change.NEW:
+            log.error("%s: %s (will be tried again)", flow, reason, extra={"flow": str(flow)})
+        self._try_at = time.monotonic() + _TRY_AGAIN_S
 
     def stop(self) -> None:
         """Stop every flow, and wait until it has flushed, committed and ended."""
