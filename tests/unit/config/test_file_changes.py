@@ -125,6 +125,22 @@ def test_a_secret_inside_of_another_value_is_hidden() -> None:
     assert "'https://[hidden]@i'" in str(moved)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("A.bootstrap.servers", "u:hunter2@a:1"),
+        ("A->B.my.key", "SharedAccessSignature sr=x&sig=hunter2"),
+        ("A->B.my.key", "SharedAccessSignature sig=hunter2"),
+    ],
+)
+def test_a_secret_in_the_value_of_a_key_that_is_none_is_hidden_however_it_changes(key: str, value: str) -> None:
+    line, other = f"{key}={value}", f"{key}=b:1"
+    for old, new in ((other, line), (line, other), (line, line.replace("hunter2", "hunter3"))):
+        (changed,) = changes((old,), (new,)).keys
+        assert "hunter" not in repr(changed)
+        assert str(changed).startswith(f"{key} has changed")
+
+
 def test_a_long_value_is_cut() -> None:
     (key,) = changes((), ("A->B.topics=" + "a," * 5000 + "b",)).keys
     assert len(str(key)) < 300

@@ -15,13 +15,15 @@ from heliograph.driver.flow import flow_task, task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
-from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
+from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
+from heliograph.driver.losses.loss_log import LossLog
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import ConfigError, EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
 from heliograph.model import ChangeActions, TopicPartition
+from heliograph.status.losses import Loss, LossCause
 from tests.support.config_files import FakeLookup, minimal
 
 A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
@@ -407,3 +409,44 @@ def test_a_flow_that_gets_events_faster_than_it_handles_them_still_runs_its_step
     monkeypatch.setattr(flow, "_handle", handle)
     flow.handle(RunStepsNow(), RunStepsNow())
     assert len(handled) == 3, "the first, and the two that were there when it had been handled"
+
+
+def test_a_flow_that_is_stopped_while_it_waits_for_its_clusters_reports_nothing_into_its_next_run() -> None:
+    flow = Flow(A0)
+    flow.stop()
+    assert flow.join(0), "its next run may begin, although its threads still wait"
+    flow._loss_loop._steps.report("start", ["B does not answer."])
+    assert flow.status.issues == {}
+
+
+@pytest.mark.parametrize(("state", "shown"), [("STOPPED", []), ("PAUSED", ["PAUSED", "PAUSED"])])
+def test_a_flow_that_a_user_has_suspended_begins_suspended_after_a_restart(state: Any, shown: list[str]) -> None:
+    last_run, flow = Flow(A0, Z0), Flow()
+    last_run.set_suspended(state)
+    last_run.stop()  # the request may not have been handled yet
+    flow.continue_from(last_run)
+    flow.copy(A0, Z0)
+    flow._supervisor.assign()  # as its beginning does
+    flow.handle(RunStepsNow())
+    assert flow.engine.started == []
+    assert (flow.connector_state, [task.state for task in flow.task_states]) == ((state, None), shown)
+    assert flow.is_suspended
+    (row,) = [row for row in flow.status.snapshot("A->B", "c", ()).partitions if row.tp == A0]
+    assert "stopped on request" in str(row.reason)
+    flow.handle(SetSuspended(None))
+    assert {tp for each in flow.engine.started for tp in (spec.tp for spec in each.spec.partitions)} == {A0, Z0}
+
+
+def test_a_loss_that_the_last_run_of_a_flow_could_not_write_is_written_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[Loss] = []
+    monkeypatch.setattr(LossLog, "_append", lambda _log, losses: written.extend(losses))
+    last_run, flow = Flow(A0), Flow(A0)
+    loss = Loss(1, flow.flow, "a", 0, 0, 4, 5, LossCause.TARGET_DELETED)
+    last_run.report(last_run.engine.started[0].spec, TaskReport([], losses=[loss]))
+    flow.continue_from(last_run)
+    assert flow.snapshot("A->B", "c").losses == (loss,)
+    assert flow._losses.write() == ()
+    assert written == [loss]
+    assert flow.unwritten_losses == ()

@@ -12,7 +12,6 @@ request reads those of its moment.
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -27,6 +26,7 @@ from heliograph.connect.runtime.connector_run import task_configs
 from heliograph.status.flow_snapshot import FlowLosses
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
@@ -61,6 +61,10 @@ class RunningFile(Protocol):
     @property
     def control(self) -> Control:
         """Return the loops."""
+
+    @property
+    def starting(self) -> threading.Lock:
+        """Return the lock that keeps flows from being started again, as a new version of the file does it."""
 
 
 class _View(NamedTuple):
@@ -103,8 +107,8 @@ class FileHerder:
 
     def __init__(self, runs: RunningFile, log_levels: LogLevels, cluster_id: Callable[[], str]) -> None:
         self.worker_id = ""
-        self._lock = threading.Lock()  # offsets must not be altered while tasks start again
         self._runs = runs
+        self._starting = runs.starting  # offsets must not be altered while tasks start again
         self._control = runs.control
         self._log_levels = log_levels
         self._cluster_id = cache(cluster_id)
@@ -183,12 +187,11 @@ class FileHerder:
         return [FlowLosses.of(flow) for flow in self.flows()]
 
     def set_target_state(self, name: str, state: TargetState) -> None:
-        """Stop, pause or resume the tasks of a source connector, until the process ends."""
-        if name not in self._view.parts:
-            raise refusals.UNKNOWN_CONNECTOR.error(name=name)
-        running = self._source_flow(name)
-        with self._lock:
-            running.set_suspended(None if state == "STARTED" else state)
+        """Stop, pause or resume the tasks of a source connector, until the process ends or the flow leaves the file."""
+        with self._starting:
+            if name not in self._view.parts:
+                raise refusals.UNKNOWN_CONNECTOR.error(name=name)
+            self._source_flow(name).set_suspended(None if state == "STARTED" else state)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Look at the connector's clusters again, and restart its tasks or the failed ones; return their new status."""
@@ -215,10 +218,10 @@ class FileHerder:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Alter the source offsets of a stopped source connector, or reset all of them (None)."""
-        view = self._view
-        kind, flow = view.part(name)
-        running = self._source_flow(name)
-        with self._lock:
+        with self._starting:
+            view = self._view
+            kind, flow = view.part(name)
+            running = self._source_flow(name)
             if self.status(name).state != "STOPPED" or not running.is_suspended:
                 raise refusals.NOT_STOPPED.error(name=name)
             with ConnectorOffsets(view.config, flow, view.config.source_connector(flow), kind) as source_offsets:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.model import Flow, RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.status.losses import Loss
     from heliograph.wire.records.connect_status import State
 
 
@@ -128,6 +129,7 @@ class SourceFlow:
         self.flow = flow
         self.status = status or FlowStatus(flow)
         self.life = FlowLifeCycle(self.status)
+        self.wanted_suspension: Suspension | None = None  # the tasks follow
         self._flow_count, self._once = flow_count, once
         settings = config.settings(flow)
         self._begin_limits = RestartLimits.of(settings) if keeps_trying else NO_RESTARTS
@@ -153,6 +155,11 @@ class SourceFlow:
         self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
+    def continue_from(self, last_run: SourceFlow) -> None:
+        """Begin, when started, with what the last run of this flow has left: losses to write, and a user's request."""
+        self.wanted_suspension = self._supervisor.suspended_as = last_run.wanted_suspension
+        self._losses.add(last_run.unwritten_losses)
+
     def start(self) -> None:
         """Start the flow's thread."""
         self._thread.start()
@@ -164,6 +171,8 @@ class SourceFlow:
         """Ask the flow to flush, commit and end."""
         self.life.stop()
         self._log_ends.stop()
+        if self.life.is_abandoned:  # its thread may wait for a cluster long after the next run of this flow has begun
+            self._loss_loop.stop()
         self._events.put(Stop())
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -192,8 +201,14 @@ class SourceFlow:
             raise ConnectError(_CONFLICT, _NOT_RUNNING.format(flow=self.flow)) from None
 
     def set_suspended(self, state: Suspension | None) -> None:
-        """Stop the tasks, shown as this state, or start them again (None)."""
+        """Stop the tasks, shown as this state, or start them again (None); the next run continues with it."""
+        self.wanted_suspension = state
         self._events.put(SetSuspended(state))
+
+    @property
+    def unwritten_losses(self) -> tuple[Loss, ...]:
+        """The losses that are not recorded on the target yet."""
+        return self._losses.waiting
 
     @property
     def is_suspended(self) -> bool:

@@ -119,9 +119,12 @@ class TaskSupervisor:
                 self._engine.assign(task.running, task.specs)
 
     def assign(self) -> None:
-        """Assign every partition to a task; start tasks that are new, update those whose partitions have changed."""
+        """Assign every partition to a task; start tasks that are new, update those whose partitions have changed.
+
+        A flow that begins suspended has its tasks, too; `resume` starts them.
+        """
         partitions = self._steps.replicated.partitions
-        if self.suspended_as is not None or (not partitions and not self.tasks):
+        if not partitions and not self.tasks:
             return
         tasks_max = self._settings[keys.TASKS_MAX]
         count, slots = task_count(
@@ -148,6 +151,8 @@ class TaskSupervisor:
                 self._stop_for_restart(task)
             elif task.running is not None:
                 self._engine.assign(task.running, self._partition_specs(task, source_offsets))
+            elif self.suspended_as is not None:
+                self._suspended(task)
             elif task.phase is TaskPhase.NEW:
                 self._start(task, source_offsets)
 

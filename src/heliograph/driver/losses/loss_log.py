@@ -83,6 +83,12 @@ class LossLog:
         with self._lock:
             return bool(self._waiting)
 
+    @property
+    def waiting(self) -> tuple[Loss, ...]:
+        """The losses that are not written yet."""
+        with self._lock:
+            return tuple(self._waiting)
+
     def begin(self) -> Iterable[str]:
         """Read what was recorded before.
 
