@@ -35,6 +35,9 @@ class HandLease:
         self.reports.append(report)
         self._on_report(report)
 
+    def await_losses(self) -> None:
+        """The driver answers at once."""
+
     def take_assignment(self) -> TaskAssignment | None:
         partitions, self.assignment = self.assignment, None
         return None if partitions is None else TaskAssignment(1, partitions, self.bytes_per_s)

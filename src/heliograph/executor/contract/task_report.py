@@ -145,6 +145,11 @@ class TaskEvents:
         at_ms = int(time.time() * 1000)
         self._losses.put(Loss(at_ms, self._flow, *tp, *offsets, count, cause, known_id, is_exact))
 
+    @property
+    def has_losses(self) -> bool:
+        """Return whether there are losses since the last report."""
+        return not self._losses.empty()
+
     def take_losses(self) -> list[Loss]:
         """Return the losses since the last call."""
         return [self._losses.get() for _ in range(self._losses.qsize())]
