@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 KEPT = 1_000
 """The number of losses of a flow that a process keeps in memory: the newest."""
 
+KNOWN = 100_000
+"""The number of losses of a flow that a process recognizes when they are reported again; at most 45 MB."""
+
 _MOST_TEXT = 1_000
 _MOST_NUMBER = 2**63 - 1
 
@@ -140,24 +143,33 @@ def _number_or_none(value: object) -> int | None:
 
 
 class NewestLosses:
-    """The newest losses of a flow, each once. Not thread-safe."""
+    """The newest losses of a flow, each once. Not thread-safe.
+
+    A loss is known by its key. Of these there are many more than losses that are kept: a flow of many partitions may
+    report the same losses again and again. Beyond `KNOWN` the keys that were reported least recently are forgotten, and
+    such a loss would count as a new one.
+    """
 
     def __init__(self, kept: int = KEPT) -> None:
         self._losses: deque[Loss] = deque(maxlen=kept)
-        self._keys: set[tuple[object, ...]] = set()
+        self._keys: dict[tuple[object, ...], None] = {}
+
+    def add(self, loss: Loss) -> bool:
+        """Add a loss, in the order of their times; return whether it was not known."""
+        key = loss.key
+        is_new = key not in self._keys
+        if is_new:
+            self._losses.append(loss)
+        else:
+            del self._keys[key]
+        self._keys[key] = None
+        if len(self._keys) > KNOWN:
+            del self._keys[next(iter(self._keys))]
+        return is_new
 
     def add_all(self, losses: Iterable[Loss]) -> list[Loss]:
         """Add losses in the order of their times; return those that were not known."""
-        new = []
-        for loss in losses:
-            if loss.key in self._keys:
-                continue
-            if len(self._losses) == self._losses.maxlen:
-                self._keys.discard(self._losses[0].key)
-            self._losses.append(loss)
-            self._keys.add(loss.key)
-            new.append(loss)
-        return new
+        return [loss for loss in losses if self.add(loss)]
 
     @property
     def newest_first(self) -> tuple[Loss, ...]:

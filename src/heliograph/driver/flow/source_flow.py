@@ -283,8 +283,8 @@ class SourceFlow:
         finally:
             self._log_ends.stop()
             self._loss_loop.stop()
-            if self._losses.has_waiting:
-                self._loss_loop.join(_LOSSES_TIMEOUT_S)
+            if self._losses.has_waiting and not self._loss_loop.join(_LOSSES_TIMEOUT_S):
+                log.error("%s: losses are not recorded: '%s' does not answer.", self.flow, self.flow.target)
             self._source.close()
             self._written.close()
 
