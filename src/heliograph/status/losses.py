@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from heliograph.config.input_limits import is_topic_name
 from heliograph.model import Flow, TopicPartition
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ KNOWN = 100_000
 
 _MOST_TEXT = 1_000
 _MOST_NUMBER = 2**63 - 1
+_LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 
 
 class LossCause(StrEnum):
@@ -91,12 +93,12 @@ def decode_loss(value: bytes | None) -> Loss | None:
 def loss_of(members: Any) -> Loss | None:
     """Return the loss of decoded JSON; None if a member is missing or cannot be one. Unknown members are ignored."""
     try:
-        texts = [_text(members[name]) for name in ("source", "target", "topic")]
+        flow = Flow(_text(members["source"]), _text(members["target"]))
         topic_id = members.get("topic_id")
         return Loss(
-            _number(members["at_ms"]),
-            Flow(texts[0], texts[1]),
-            texts[2],
+            _number(members["at_ms"], _LATEST_MS),
+            flow,
+            _topic(members["topic"]),
             _number(members["partition"]),
             _number_or_none(members["first_offset"]),
             _number_or_none(members["last_offset"]),
@@ -132,8 +134,15 @@ def _text(value: object) -> str:
     return value
 
 
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_NUMBER:
+def _topic(value: object) -> str:
+    topic = _text(value)
+    if not is_topic_name(topic):
+        raise ValueError("not a topic")
+    return topic
+
+
+def _number(value: object, most: int = _MOST_NUMBER) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise ValueError("not a number")
     return value
 
