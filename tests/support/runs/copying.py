@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import reduce
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.lease import TaskAssignment
@@ -97,8 +98,10 @@ class Copy:
         return TaskSpec(**fields)  # type: ignore[arg-type]
 
     def once(self, **changes: object) -> TaskReport:
-        """Copy what is there now."""
-        return CopyLoop(self.spec(**changes), HandLease()).run()
+        """Copy what is there now; return the last report, with the events and losses of all."""
+        lease = HandLease()
+        last = CopyLoop(self.spec(**changes), lease).run()
+        return reduce(TaskReport.followed_by, [*lease.reports, last])
 
     def loop(self, lease: HandLease, **changes: object) -> CopyLoop:
         """A copy that runs until the lease says stop."""
