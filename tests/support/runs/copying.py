@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import reduce
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.lease import TaskAssignment
@@ -34,6 +35,9 @@ class HandLease:
     def report(self, report: TaskReport) -> None:
         self.reports.append(report)
         self._on_report(report)
+
+    def await_losses(self) -> None:
+        """The driver answers at once."""
 
     def take_assignment(self) -> TaskAssignment | None:
         partitions, self.assignment = self.assignment, None
@@ -99,8 +103,10 @@ class Copy:
         return TaskSpec(**fields)  # type: ignore[arg-type]
 
     def once(self, actions: ChangeActions | None = None, **changes: object) -> TaskReport:
-        """Copy what is there now."""
-        return CopyLoop(self.spec(actions=actions, **changes), HandLease()).run()
+        """Copy what is there now; return the last report, with the events and losses of all."""
+        lease = HandLease()
+        last = CopyLoop(self.spec(actions=actions, **changes), lease).run()
+        return reduce(TaskReport.followed_by, [*lease.reports, last])
 
     def loop(self, lease: HandLease, **changes: object) -> CopyLoop:
         """A copy that runs until the lease says stop."""

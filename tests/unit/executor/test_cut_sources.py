@@ -14,6 +14,7 @@ from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.kafka.security.connection_spec import ClusterSpec, Security
 from heliograph.model import ChangeActions, Flow, SourceOffset, TopicPartition
+from heliograph.status.losses import LossCause
 from tests.support.brokers.batches import Record, decode, encode
 from tests.support.brokers.scripted_broker import ScriptedCluster
 from tests.support.runs.copying import CONNECTOR, HandLease, run_in_background, wait_for
@@ -120,7 +121,10 @@ def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     mirror.until_copied("abcdefgh")
     mirror.led(6, "UVWXYZ", keep=5)
     wait_for(lambda: any("cut at offset 5" in event for event in mirror.reported()))
-    (row,) = mirror.stop(join).partitions
+    report = mirror.stop(join)
+    (row,) = report.partitions
+    (loss,) = [loss for each in [*mirror.lease.reports, report] for loss in each.losses]
+    assert (loss.cause, loss.first_offset, loss.last_offset, loss.count) == (LossCause.SOURCE_CUT, 5, 7, 3)
     assert "heliograph.on.truncation=fail" in str(row.failure)
     assert row.committed_offset == 7
     assert mirror.copied() == "abcdefgh"

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from heliograph.diagnostics import Severity
-from heliograph.errors import TaskError
+from heliograph.errors import LeaseLostError, TaskError
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, log_changes, resume
 from heliograph.model import ChangeActions, TopicPartition
@@ -18,7 +18,7 @@ from heliograph.status.losses import LossCause
 from heliograph.wire.batches.forward import warm_up
 from tests.support.brokers.batches import Record, decode, encode
 from tests.support.brokers.scripted_broker import ScriptedCluster
-from tests.support.runs.copying import wait_for
+from tests.support.runs.copying import HandLease, wait_for
 from tests.unit.executor.test_cut_sources import OFFSETS, Mirror
 
 DELETED = LossCause.TARGET_DELETED
@@ -112,6 +112,59 @@ def test_a_transaction_ends_with_its_task_and_the_next_one_copies_again_without_
     assert mirror.copy_of("t") == "abcdde", "the first d is of the aborted transaction"
 
 
+def after_deletion(mirror: TwoTopics, **changes: Any) -> TaskSpec:
+    """Run until the copy of `u` is found to be deleted; return what the next task starts with."""
+    join = mirror.run(mirror.both(**changes))
+    mirror.delete_copy_of_u()
+    mirror.write("d")
+    with pytest.raises(TaskError, match=r"the target has no topic A\.u any more; the task begins again"):
+        join()
+    committed = {tp: partition.source_offsets for tp, partition in mirror.loop.partitions.items()}
+    spec = mirror.both(**changes)
+    return replace(spec, partitions=tuple(replace(p, source_offsets=committed[p.tp]) for p in spec.partitions))
+
+
+def losses_of(mirror: TwoTopics) -> list[tuple[TopicPartition, LossCause]]:
+    return [(loss.tp, loss.cause) for report in mirror.lease.reports for loss in report.losses]
+
+
+@pytest.mark.parametrize("transactional_id", [None, "us"])
+def test_what_follows_from_a_loss_is_not_committed_before_the_driver_has_the_loss(
+    mirror: TwoTopics, monkeypatch: pytest.MonkeyPatch, transactional_id: str | None
+) -> None:
+    def end_with_the_driver(lease: HandLease) -> None:
+        if any(report.losses for report in lease.reports):
+            raise LeaseLostError("the driver is gone")
+
+    spec = after_deletion(mirror, transactional_id=transactional_id)
+    with monkeypatch.context() as patch:
+        patch.setattr(HandLease, "await_losses", end_with_the_driver)
+        with pytest.raises(LeaseLostError):
+            mirror.run(spec)()
+    assert losses_of(mirror) == [(U, DELETED)]
+    assert U not in mirror.loop._commits.committed
+    join = mirror.run(spec)
+    wait_for(lambda: U in mirror.loop._commits.committed)
+    assert losses_of(mirror) == [(U, DELETED)], "the next task has found it again, and reported it before it committed"
+    mirror.stop(join)
+
+
+def test_a_task_that_fails_reports_the_losses_of_its_last_moment(
+    mirror: TwoTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 60.0)
+
+    def fail(_lease: HandLease) -> None:
+        if mirror.loop._events.has_losses:
+            raise TaskError("it fails")
+
+    spec = after_deletion(mirror)
+    monkeypatch.setattr(HandLease, "check", fail)
+    with pytest.raises(TaskError, match="it fails"):
+        mirror.run(spec)()
+    assert losses_of(mirror) == [(U, DELETED)]
+
+
 def test_what_was_taken_from_the_task_is_not_waited_for(mirror: TwoTopics) -> None:
     join = mirror.run(mirror.both())
     mirror.delete_copy_of_u()
@@ -151,17 +204,10 @@ def test_a_copy_of_what_is_there_ends_where_nothing_of_a_topic_has_left_yet(mirr
 def test_a_topic_that_is_there_again_is_copied_as_configured(
     mirror: TwoTopics, on_deleted: str, copied: str, told: str
 ) -> None:
-    join = mirror.run(mirror.both())
-    mirror.delete_copy_of_u()
-    mirror.write("d")
-    with pytest.raises(TaskError, match=r"the target has no topic A\.u any more; the task begins again"):
-        join()
-    committed = {U: mirror.loop.partitions[U].source_offsets, T: mirror.loop.partitions[T].source_offsets}
+    spec = after_deletion(mirror, on_u=ChangeActions(target_deleted=on_deleted))
     mirror.target.leaders["A.u", 0] = 1
     mirror.target.topic_ids["A.u"] = UUID(int=7)
-    spec = mirror.both(on_u=ChangeActions(target_deleted=on_deleted))
-    parts = tuple(replace(part, source_offsets=committed[part.tp]) for part in spec.partitions)
-    join = mirror.run(replace(spec, partitions=parts))
+    join = mirror.run(spec)
     wait_for(lambda: U in mirror.loop.partitions)
     wait_for(lambda: mirror.loop._commits.committed.get(U) == 3 or mirror.loop.partitions[U].is_over)
     report = mirror.stop(join)

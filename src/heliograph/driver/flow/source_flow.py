@@ -300,8 +300,8 @@ class SourceFlow:
         finally:
             self._log_ends.stop()
             self._loss_loop.stop()
-            if self._losses.has_waiting:
-                self._loss_loop.join(_LOSSES_TIMEOUT_S)
+            if self._losses.has_waiting and not self._loss_loop.join(_LOSSES_TIMEOUT_S):
+                log.error("%s: losses are not recorded: '%s' does not answer.", self.flow, self.flow.target)
             self._source.close()
             self._written.close()
 
@@ -357,10 +357,12 @@ class SourceFlow:
         match event:
             case TaskReported(spec):
                 report = self._reports.take(spec)
-                self._take_losses(report)
+                self._hasten_topics(report)
                 self._supervisor.task_reported(spec, report)
             case TaskEnd():
-                self._take_losses(event.report)
+                if event.report is not None:
+                    self._losses.add(event.report.losses)
+                    self._hasten_topics(event.report)
                 self._supervisor.task_ended(event, is_stopping=is_stopping)
             case RestartTask(number) if not is_stopping:
                 self._supervisor.restart(number)
@@ -383,15 +385,13 @@ class SourceFlow:
         except HeliographError as error:
             answer.set_exception(error)
 
-    def _take_losses(self, report: TaskReport | None) -> None:
-        if report is None:
-            return
-        self._losses.add(report.losses)
+    def _hasten_topics(self, report: TaskReport) -> None:
         if any(loss.cause is LossCause.TARGET_DELETED for loss in report.losses) and not self._once:
             self._steps.runner.schedule.hasten(SourceStep.TOPICS, 0.0)  # the refresh creates the topic again
 
     def _put_report(self, spec: TaskSpec, report: TaskReport) -> None:
         """Take a report on a lease thread; the flow's thread may be busy with a cluster that does not answer."""
+        self._losses.add(report.losses)  # before the answer: the task then commits what follows from them
         self.status.take(spec.task_id, report, spec.attempt)
         if self._reports.put(spec, report):
             self._events.put(TaskReported(spec))

@@ -148,10 +148,16 @@ class TaskEvents:
         *,
         is_exact: bool = True,
     ) -> None:
-        """Add a loss of records from the first to the last of these source offsets."""
+        """Add a loss of records from the first to the last of these source offsets; a negative one is not known."""
+        first, last = (None if offset is None or offset < 0 else offset for offset in offsets)
         known_id = None if topic_id is None else str(topic_id)
         at_ms = int(time.time() * 1000)
-        self._losses.put(Loss(at_ms, self._flow, *tp, *offsets, count, cause, known_id, is_exact))
+        self._losses.put(Loss(at_ms, self._flow, *tp, first, last, count, cause, known_id, is_exact))
+
+    @property
+    def has_losses(self) -> bool:
+        """Return whether there are losses since the last report."""
+        return not self._losses.empty()
 
     def take_losses(self) -> list[Loss]:
         """Return the losses since the last call."""

@@ -6,7 +6,9 @@ connections, `RecordFlow` moves the records, `FetchBudget` bounds the memory, `O
 Invariants:
 A. Only offsets that the target has acknowledged, in order, or that need no copy, are committed.
 B. A partition that cannot continue is failed with a message naming topic, partition and offset; the others continue.
-C. The loop ends only if all partitions are done (`--once`), if the lease says stop or is lost, or with a TaskError.
+C. A source offset that follows from a loss is committed only when the driver has the loss: until then the next start
+   finds the loss again.
+D. The loop ends only if all partitions are done (`--once`), if the lease says stop or is lost, or with a TaskError.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class CopyLoop:
             clients.offsets_producer,
             clients.offsets_session,
             self._partitions.source_offsets,
+            self._hand_over_losses,
             self._on_committed,
         )
         self._target_changes = TargetChanges(spec, clients, self._schedule, self._commits.has_all, self._records.fail)
@@ -73,6 +76,9 @@ class CopyLoop:
                 self._step(fetch=True)
             self._drain()
             return self._report()
+        except Exception:
+            self._lease.report(self._report())  # or its last events and losses would be gone
+            raise
         finally:
             self._clients.close()
 
@@ -156,6 +162,12 @@ class CopyLoop:
     @property
     def _commit_due_at(self) -> float:
         return self._schedule.due_at(is_quiet=not self._clients.producer.has_unsettled)
+
+    def _hand_over_losses(self) -> None:
+        """Wait for the driver if there are losses; that is rare, and its answer takes no longer than a round trip."""
+        if self._events.has_losses:
+            self._lease.report(self._report())
+        self._lease.await_losses()
 
     def _on_committed(self) -> None:
         self._schedule.ended(time.monotonic())

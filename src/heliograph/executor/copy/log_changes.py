@@ -37,7 +37,7 @@ _IDS_PAUSE_PER_PARTITION_S = 0.005  # the metadata of ten thousand partitions is
 
 
 class SourceChanges:
-    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; reports each decision as event and loss."""
+    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; reports each change as event and loss."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class SourceChanges:
     def _accepts_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
         lost = earliest - position
         change = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
+        self._events.lose(
+            partition.spec.tp, LossCause.SOURCE_TRUNCATED, (position, earliest - 1), lost, partition.topic_id
+        )
         if partition.actions.truncation == "fail":
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.lost_offsets += lost
         partition.pass_over(earliest - 1)
         partition.epochs.clear()  # of the record before the new position nothing is known
-        self._events.lose(
-            partition.spec.tp, LossCause.SOURCE_TRUNCATED, (position, earliest - 1), lost, partition.topic_id
-        )
         self._events.error(
             f"{change}; continuing at {earliest}. Raise its retention or look at the lag.", partition.spec.tp
         )
@@ -98,12 +98,12 @@ class SourceChanges:
             f" {position - 1}: the target has records of offsets {cut} to {position - 1} ({count}) that the source no"
             " longer has"
         )
+        self._events.lose(partition.spec.tp, LossCause.SOURCE_CUT, (cut, position - 1), count, partition.topic_id)
         if partition.actions.truncation == "fail":
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.cut_offsets += count
         partition.go_back(cut)
-        self._events.lose(partition.spec.tp, LossCause.SOURCE_CUT, (cut, position - 1), count, partition.topic_id)
         self._events.error(
             f"{change}; continuing at {cut} with what the source has now, after what the target has.", partition.spec.tp
         )

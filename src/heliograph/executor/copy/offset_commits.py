@@ -69,8 +69,10 @@ class OffsetCommits:
         producer: BatchProducer,
         session: ProducerSession,
         source_offsets: Callable[[], Mapping[TopicPartition, SourceOffset]],
+        before_write: Callable[[], None],
         on_committed: Callable[[], None],
     ) -> None:
+        """`before_write` returns when the offsets of the moment may be written."""
         self.committed: dict[TopicPartition, int] = {}
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._keys: dict[TopicPartition, tuple[bytes, int]] = {}
@@ -79,6 +81,7 @@ class OffsetCommits:
         self._producer = producer
         self._session = session
         self._source_offsets = source_offsets
+        self._before_write = before_write
         self._on_committed = on_committed
         self._state = COMMIT_STATES.initial
         self._awaited = 0
@@ -141,6 +144,7 @@ class OffsetCommits:
 
     def _write(self, timestamp_ms: int) -> bool:
         """Queue the records of offsets that have changed; return False if none has."""
+        self._before_write()
         self._committing = self._moved()
         if self._committing:
             self._become(CommitState.WRITING)
