@@ -149,7 +149,7 @@ class FlowGroups:
         """
         listed = self.target_groups.groups_answered()
         there = [group for group in self.followed() if listed.types.get(group) is GroupType.CONSUMER]
-        written = self._written_checkpoints()
+        written = [each for each, _timestamp_ms in _read_checkpoints(self._target, self.settings)]
         checkpoints = {group: found.values() for group, found in latest_checkpoints(written).items()}
         states = self.target_groups.states_answered(there, listed).of
         committed = self.target_groups.committed_answered(there).of
@@ -229,17 +229,9 @@ class FlowGroups:
         return read | {source_partition(self.rules, tp) for tp in copies}
 
     def _checkpoints(self) -> _Checkpoints:
-        return latest_checkpoints(self._written_checkpoints())
-
-    def _written_checkpoints(self) -> list[Checkpoint]:
-        self._checkpoint_times.clear()
-        checkpoints: list[Checkpoint] = []
-        for record in read_topic(self._target, checkpoints_topic(self.settings).name):
-            checkpoint = decode_checkpoint(record.key, record.value, record.headers)
-            if checkpoint is not None:
-                self._checkpoint_times[checkpoint.group, checkpoint.tp] = record.timestamp_ms
-                checkpoints.append(checkpoint)
-        return checkpoints
+        written = _read_checkpoints(self._target, self.settings)
+        self._checkpoint_times = {(each.group, each.tp): timestamp_ms for each, timestamp_ms in written}
+        return latest_checkpoints(each for each, _timestamp_ms in written)
 
     def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         topic = offsets_topic(self.settings).name
@@ -269,6 +261,15 @@ def _read_reverse(
         if is_at_source:
             return _read_syncs(cluster, settings)
         return ask_target(lambda: _read_syncs(cluster, settings)) or OffsetMap()
+
+
+def _read_checkpoints(cluster: Admin, settings: Settings) -> list[tuple[Checkpoint, int]]:
+    """Return the checkpoints with their times in milliseconds, in the order of their topic."""
+    decoded = (
+        (decode_checkpoint(record.key, record.value, record.headers), record.timestamp_ms)
+        for record in read_topic(cluster, checkpoints_topic(settings).name)
+    )
+    return [(checkpoint, timestamp_ms) for checkpoint, timestamp_ms in decoded if checkpoint is not None]
 
 
 def _read_syncs(cluster: Admin, settings: Settings) -> OffsetMap:

@@ -211,7 +211,7 @@ class CopyLoop:
             # Expensive with many partitions: not asked while records are in flight, nor again once none can follow.
             was_committed = is_committed and was_done and is_done
             is_committed = was_committed or (partitions.are_settled and self._commits.has_all(partitions.by_source))
-            if is_done and is_committed and self._are_syncs_written:
+            if is_done and is_committed and self._clients.are_syncs_written:
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
@@ -223,12 +223,6 @@ class CopyLoop:
         unwritten = self._commits.unwritten(partitions.by_source)
         if unwritten is not None:
             self._events.warn(unwritten)
-
-    @property
-    def _are_syncs_written(self) -> bool:
-        """Return whether the offset syncs are written, or cannot be."""
-        syncs = self._clients.syncs
-        return syncs is None or syncs.is_idle or syncs.issue is not None
 
 
 def run_copy(spec: TaskSpec, lease: TaskLease) -> dict[str, Any]:
