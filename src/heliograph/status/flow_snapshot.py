@@ -87,7 +87,8 @@ class FlowSnapshot:
     """One flow at one moment.
 
     `name` identifies it in REST: `A->B`, or the connector's name on a worker. `unready` is why it is not ready: it has
-    not begun, cannot reach a cluster, or is stalled. `losses` are the newest that are known, the newest first.
+    not begun, cannot reach a cluster, or is stalled; one that was paused or stopped on request is ready. `losses` are
+    the newest that are known, the newest first.
     """
 
     name: str

@@ -91,10 +91,10 @@ class HerderView(Protocol):
         """Return the committed source offsets of the connector."""
 
     def flows(self) -> Sequence[FlowSnapshot]:
-        """Return the flows that this process runs, by name; none if it does not lead."""
+        """Return the flow of every source connector, by name; none if this process does not lead."""
 
     def losses(self) -> Sequence[FlowLosses]:
-        """Return the newest losses of each flow that this process runs, by name; none if it does not lead."""
+        """Return the newest losses of each flow, by name; none if this process does not lead."""
 
     def session_keys(self) -> tuple[bytes, ...]:
         """Return the secrets that the workers of the group share, the newest first; 409 while there is none."""

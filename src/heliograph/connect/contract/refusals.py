@@ -69,7 +69,12 @@ INVALID = RestRefusal(
     "values of the config cannot be used",
 )
 
-NO_SUCH_FLOW = RestRefusal(404, "Flow {name} not found", "no flow of the name runs here, or the caller may not see it")
+NO_SUCH_FLOW = RestRefusal(404, "Flow {name} not found", "there is no flow of the name, or the caller may not see it")
+FLOW_AT_REST = RestRefusal(
+    409,
+    "The flow {name} cannot restart partitions now: its connector is {state}",
+    "restart of partitions of a flow that does not run",
+)
 
 # --- offsets and topics ---------------------------------------------------------------------------
 NO_OFFSETS = RestRefusal(

@@ -121,11 +121,11 @@ class ConnectHerder:
             return list(source_offsets.read())
 
     def flows(self) -> list[FlowSnapshot]:
-        """Return the flows of the connectors that run here."""
+        """Return the flow of every source connector, if this worker leads."""
         return self._reconciler.flows()
 
     def losses(self) -> list[FlowLosses]:
-        """Return the newest losses of the flows that run here."""
+        """Return the newest losses of each flow, if this worker leads."""
         return [FlowLosses.of(flow) for flow in self._reconciler.flows()]
 
     # --- changing -----------------------------------------------------------------------------------------------------
