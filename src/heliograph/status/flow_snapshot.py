@@ -118,6 +118,19 @@ class FlowSnapshot:
         return {state: counts[state] for state in PartitionState}
 
 
+class UnreadyFlow(NamedTuple):
+    """Why a flow is not ready; without names, for a caller that may not see it."""
+
+    name: str | None
+    connector: str | None
+    reason: str
+
+    @classmethod
+    def all_of(cls, flows: Iterable[FlowSnapshot]) -> list[UnreadyFlow]:
+        """Return every reason of every flow."""
+        return [cls(flow.name, flow.connector, reason) for flow in flows for reason in flow.unready]
+
+
 class FlowLosses(NamedTuple):
     """The newest losses of a flow, the newest first; `name` and `connector` are those of its snapshot."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from heliograph.connect.runtime.connect_worker import StartingHerder
 from heliograph.model import Flow, RestartRequest
 from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
 from heliograph.status.losses import Loss, LossCause
@@ -134,6 +135,21 @@ def test_readiness_has_the_reasons_and_liveness_none() -> None:
     asked = Asked(MIRROR)
     asked.herder.ready = False
     assert asked.get("/health/ready")[0] == 503
+
+
+def test_a_starting_worker_answers_its_probes() -> None:
+    with rest_worker(cast("FakeHerder", StartingHerder())) as worker:
+        assert worker.ask("GET", "/heliograph/v1/flows").status == 409
+        answer = worker.ask("GET", "/health/ready")
+        assert (answer.status, answer.body["reasons"]) == (503, [{"flow": None, "reason": "the worker is starting"}])
+        assert worker.ask("GET", "/health/live").status == 200
+
+
+def test_a_follower_answers_its_probes_itself() -> None:
+    herder = FakeHerder()
+    herder.leader = "http://127.0.0.1:1"
+    with rest_worker(herder) as worker:
+        assert worker.ask("GET", "/health/ready").body == {"status": "ready", "reasons": []}
 
 
 @pytest.mark.parametrize(

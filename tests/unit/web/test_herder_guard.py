@@ -47,7 +47,8 @@ CHANGES = {
     *("create", "put_config", "patch_config", "delete", "set_target_state"),
     *("restart", "restart_task", "restart_partitions", "reset_topics", "alter_offsets"),
 }
-OPEN_TO_ALL = {"leader_url", "is_ready", "cluster_id", "connectors", "flows", "losses"}  # lists omit what is hidden
+# Lists omit what is hidden.
+OPEN_TO_ALL = {"leader_url", "is_ready", "unready", "cluster_id", "connectors", "flows", "losses"}
 FOR_WORKERS = {"session_keys"}
 
 

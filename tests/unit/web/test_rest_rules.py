@@ -71,6 +71,26 @@ def worker(shared_worker: RestWorker) -> RestWorker:
     return shared_worker.log_in(None)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    ("user", "reasons"),
+    [
+        ("probe", [{"flow": None, "reason": "a flow is not ready"}]),
+        ("orders", [{"flow": ORDERS, "reason": "no."}, {"flow": None, "reason": "a flow is not ready"}]),
+        ("oncall", [{"flow": PAYMENTS, "reason": "no."}, {"flow": ORDERS, "reason": "no."}]),
+    ],
+)
+def test_a_probe_learns_that_a_flow_is_not_ready_and_not_which(
+    worker: RestWorker, user: str, reasons: list[object], method: str
+) -> None:
+    assert worker.log_in(user).ask(method, "/health/ready").status == 200
+    worker.herder.flow_snapshots = [flow(PAYMENTS, unready=("no.",)), flow(ORDERS, unready=("no.",))]
+    answer = worker.ask(method, "/health/ready")
+    assert answer.status == 503
+    assert answer.body == ({"status": "not ready", "reasons": reasons} if method == "GET" else "")
+    assert worker.log_in(None).ask(method, "/health/ready").status == 401
+
+
 def call(worker: RestWorker, row: Endpoint, connector: str) -> tuple[int, object]:
     """A call of the endpoint that would succeed for who may make it, about a connector."""
     path = row.path.replace("{connector}", connector).replace("{task}", "0").replace("{logger}", "root")

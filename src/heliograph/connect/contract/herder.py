@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from heliograph.model import RestartedPartition, RestartRequest
-    from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
+    from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot, UnreadyFlow
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
 
@@ -68,6 +68,9 @@ class HerderView(Protocol):
 
     def is_ready(self) -> bool:
         """Return whether the worker has read its topics and joined its group."""
+
+    def unready(self) -> Sequence[UnreadyFlow]:
+        """Return why flows are not ready, by name; none if this process does not lead. Never raises."""
 
     def cluster_id(self) -> str:
         """Return the id of the Kafka cluster that has the worker's topics."""

@@ -13,7 +13,7 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.runtime.connector_changes import ConnectorChanges
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_view import ConnectorView
-from heliograph.status.flow_snapshot import FlowLosses
+from heliograph.status.flow_snapshot import FlowLosses, UnreadyFlow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,6 +123,10 @@ class ConnectHerder:
     def flows(self) -> list[FlowSnapshot]:
         """Return the flow of every source connector, if this worker leads."""
         return self._reconciler.flows()
+
+    def unready(self) -> list[UnreadyFlow]:
+        """Return why flows are not ready, if this worker leads."""
+        return UnreadyFlow.all_of(self._reconciler.flows())
 
     def losses(self) -> list[FlowLosses]:
         """Return the newest losses of each flow, if this worker leads."""

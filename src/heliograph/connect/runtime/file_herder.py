@@ -23,7 +23,7 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_run import task_configs
-from heliograph.status.flow_snapshot import FlowLosses
+from heliograph.status.flow_snapshot import FlowLosses, UnreadyFlow
 
 if TYPE_CHECKING:
     import threading
@@ -181,6 +181,10 @@ class FileHerder:
             running.snapshot(str(flow), connector_name(flow, "source"))
             for flow, running in sorted(self._view.flows.items(), key=lambda each: str(each[0]))
         ]
+
+    def unready(self) -> list[UnreadyFlow]:
+        """Return why flows are not ready."""
+        return UnreadyFlow.all_of(self.flows())
 
     def losses(self) -> list[FlowLosses]:
         """Return the newest losses of each flow, by name."""

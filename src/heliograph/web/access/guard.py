@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.config.resolve.redaction import redact
 from heliograph.connect.contract.refusals import NO_SUCH_FLOW, NOT_FOUND
+from heliograph.status.flow_snapshot import UnreadyFlow
 from heliograph.web.access.access_rules import taken_by
 from heliograph.web.error_responses import MAY_NOT, NOT_LET_IN
 
@@ -175,6 +176,15 @@ class GuardedHerder:
         """Set a log level on every worker, if the caller may change workers."""
         self._caller.check_change_worker()
         self._herder.set_cluster_log_level(logger, level)
+
+    def unready(self) -> Sequence[UnreadyFlow]:
+        """Return why flows are not ready, without names and reasons of those that the caller may not see.
+
+        A probe needs to see no connector to learn that one is not ready.
+        """
+        found = self._herder.unready()
+        seen = [each for each in found if each.connector is None or self._caller.may_see(each.connector)]
+        return seen if len(seen) == len(found) else [*seen, UnreadyFlow(None, None, "a flow is not ready")]
 
     # --- connectors that the caller may see ---------------------------------------------------------------------------
 

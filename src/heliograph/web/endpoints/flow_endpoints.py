@@ -76,9 +76,12 @@ def live(call: Call) -> RestResponse:  # noqa: ARG001
 
 
 def ready(call: Call) -> RestResponse:
-    """Return whether the worker is ready and every flow reaches its clusters and moves; if not, why."""
+    """Return whether the worker is ready and every flow reaches its clusters and moves; if not, why.
+
+    The status is that of all flows, also of those that the caller may not see.
+    """
     reasons: list[dict[str, str | None]] = [
-        {"flow": flow.name, "reason": hide_known(reason)} for flow in call.herder.flows() for reason in flow.unready
+        {"flow": each.name, "reason": hide_known(each.reason)} for each in call.herder.unready()
     ]
     if not call.herder.is_ready():
         reasons.append({"flow": None, "reason": "the worker is starting"})
