@@ -109,6 +109,31 @@ def test_tasks_of_checkpoints_and_heartbeats_report_their_issues() -> None:
     assert [(task.state, task.trace) for task in running.herder.status(HEARTBEAT).tasks] == [("FAILED", "B is away.")]
 
 
+@pytest.mark.parametrize("error", [FencedError("another one runs."), None])
+def test_actions_on_a_flow_that_has_ended_are_refused(error: FencedError | None) -> None:
+    running = Running()
+    running.copy("t", 5)
+    if error is None:
+        running.flows[0].stop()
+    else:
+        running.flows[0].life.fail(error)
+    events = running.flows[0]._events.qsize()
+    with rest_worker(running.herder, read_only=True, has_actions=True) as worker:  # type: ignore[arg-type]
+        path = "/connectors/A-%3EB.MirrorSourceConnector"
+        for method, place in (
+            *(("PUT", f"{path}/{action}") for action in ("stop", "pause", "resume")),
+            ("POST", f"{path}/restart"),
+            ("POST", f"{path}/tasks/0/restart"),
+            ("DELETE", f"{path}/offsets"),
+            ("POST", "/heliograph/v1/flows/A-%3EB/restart"),
+        ):
+            answer = worker.ask(method, place)
+            assert answer.status == 409, place
+            why = "it is stopping" if error is None else "another one runs"
+            assert f"has ended and takes no requests: {why}. It starts again" in answer.body["message"]
+    assert running.flows[0]._events.qsize() == events
+
+
 def test_tasks_and_topics() -> None:
     running = Running()
     assert running.herder.task_configs(SOURCE) == []

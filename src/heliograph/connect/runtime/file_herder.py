@@ -242,13 +242,13 @@ class FileHerder:
         kind, flow = view.parts[name]
         if kind != "source":
             raise refusals.NOT_AN_ACTION.error(name=name)
-        return view.flows[flow]
+        return _that_takes_requests(view.flows[flow], name)
 
     def restart_partitions(self, flow: str, request: RestartRequest) -> Sequence[RestartedPartition]:
         """Restart partitions of a flow of the file."""
         for known, running in self._view.flows.items():
             if str(known) == flow:
-                return running.restart_partitions(request)
+                return _that_takes_requests(running, flow).restart_partitions(request)
         raise refusals.NO_SUCH_FLOW.error(name=flow)
 
     def session_keys(self) -> tuple[bytes, ...]:
@@ -276,6 +276,13 @@ def _running(control: Control, view: _View, part: _Part) -> SourceFlow | Checkpo
     if part.kind == "source":
         return view.flows[part.flow]
     return (control.checkpoints if part.kind == "checkpoint" else control.heartbeats).get(part.flow)
+
+
+def _that_takes_requests(running: SourceFlow, name: str) -> SourceFlow:
+    if running.life.has_ended:
+        reason = "it is stopping" if running.error is None else str(running.error).rstrip(".")
+        raise refusals.FLOW_ENDED.error(name=name, reason=reason)
+    return running
 
 
 def connector_name(flow: Flow, kind: ConnectorKind) -> str:

@@ -88,6 +88,11 @@ class FlowLifeCycle:
         """Return whether the flow has begun and does not end."""
         return self.phase is FlowPhase.RUNNING and not self.stopping.is_set()
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the flow takes no requests any more: it has failed for good, is done, stopped or stopping."""
+        return self.stopping.is_set() or not FLOW_PHASES.transitions[self.phase]
+
     def stop(self) -> None:
         """Ask the flow to stop."""
         with self._lock:
