@@ -104,6 +104,7 @@ class FlowSnapshot:
     counts: Counts
     rates: Rates
     losses: tuple[Loss, ...] = ()
+    loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
 
     @property
@@ -116,6 +117,13 @@ class FlowSnapshot:
         """The number of partitions in each state, in the order of the states."""
         counts = Counter(partition.state for partition in self.partitions)
         return {state: counts[state] for state in PartitionState}
+
+
+class LoopIssue(NamedTuple):
+    """An issue of the checkpoints or heartbeats of a flow, with the connector that has them."""
+
+    connector: str
+    text: str
 
 
 class UnreadyFlow(NamedTuple):

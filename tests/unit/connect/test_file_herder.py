@@ -20,6 +20,7 @@ from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import ConnectError, FencedError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
+from heliograph.status.json_views import flow_json
 from tests.support.config_files import FakeLookup, minimal
 from tests.support.connect.rest_worker import rest_worker
 
@@ -107,6 +108,15 @@ def test_tasks_of_checkpoints_and_heartbeats_report_their_issues() -> None:
     running.flows[0].status.note("A->B heartbeats: beat", ("B is away.",))
     running.flows[0].status.note("A->B checkpoints: groups", ("no.",))
     assert [(task.state, task.trace) for task in running.herder.status(HEARTBEAT).tasks] == [("FAILED", "B is away.")]
+
+
+def test_a_flow_shows_the_issues_of_its_loops_with_their_connectors() -> None:
+    running = Running()
+    running.flows[0].status.note("A->B heartbeats: beat", ("B is away.",))
+    running.flows[0].status.note("A->B losses: write", ("a loss is not recorded.",))
+    (flow,) = running.herder.flows()
+    assert (flow.issues, flow.loop_issues) == (("a loss is not recorded.",), ((HEARTBEAT, "B is away."),))
+    assert flow_json(flow)["issues"] == ["a loss is not recorded.", "B is away."]
 
 
 @pytest.mark.parametrize("error", [FencedError("another one runs."), None])

@@ -71,7 +71,7 @@ def call(user: str, method: str) -> MagicMock:
     """Call a method of the guarded herder as a user; returns the herder behind the guard."""
     herder = MagicMock()
     flow = MagicMock(connector="c")
-    flow.name = "f"
+    flow.name, flow.loop_issues = "f", ()
     herder.flows.return_value = [flow]
     bound = getattr(GuardedHerder(herder, caller(user)), method)
     bound(**{name: ARGUMENTS[name] for name in inspect.signature(bound).parameters})

@@ -12,6 +12,7 @@ request reads those of its moment.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -23,11 +24,11 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_run import task_configs
-from heliograph.status.flow_snapshot import FlowLosses, UnreadyFlow
+from heliograph.status.flow_snapshot import FlowLosses, LoopIssue, UnreadyFlow
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.connect.contract.herder import ConnectOffset
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from heliograph.status.flow_snapshot import FlowSnapshot
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
+
+
+_LOOPS: tuple[ConnectorKind, ...] = ("checkpoint", "heartbeat")
 
 
 class _Part(NamedTuple):
@@ -176,11 +180,18 @@ class FileHerder:
             return [entry for entry in source_offsets.read() if entry[0].get("cluster") == flow.source]
 
     def flows(self) -> list[FlowSnapshot]:
-        """Return the flows of the file, by name."""
+        """Return the flows of the file, by name, with the issues of their checkpoints and heartbeats."""
         return [
-            running.snapshot(str(flow), connector_name(flow, "source"))
+            replace(
+                running.snapshot(str(flow), connector_name(flow, "source")), loop_issues=tuple(self._loop_issues(flow))
+            )
             for flow, running in sorted(self._view.flows.items(), key=lambda each: str(each[0]))
         ]
+
+    def _loop_issues(self, flow: Flow) -> Iterator[LoopIssue]:
+        for kind in _LOOPS:
+            for issue in self._control.issues(flow, f"{kind}s"):
+                yield LoopIssue(connector_name(flow, kind), issue)
 
     def unready(self) -> list[UnreadyFlow]:
         """Return why flows are not ready."""

@@ -47,6 +47,7 @@ _TASK_STEP = "task "
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
 _LOOK_INTERVAL_S = 5.0  # of the log; a look walks all partitions
 _STARTING = "STARTING"
+_LOOPS = ("checkpoints", "heartbeats")
 _MOMENT_S = 5.0
 _SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 
@@ -65,6 +66,11 @@ class SourceStep(StrEnum):
 def task_step(number: int) -> str:
     """Return the name under which the issues of a task that was given up are kept."""
     return f"{_TASK_STEP}{number}"
+
+
+def loop_name(flow: Flow, what: str) -> str:
+    """Return the name of the `checkpoints` or `heartbeats` of a flow, with which the names of their steps begin."""
+    return f"{flow} {what}"
 
 
 def prevents_copying(step: str) -> bool:
@@ -397,7 +403,7 @@ class FlowStatus:
             state=suspended_as or self._state,
             since=wall - (now - self._state_since),
             at=wall,
-            issues=tuple(self._all_issues()),
+            issues=tuple(self._all_issues(without=tuple(loop_name(self.flow, what) for what in _LOOPS))),
             unready=() if suspended_as else self._unready(unavailable, partitions, wall),
             partitions=partitions,
             tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
@@ -491,10 +497,11 @@ class FlowStatus:
             )
         )
 
-    def _all_issues(self) -> list[str]:
+    def _all_issues(self, without: tuple[str, ...] = ()) -> list[str]:
         with self._lock:
             of_tasks = self._task_issues.texts
-        return [*(issue for step in self.issues.values() for issue in step), *of_tasks]
+        steps = [issues for step, issues in self.issues.items() if not step.startswith(without)]
+        return [*(issue for issues in steps for issue in issues), *of_tasks]
 
     def _row(self, tp: TopicPartition) -> _Row:
         row = self._rows.get(tp)

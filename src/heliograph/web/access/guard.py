@@ -10,6 +10,7 @@ change it gets 403, and its config with secrets hidden.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +221,15 @@ class GuardedHerder:
         return self._herder.offsets(name)
 
     def flows(self) -> Sequence[FlowSnapshot]:
-        """Return the flows of connectors that the caller may see."""
-        return [flow for flow in self._herder.flows() if self._caller.may_see(flow.connector)]
+        """Return the flows of connectors that the caller may see, without issues of connectors that it may not see."""
+        seen = self._caller.may_see
+        return [
+            replace(flow, loop_issues=tuple(each for each in flow.loop_issues if seen(each.connector)))
+            if flow.loop_issues
+            else flow
+            for flow in self._herder.flows()
+            if seen(flow.connector)
+        ]
 
     def losses(self) -> Sequence[FlowLosses]:
         """Return the losses of flows of connectors that the caller may see."""
