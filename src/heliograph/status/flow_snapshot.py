@@ -87,7 +87,8 @@ class FlowSnapshot:
     """One flow at one moment.
 
     `name` identifies it in REST: `A->B`, or the connector's name on a worker. `unready` is why it is not ready: it has
-    not begun, cannot reach a cluster, or is stalled. `losses` are the newest that are known, the newest first.
+    not begun, cannot reach a cluster, or is stalled; one that was paused or stopped on request is ready. `losses` are
+    the newest that are known, the newest first.
     """
 
     name: str
@@ -103,6 +104,7 @@ class FlowSnapshot:
     counts: Counts
     rates: Rates
     losses: tuple[Loss, ...] = ()
+    loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
 
     @property
@@ -115,6 +117,26 @@ class FlowSnapshot:
         """The number of partitions in each state, in the order of the states."""
         counts = Counter(partition.state for partition in self.partitions)
         return {state: counts[state] for state in PartitionState}
+
+
+class LoopIssue(NamedTuple):
+    """An issue of the checkpoints or heartbeats of a flow, with the connector that has them."""
+
+    connector: str
+    text: str
+
+
+class UnreadyFlow(NamedTuple):
+    """Why a flow is not ready; without names, for a caller that may not see it."""
+
+    name: str | None
+    connector: str | None
+    reason: str
+
+    @classmethod
+    def all_of(cls, flows: Iterable[FlowSnapshot]) -> list[UnreadyFlow]:
+        """Return every reason of every flow."""
+        return [cls(flow.name, flow.connector, reason) for flow in flows for reason in flow.unready]
 
 
 class FlowLosses(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from heliograph.model import TopicPartition
-    from heliograph.status.flow_snapshot import FlowSnapshot, Lag
+    from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag
     from heliograph.status.partition_status import PartitionStatus
 
 
@@ -59,10 +59,13 @@ class _Summary(NamedTuple):
 
 
 class ProgressLog:
-    """The lines of one flow. The caller passes a snapshot every few seconds, with the time of a clock of its own."""
+    """The lines of one flow. The caller passes a snapshot every few seconds, with the time of a clock of its own.
 
-    def __init__(self, now: float) -> None:
-        self._last = _Summary(now, 0, 0, 0, ())
+    `counted_before` is what earlier runs have copied.
+    """
+
+    def __init__(self, now: float, counted_before: Counts) -> None:
+        self._last = _Summary(now, counted_before.records, counted_before.bytes, 0, ())
         self._due_at = now + SUMMARY_INTERVAL_S
         self._stopped: set[TopicPartition] = set()  # those of which the log says so
 

@@ -82,6 +82,24 @@ def test_steps_come_in_order_and_again(issues: Issues) -> None:
     assert issues.ever == []
 
 
+def test_a_step_that_fails_after_the_stop_is_not_reported_to_the_log_of_the_next_loop(issues: Issues) -> None:
+    asked, may_fail = threading.Event(), threading.Event()
+
+    class SlowWork(FakeWork):
+        def begin(self) -> Iterable[str]:
+            asked.set()
+            may_fail.wait(60)
+            raise ClusterError("not there yet")
+
+    loop = ControlLoop("A->B test", SlowWork(), issues)
+    loop.start()
+    assert asked.wait(60)
+    loop.stop()
+    may_fail.set()
+    assert loop.join(60)
+    assert issues.ever == []
+
+
 def test_a_beginning_that_fails_is_reported_and_tried_again(issues: Issues) -> None:
     work = FakeWork(begin_failures=1)
     loop = ControlLoop("A->B test", work, issues)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from heliograph import model
 from heliograph.config.validate.dedicated_file import load
 from heliograph.diagnostics import Severity
 from heliograph.driver.flow import flow_task, task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
+from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
@@ -26,6 +29,7 @@ from heliograph.model import ChangeActions, TopicPartition
 from heliograph.status.losses import Loss, LossCause
 from tests.support.config_files import FakeLookup, minimal
 
+LOSS = Loss(1_000, model.Flow("A", "B"), "a", 0, 3, 4, 2, LossCause.SOURCE_TRUNCATED)
 A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
 
 
@@ -59,10 +63,12 @@ class Engine:
 class Flow(SourceFlow):
     """A flow whose topics and source offsets are the test's."""
 
-    def __init__(self, *tps: TopicPartition, settings: tuple[str, ...] = ("tasks.max=2",)) -> None:
+    def __init__(
+        self, *tps: TopicPartition, settings: tuple[str, ...] = ("tasks.max=2",), status: FlowStatus | None = None
+    ) -> None:
         config = load(minimal(*settings), FakeLookup({}))
         self.engine = Engine()
-        super().__init__(config, config.flows[0], self.engine, flow_count=1)  # type: ignore[arg-type]
+        super().__init__(config, config.flows[0], self.engine, flow_count=1, status=status)  # type: ignore[arg-type]
         steps: Any = self._steps
         steps.offsets_topic = SimpleNamespace(name="mm2-offsets.A.internal", partition_count=1)
         steps.read_source_offsets = self._read_source_offsets
@@ -250,6 +256,44 @@ def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_co
     assert flow.status.failures == []
     assert [row.topic for row in flow.status.rows()] == ["a"]
     assert flow.status.counts.records == 7
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_flow_that_rests_on_request_is_shown_so_and_is_not_unready(clock: Any, state: Any) -> None:
+    flow = Flow(A0, status=FlowStatus(model.Flow("A", "B"), lambda: clock.now))
+    flow.status.state = "RUNNING"
+    flow.handle(SetSuspended(state), TaskEnd(flow.engine.started[0].spec))
+    flow.snapshot("f", "f")
+    clock.now += 60
+    snapshot = flow.snapshot("f", "f")
+    assert (snapshot.state, snapshot.unready, snapshot.partitions[0].state.value) == (state, (), "waiting")
+    flow.handle(SetSuspended(None))
+    clock.now += 60
+    snapshot = flow.snapshot("f", "f")
+    assert (snapshot.state, len(snapshot.unready)) == ("RUNNING", 1), "its task has not reported"
+
+
+def test_the_next_run_of_a_flow_keeps_counts_and_losses_and_shows_no_old_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Flow(A0)
+    row = PartitionReport("a", 0, next_offset=7, log_end=9, log_end_age_ms=0, records=7)
+    flow.report(flow.engine.started[0].spec, TaskReport([row], losses=[LOSS]))
+    assert flow.snapshot("f", "f").lag.records == 2
+    flow.life.begin()
+    flow.life.enter(FlowPhase.RUNNING)
+    flow._reach_and_begin = lambda: None  # type: ignore[method-assign]
+    flow._events.put(TaskEnd(flow.engine.started[0].spec))
+    flow.stop()
+    flow._run()
+    status = flow.status
+    assert status.state == "STOPPED"
+    assert status.snapshot("f", "f", ()).losses == (LOSS,)
+    status.restart()
+    after = Flow(A0, status=status)
+    monkeypatch.setattr(threading.Thread, "start", lambda _thread: None)
+    after.start()
+    snapshot = after.snapshot("f", "f")
+    assert (snapshot.counts.records, snapshot.lag.records, snapshot.losses) == (7, None, (LOSS,))
+    assert (after.written, after.written_by_this_run) == ({"A.a": 7}, {"A.a": 0})
 
 
 def test_a_status_names_some_of_many_failures() -> None:

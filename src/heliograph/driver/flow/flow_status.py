@@ -11,7 +11,6 @@ import logging
 import math
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +27,7 @@ from heliograph.status.partition_status import (
     judge,
 )
 from heliograph.status.progress_log import LineKind, ProgressLog
+from heliograph.status.rate_samples import RateSamples, sum_of_rates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,16 +38,18 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec
     from heliograph.model import Flow, TopicPartition
+    from heliograph.status.losses import Loss
 
 
 log = logging.getLogger(__name__)
 
 _TASK_STEP = "task "
-_RATE_WINDOW_S = 5.0
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
 _LOOK_INTERVAL_S = 5.0  # of the log; a look walks all partitions
 _STARTING = "STARTING"
+_LOOPS = ("checkpoints", "heartbeats")
 _MOMENT_S = 5.0
+_SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 
 
 class SourceStep(StrEnum):
@@ -64,6 +66,11 @@ class SourceStep(StrEnum):
 def task_step(number: int) -> str:
     """Return the name under which the issues of a task that was given up are kept."""
     return f"{_TASK_STEP}{number}"
+
+
+def loop_name(flow: Flow, what: str) -> str:
+    """Return the name of the `checkpoints` or `heartbeats` of a flow, with which the names of their steps begin."""
+    return f"{flow} {what}"
 
 
 def prevents_copying(step: str) -> bool:
@@ -85,27 +92,6 @@ class TopicRow:
     bytes_per_s: float
     lag: Lag
     latency_ms: float | None
-
-
-@dataclass(slots=True)
-class _Samples:
-    """The counters of a topic over the last seconds."""
-
-    samples: deque[tuple[float, int, int, int, int]] = field(default_factory=deque)
-
-    def add(self, now: float, records: int, size: int, latency_sum: int, latency_count: int) -> None:
-        self.samples.append((now, records, size, latency_sum, latency_count))
-        while len(self.samples) > 2 and self.samples[0][0] < now - _RATE_WINDOW_S:
-            self.samples.popleft()
-
-    def rates(self) -> Rates:
-        if len(self.samples) < 2:
-            return Rates()
-        first, last = self.samples[0], self.samples[-1]
-        elapsed = max(1e-3, last[0] - first[0])
-        batches = last[4] - first[4]
-        latency = (last[3] - first[3]) / batches if batches else None
-        return Rates((last[1] - first[1]) / elapsed, (last[2] - first[2]) / elapsed, latency)
 
 
 @dataclass(slots=True)
@@ -196,10 +182,14 @@ class _OfTask(NamedTuple):
 
 
 class FlowStatus:
-    """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task."""
+    """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task.
+
+    `losses` are those that the last run of the flow knew when it ended.
+    """
 
     def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
         self.flow = flow
+        self.losses: tuple[Loss, ...] = ()
         self._clock = clock
         self._state, self._state_since = _STARTING, clock()
         self._step_issues = StepIssues()
@@ -209,8 +199,11 @@ class FlowStatus:
         self._of_tasks: dict[str, _OfTask] = {}
         self._lock = threading.Lock()
         self._rows: dict[TopicPartition, _Row] = {}
-        self._samples: dict[str, _Samples] = {}
+        self._samples: dict[str, RateSamples] = {}
         self._sampled_at = -math.inf
+        self._sharing = threading.Lock()
+        self._shared: FlowSnapshot | None = None
+        self._shared_at = 0.0
 
     # --- what the flow's thread reports -------------------------------------------------------------------------------
 
@@ -293,14 +286,18 @@ class FlowStatus:
                 row.retried = row.facts.failure = None if on_request else row.facts.failure
 
     def restart(self) -> None:
-        """Forget all of a run that has ended but its counts: the next run of the flow reports into the same status."""
+        """Forget all of a run that has ended but its counts and losses: the next run reports into the same status."""
         for step in self.issues:
             if step in list(SourceStep) or step.startswith(_TASK_STEP):
                 self.note(step, ())
         with self._lock:
             for row in self._rows.values():
                 row.finished, row.report, row.facts, row.opening = row.counts, None, PartitionFacts(), 0
+                row.retried = row.stopped_since = None
+            self._samples.clear()
         self.state = _STARTING
+        with self._sharing:
+            self._shared = None
 
     # --- what look-ups report -----------------------------------------------------------------------------------------
 
@@ -397,7 +394,7 @@ class FlowStatus:
             now = self._clock()
             unavailable = self._unavailable_clusters(now)
             of_tasks = frozenset(issue for task in self._of_tasks.values() for issue in task.issues)
-            rates = _sum_of_rates(samples.rates() for samples in self._samples.values())
+            rates = sum_of_rates(samples.rates() for samples in self._samples.values())
         wall = time.time()
         return FlowSnapshot(
             name=name,
@@ -406,14 +403,33 @@ class FlowStatus:
             state=suspended_as or self._state,
             since=wall - (now - self._state_since),
             at=wall,
-            issues=tuple(self._all_issues()),
+            issues=tuple(self._all_issues(without=tuple(loop_name(self.flow, what) for what in _LOOPS))),
             unready=() if suspended_as else self._unready(unavailable, partitions, wall),
             partitions=partitions,
             tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
             counts=self.counts,
             rates=rates,
+            losses=self.losses,
             task_issues=of_tasks,
         )
+
+    def shared_snapshot(
+        self,
+        name: str,
+        connector: str,
+        tasks: Callable[[], Sequence[TaskState]] = tuple,
+        suspended_as: str | None = None,
+    ) -> FlowSnapshot:
+        """Return a snapshot that callers within a short time share.
+
+        Many requests for ten thousand partitions must not occupy a core.
+        """
+        with self._sharing:
+            now, shared = time.monotonic(), self._shared
+            if shared is None or now - self._shared_at > _SHARED_S or shared.connector != connector:
+                shared = self._shared = self.snapshot(name, connector, tasks(), suspended_as)
+                self._shared_at = now
+            return shared
 
     def rows(self) -> list[TopicRow]:
         """Return one row per topic."""
@@ -421,7 +437,7 @@ class FlowStatus:
         for partition in self.partitions():
             by_topic.setdefault(partition.tp.topic, []).append(partition)
         with self._lock:
-            rates = {topic: self._samples.get(topic, _Samples()).rates() for topic in by_topic}
+            rates = {topic: self._samples.get(topic, RateSamples()).rates() for topic in by_topic}
         return [self._topic_row(topic, rows, rates[topic]) for topic, rows in by_topic.items()]
 
     def _topic_row(self, topic: str, rows: list[PartitionStatus], rates: Rates) -> TopicRow:
@@ -481,10 +497,11 @@ class FlowStatus:
             )
         )
 
-    def _all_issues(self) -> list[str]:
+    def _all_issues(self, without: tuple[str, ...] = ()) -> list[str]:
         with self._lock:
             of_tasks = self._task_issues.texts
-        return [*(issue for step in self.issues.values() for issue in step), *of_tasks]
+        steps = [issues for step, issues in self.issues.items() if not step.startswith(without)]
+        return [*(issue for issues in steps for issue in issues), *of_tasks]
 
     def _row(self, tp: TopicPartition) -> _Row:
         row = self._rows.get(tp)
@@ -510,7 +527,7 @@ class FlowStatus:
                 total[2] += row.report.latency_sum_ms
                 total[3] += row.report.latency_count
         for topic, (records, size, latency_sum, latency_count) in sums.items():
-            self._samples.setdefault(topic, _Samples()).add(now, records, size, latency_sum, latency_count)
+            self._samples.setdefault(topic, RateSamples()).add(now, records, size, latency_sum, latency_count)
 
 
 def _stalled(partitions: Sequence[PartitionStatus], now: float) -> tuple[str, ...]:
@@ -538,23 +555,12 @@ def _sum_of(counts: Iterable[Counts]) -> Counts:
     return total
 
 
-def _sum_of_rates(rates: Iterable[Rates]) -> Rates:
-    """Return the sums, and the latency of the slowest topic."""
-    listed = list(rates)
-    latencies = [each.latency_ms for each in listed if each.latency_ms is not None]
-    return Rates(
-        sum(each.records_per_s for each in listed),
-        sum(each.bytes_per_s for each in listed),
-        max(latencies, default=None),
-    )
-
-
 class ProgressLines:
     """Logs the state of a flow now and then, for readers of a log; there is no screen beside it."""
 
     def __init__(self, name: str, status: FlowStatus, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._status, self._clock = name, status, clock
-        self._lines = ProgressLog(clock())
+        self._lines = ProgressLog(clock(), status.counts)
         self._look_at = clock() + _LOOK_INTERVAL_S
         self._fields = {"flow": name}
 

@@ -56,7 +56,6 @@ _LOSSES_TIMEOUT_S = 10.0
 _TASKS_INTERVAL_S = 5.0
 _TASKS = "tasks"
 _ANSWER_TIMEOUT_S = 60.0
-_SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 _CONFLICT = 409
 _NOT_RUNNING = "The flow {flow} cannot restart partitions now: it has not begun, or it waits for a cluster, or it ends"
 _CONNECTOR_STATES: dict[str, State] = {"STARTING": "UNASSIGNED", "RUNNING": "RUNNING", "FAILED": "FAILED"}
@@ -147,10 +146,8 @@ class SourceFlow:
             flow_count=flow_count,
             once=once,
         )
+        self._written_before = self.status.records_by_topic()
         self._losses = LossLog(config, flow)
-        self._snapshot_lock = threading.Lock()
-        self._shared_snapshot: FlowSnapshot | None = None
-        self._shared_at = 0.0
         self._loss_loop = ControlLoop(f"{flow} losses", self._losses, self.status)
         self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
@@ -162,6 +159,7 @@ class SourceFlow:
 
     def start(self) -> None:
         """Start the flow's thread."""
+        self._losses.show(self.status.losses[::-1])
         self._thread.start()
         self._loss_loop.start()
         if not self._once:
@@ -264,24 +262,23 @@ class SourceFlow:
         return state, trace
 
     def snapshot(self, name: str, connector: str) -> FlowSnapshot:
-        """Return the flow at this moment, under its name in REST and the name of its connector.
-
-        Callers within a short time share a snapshot: many requests for ten thousand partitions must not occupy a core.
-        """
-        with self._snapshot_lock:
-            now = time.monotonic()
-            shared = self._shared_snapshot
-            if shared is None or now - self._shared_at > _SHARED_S or shared.connector != connector:
-                current = self.status.snapshot(name, connector, self.task_states, self._supervisor.suspended_as)
-                shared = replace(current, losses=self._losses.newest_first)
-                self._shared_snapshot, self._shared_at = shared, now
-            return shared
+        """Return the flow at this moment, under its name in REST and the name of its connector."""
+        suspended_as = None if self.error is not None else self._supervisor.suspended_as
+        shared = self.status.shared_snapshot(name, connector, lambda: self.task_states, suspended_as)
+        return replace(shared, losses=self._losses.newest_first)
 
     @property
     def written(self) -> dict[str, int]:
-        """Records written since the start, by remote topic."""
+        """Records written by all runs of the flow, by remote topic."""
         remote = self._steps.replicated.remote_topics
         return {remote[topic]: count for topic, count in self.status.records_by_topic().items() if topic in remote}
+
+    @property
+    def written_by_this_run(self) -> dict[str, int]:
+        """Records written by this run alone, by remote topic."""
+        remote = self._steps.replicated.remote_topics
+        before = {remote[topic]: count for topic, count in self._written_before.items() if topic in remote}
+        return {topic: count - before.get(topic, 0) for topic, count in self.written.items()}
 
     # --- the flow's thread --------------------------------------------------------------------------------------------
 
@@ -302,6 +299,8 @@ class SourceFlow:
             self._loss_loop.stop()
             if self._losses.has_waiting and not self._loss_loop.join(_LOSSES_TIMEOUT_S):
                 log.error("%s: losses are not recorded: '%s' does not answer.", self.flow, self.flow.target)
+            if not self.life.is_abandoned:  # the next run may have begun
+                self.status.losses = self._losses.newest_first
             self._source.close()
             self._written.close()
 

@@ -71,6 +71,11 @@ class LossLog:
                 self._dropped += too_many
                 del self._waiting[:too_many]
 
+    def show(self, losses: Iterable[Loss]) -> None:
+        """Show losses that an earlier run knew until the topic was read."""
+        with self._lock:
+            self._newest.add_all(losses)
+
     @property
     def newest_first(self) -> tuple[Loss, ...]:
         """The losses that are kept in memory, also those that are not written yet."""
