@@ -68,7 +68,7 @@ class RunningFile(Protocol):
 
     @property
     def starting(self) -> threading.Lock:
-        """Return the lock that keeps flows from being started again, as a new version of the file does it."""
+        """Return the lock that keeps flows from being started again: offsets must not be altered meanwhile."""
 
 
 class _View(NamedTuple):
@@ -112,7 +112,6 @@ class FileHerder:
     def __init__(self, runs: RunningFile, log_levels: LogLevels, cluster_id: Callable[[], str]) -> None:
         self.worker_id = ""
         self._runs = runs
-        self._starting = runs.starting  # offsets must not be altered while tasks start again
         self._control = runs.control
         self._log_levels = log_levels
         self._cluster_id = cache(cluster_id)
@@ -203,7 +202,7 @@ class FileHerder:
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Stop, pause or resume the tasks of a source connector, until the process ends or the flow leaves the file."""
-        with self._starting:
+        with self._runs.starting:
             if name not in self._view.parts:
                 raise refusals.UNKNOWN_CONNECTOR.error(name=name)
             self._source_flow(name).set_suspended(None if state == "STARTED" else state)
@@ -233,7 +232,7 @@ class FileHerder:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Alter the source offsets of a stopped source connector, or reset all of them (None)."""
-        with self._starting:
+        with self._runs.starting:
             view = self._view
             kind, flow = view.part(name)
             running = self._source_flow(name)
