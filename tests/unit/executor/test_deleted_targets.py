@@ -11,10 +11,11 @@ import pytest
 
 from heliograph.diagnostics import Severity
 from heliograph.errors import TaskError
+from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, log_changes, resume
-from heliograph.model import TopicPartition
-from heliograph.status.losses import LossCause
+from heliograph.model import SourceOffset, TargetLog, TopicPartition
+from heliograph.status.losses import Loss, LossCause
 from heliograph.wire.batches.forward import warm_up
 from tests.support.brokers.batches import Record, decode, encode
 from tests.support.brokers.scripted_broker import ScriptedCluster
@@ -38,9 +39,9 @@ class TwoTopics(Mirror):
         partitions = tuple(PartitionSpec(tp, f"A.{tp.topic}", None, stop_offset) for tp in (T, U))
         return replace(self.spec(**changes), partitions=partitions)
 
-    def write(self, values: str) -> None:
+    def write(self, values: str, *tps: TopicPartition) -> None:
         with self.source.lock:
-            for tp in (T, U):
+            for tp in tps or (T, U):
                 for value in values:
                     self.source.logs[tp].put(encode([Record(None, value.encode(), (), 1_700_000_000_000)]))
 
@@ -55,6 +56,28 @@ class TwoTopics(Mirror):
         with self.target.lock:
             del self.target.leaders["A.u", 0]
             del self.target.logs["A.u", 0]
+
+    def known(self) -> dict[TopicPartition, SourceOffset | None]:
+        """The source offsets that the next start reads."""
+        return {tp: part.source_offsets or part.spec.source_offsets for tp, part in self.loop.partitions.items()}
+
+    def after(self, known: dict[TopicPartition, SourceOffset | None], **changes: Any) -> TaskSpec:
+        spec = self.both(**changes)
+        return replace(spec, partitions=tuple(replace(p, source_offsets=known[p.tp]) for p in spec.partitions))
+
+    def recreate_copy_of_u(self) -> None:
+        """Deleted and created again between two looks."""
+        with self.target.lock:
+            self.target.logs.pop(("A.u", 0), None)
+            self.target.topic_ids["A.u"] = UUID(int=7)
+
+    def log_of_u(self) -> TargetLog | None:
+        partition = self.loop.partitions.get(U)
+        known = partition.source_offsets if partition is not None else None
+        return known.target_log if known is not None else None
+
+    def losses(self, *reports: TaskReport) -> list[Loss]:
+        return [loss for report in (*self.lease.reports, *reports) for loss in report.losses]
 
     def issues(self) -> list[str]:
         return [str(row.issue) for row in self.lease.reports[-1].partitions] if self.lease.reports else []
@@ -72,6 +95,7 @@ class TwoTopics(Mirror):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoTopics]:
     monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 0.05)
+    monkeypatch.setattr(log_changes, "_IDS_INTERVAL_S", 0.2)
     for module in (log_changes, resume):
         monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 1.0)  # in which a busy machine reports the wait
     warm_up()  # compiling must not count as waiting
@@ -95,7 +119,7 @@ def test_a_transaction_ends_with_its_task_and_the_next_one_copies_again_without_
     mirror.write("e")
     wait_for(lambda: mirror.loop._commits.committed.get(T) == 4)
     report = mirror.stop(join)
-    (loss,) = [loss for each in [*mirror.lease.reports, report] for loss in each.losses]
+    (loss,) = mirror.losses(report)
     assert (loss.tp, loss.cause, loss.first_offset, loss.last_offset, loss.count) == (U, DELETED, 0, 2, 3)
     row = {row.tp: row for row in report.partitions}[U]
     assert (row.next_offset, row.committed_offset) == (0, -1), "it is copied again from its start"
@@ -146,19 +170,15 @@ def test_a_topic_that_is_there_again_is_copied_as_configured(
     mirror.write("d")
     with pytest.raises(TaskError, match=r"the target has no topic A\.u any more; the task begins again"):
         join()
-    committed = {U: mirror.loop.partitions[U].source_offsets, T: mirror.loop.partitions[T].source_offsets}
     mirror.target.leaders["A.u", 0] = 1
     mirror.target.topic_ids["A.u"] = UUID(int=7)
-    spec = mirror.both(on_target_deleted=on_deleted)
-    parts = tuple(replace(part, source_offsets=committed[part.tp]) for part in spec.partitions)
-    join = mirror.run(replace(spec, partitions=parts))
+    join = mirror.run(mirror.after(mirror.known(), on_target_deleted=on_deleted))
     wait_for(lambda: U in mirror.loop.partitions)
     wait_for(lambda: mirror.loop._commits.committed.get(U) == 3 or mirror.loop.partitions[U].is_over)
     report = mirror.stop(join)
-    reports = [*mirror.lease.reports, report]
-    (loss,) = [loss for each in reports for loss in each.losses]
+    (loss,) = mirror.losses(report)
     assert (loss.tp, loss.cause, loss.first_offset, loss.last_offset, loss.count) == (U, DELETED, 0, 2, 3)
-    (event,) = [event for each in reports for event in each.events]
+    (event,) = [event for each in [*mirror.lease.reports, report] for event in each.events]
     assert event.severity is Severity.ERROR
     assert event.message.startswith("A->B u-0: the remote topic A.u was deleted on the target: 3 records")
     assert told in event.message
@@ -177,3 +197,38 @@ def test_a_log_that_was_replaced_unnoticed_is_noticed_by_the_offset_of_the_next_
     assert known is not None
     assert known.target_log is not None
     assert (known.offset, known.target_log.records) == (2, 3), "the batch in the new log does not count"
+
+
+EMPTY = {T: 2, U: -1}
+
+
+@pytest.fixture
+def half_empty(mirror: TwoTopics) -> TwoTopics:
+    """As `mirror`, but nothing was written to `u` yet."""
+    with mirror.source.lock:
+        del mirror.source.logs[tuple(U)]
+    return mirror
+
+
+def test_a_task_continues_when_a_topic_to_which_nothing_was_copied_is_created_again(half_empty: TwoTopics) -> None:
+    mirror = half_empty
+    join = mirror.run(mirror.both())
+    wait_for(lambda: mirror.loop._commits.committed == EMPTY and mirror.log_of_u() is not None)
+    mirror.recreate_copy_of_u()
+    wait_for(lambda: mirror.log_of_u() == TargetLog(UUID(int=7), 0))
+    mirror.write("d")
+    wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 0})
+    assert mirror.losses(mirror.stop(join)) == []
+    assert (mirror.copy_of("t"), mirror.copy_of("u")) == ("abcd", "d")
+
+
+def test_a_task_starts_where_a_topic_to_which_nothing_was_copied_was_created_again(half_empty: TwoTopics) -> None:
+    """Others had written to it: their records are no loss of ours."""
+    mirror = half_empty
+    mirror.recreate_copy_of_u()
+    join = mirror.run(mirror.after({T: None, U: SourceOffset(U, -1, 5, target_log=TargetLog(UUID(int=3), 0))}))
+    wait_for(lambda: mirror.log_of_u() == TargetLog(UUID(int=7), 0))
+    mirror.write("d")
+    wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 0})
+    assert mirror.losses(mirror.stop(join)) == []
+    assert (mirror.copy_of("t"), mirror.copy_of("u")) == ("abcd", "d")

@@ -210,9 +210,10 @@ class TargetChanges:
             return f"the target has no topic {topic} any more" if is_gone else None
         if topic_id is None or topic_id == partition.log_id:
             return None
-        is_first = partition.log_id is None
-        partition.log_id = topic_id if is_first else partition.log_id
-        return None if is_first else f"the target's topic {topic} was deleted and created again"
+        if partition.log_id is not None and partition.log_records:
+            return f"the target's topic {topic} was deleted and created again"
+        partition.log_id = topic_id
+        return None
 
     def _begin_again_if_committed(self, now: float) -> None:
         if not self._replaced:

@@ -320,9 +320,20 @@ class TargetLogs:
         known = partition.source_offsets
         if known is None or known.target_end is None or end is None or end >= known.target_end:
             return CheckedPartition(partition, topic_id)
-        count = known.target_end - end
+        log = known.target_log
+        if log is None or log.records:  # or what is gone was written by others
+            log = self._lose_end(partition, known, topic_id, known.target_end - end)
+        shorter = replace(known, target_end=end, run_count=0, target_log=log)
+        return CheckedPartition(replace(partition, source_offsets=shorter), topic_id, is_changed=True)
+
+    def _lose_end(
+        self, partition: PartitionSpec, known: SourceOffset, topic_id: UUID | None, count: int
+    ) -> TargetLog | None:
+        """Report that the last records of a log of the target are gone; return what is left of ours."""
+        assert known.target_end is not None
         self._events.error(
-            f"the target's log ends at offset {end}, but {known.target_end} was acknowledged: it has lost records.",
+            f"the target's log ends at offset {known.target_end - count}, but {known.target_end} was acknowledged: it"
+            " has lost records.",
             partition.tp,
         )
         first = known.offset + 1 - count if count <= known.run_count else None
@@ -330,10 +341,7 @@ class TargetLogs:
         is_exact = self._spec.transactional_id is None
         self._events.lose(partition.tp, LossCause.TARGET_CUT, (first, known.offset), count, topic_id, is_exact=is_exact)
         log = known.target_log
-        if log is not None:
-            log = log._replace(records=max(0, log.records - count))
-        shorter = replace(known, target_end=end, run_count=0, target_log=log)
-        return CheckedPartition(replace(partition, source_offsets=shorter), topic_id, is_changed=True)
+        return None if log is None else log._replace(records=max(0, log.records - count))
 
 
 def _has_lost_topic(partition: PartitionSpec, view: ClusterView) -> bool:
