@@ -115,7 +115,7 @@ class CopyLoop:
             self._partitions.follow(assignment.partitions)
             self._budget.change_rate(assignment.bytes_per_s)
         if assignment is not None or self._partitions.closing:
-            self._lookup.follow(self._partitions.to_open(self._commits.has_all))
+            self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
         if not self._lookup.is_idle:
             for point in self._lookup.take(time.monotonic()):
                 if point.spec.is_moved:

@@ -304,12 +304,12 @@ class CopyPartitions:
             else:
                 del self._missing[tp]
 
-    def to_open(self, has_committed: Callable[[Iterable[TopicPartition]], bool]) -> list[PartitionSpec]:
+    def to_open(self, uncommitted: Callable[[Iterable[TopicPartition]], set[TopicPartition]]) -> list[PartitionSpec]:
         """Return the assigned partitions that are not copied and whose resume point can be looked up now."""
-        for tp, partition in list(self.closing.items()):
-            # Not before the answers have come: what is appended after the look-up would be copied again.
-            if partition.target.is_idle and has_committed((tp,)):
-                del self.closing[tp]
+        # Not before the answers have come: what is appended after the look-up would be copied again.
+        answered = {tp for tp, partition in self.closing.items() if partition.target.is_idle}
+        for tp in answered - uncommitted(answered) if answered else ():
+            del self.closing[tp]
         ready = [spec for tp, spec in self._missing.items() if tp not in self.closing]
         earlier = self.by_target
         return [_begin_again(earlier[spec.target], spec) if spec.target in earlier else spec for spec in ready]

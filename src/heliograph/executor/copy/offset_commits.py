@@ -126,7 +126,11 @@ class OffsetCommits:
 
     def has_all(self, tps: Iterable[TopicPartition]) -> bool:
         """Return whether nothing is left to commit of some partitions."""
-        return self.is_idle and self._moved().keys().isdisjoint(tps)
+        return not self.uncommitted(tps)
+
+    def uncommitted(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Return those of some partitions that are not committed; all, while a commit is under way. Expensive."""
+        return self._moved().keys() & set(tps) if self.is_idle else set(tps)
 
     def unwritten(self, tps: Iterable[TopicPartition]) -> str | None:
         """Return the warning of a task that ends without having written all source offsets of some partitions."""
