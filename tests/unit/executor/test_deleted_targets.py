@@ -199,6 +199,33 @@ def test_a_log_that_was_replaced_unnoticed_is_noticed_by_the_offset_of_the_next_
     assert (known.offset, known.target_log.records) == (2, 3), "the batch in the new log does not count"
 
 
+@pytest.mark.parametrize("written", ["ijklmn", "ijklmnopqrst"], ids=["shorter", "longer"])
+def test_a_log_that_went_back_is_a_loss_of_all_that_is_gone_and_a_restart_repeats_nothing(
+    mirror: TwoTopics, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    """As after the only replica lost its disk: the topic is the same, and takes what follows until it is noticed."""
+    mirror.write("defgh", U)
+    join = mirror.run(mirror.both())
+    wait_for(lambda: mirror.loop._commits.committed == {T: 2, U: 7})
+    monkeypatch.setattr(copy_loop, "_REPORT_INTERVAL_S", 3.0)
+    before = len(mirror.lease.reports)
+    wait_for(lambda: len(mirror.lease.reports) > before)
+    with mirror.target.lock:
+        del mirror.target.logs["A.u", 0]
+    for value in written:
+        mirror.write(value, U)
+        wait_for(lambda value=value: value in mirror.copy_of("u"))
+    with pytest.raises(TaskError, match=r"the target's log of A\.u-0 is another one than before"):
+        join()
+    assert mirror.copy_of("u") == written
+    join = mirror.run(mirror.after(mirror.known()))
+    mirror.write("z", U)
+    wait_for(lambda: mirror.copy_of("u").endswith("z"))
+    (loss,) = mirror.losses(mirror.stop(join))
+    assert (loss.tp, loss.cause, loss.last_offset, loss.count) == (U, LossCause.TARGET_CUT, 7, 8)
+    assert mirror.copy_of("u") == f"{written}z"
+
+
 EMPTY = {T: 2, U: -1}
 
 

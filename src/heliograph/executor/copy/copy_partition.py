@@ -39,8 +39,8 @@ class CopyPartition:
     needs no copy (a transaction marker, for example). While nothing is queued or in flight, both mean the same.
     `start_offset` is where it was read from first, or after records that the source no longer has.
 
-    `log_id`, `log_first` and `log_records` become the `TargetLog`. `is_log_replaced` is set when the target gives a
-    batch an offset that another one had: that batch, and what follows, does not count.
+    `log_id`, `log_first`, `log_records` and `log_cut_at` become the `TargetLog`. `log_cut_at` is set when the target
+    gives a batch an offset that another one had: that batch, and what follows, does not count.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class CopyPartition:
         "epochs",
         "is_cut",
         "is_log_exact",
-        "is_log_replaced",
+        "log_cut_at",
         "log_first",
         "log_id",
         "log_records",
@@ -90,7 +90,7 @@ class CopyPartition:
         self.log_first: int | None = log.first_offset if log is not None else None
         self.log_records = log.records if log is not None else self.target_end or 0
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
-        self.is_log_replaced = False
+        self.log_cut_at: int | None = None
         self.damaged_answers = 0
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
@@ -108,7 +108,7 @@ class CopyPartition:
     @property
     def safe_offset(self) -> int | None:
         """Return the last source offset that need not be copied again; None if this task has not passed any."""
-        if self.target.is_idle and self.counters.failure is None and not self.is_log_replaced:
+        if self.target.is_idle and self.counters.failure is None and self.log_cut_at is None:
             return self.passed_offset
         return self.acked_offset
 
@@ -141,7 +141,7 @@ class CopyPartition:
         if offset is None:
             return None
         first = max(0, offset) if self.log_first is None else self.log_first
-        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact)
+        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact, self.log_cut_at)
         known = self.target_end, self.topic_id, self._run_count(offset), self.epochs.up_to(offset), log
         return SourceOffset(self.spec.tp, offset, *known)
 
@@ -194,8 +194,12 @@ class CopyPartition:
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """Count a batch that is safe; `base_offset` is its offset on the target, -1 if the broker does not say."""
-        if self.is_log_replaced or (self.target_end is not None and -1 < base_offset < self.target_end):
-            self.is_log_replaced = True
+        known_end = self.target_end if self.log_cut_at is None else self.log_cut_at
+        if known_end is not None and -1 < base_offset < known_end:
+            self.log_cut_at = base_offset
+            if self.acked_offset is None and self.spec.source_offsets is not None:
+                self.acked_offset = self.spec.source_offsets.offset  # to be committed with what was noticed
+        if self.log_cut_at is not None:
             return
         self.log_records += piece.record_count
         if self.log_first is None:

@@ -203,7 +203,7 @@ class TargetChanges:
     def _why_replaced(self, partition: CopyPartition, now: float) -> str | None:
         topic = partition.spec.target.topic
         topic_id, missing_since = self._target.topic_ids.get(topic), self._target.missing_since.get(topic)
-        if partition.is_log_replaced:
+        if partition.log_cut_at is not None:
             return f"the target's log of {partition.spec.target} is another one than before"
         if missing_since is not None:
             is_gone = partition.log_records > 0 and now - missing_since >= _MISSING_TOPIC_TIMEOUT_S

@@ -204,8 +204,8 @@ def _offsets_alias(spec: TaskSpec) -> str:
 
 def _identity(known: SourceOffset) -> tuple[object, ...]:
     """Return what must be written again when it changes: in another log the same offset is another record's."""
-    target_id = None if known.target_log is None else known.target_log.topic_id
-    return known.offset, known.topic_id, known.epochs, target_id
+    log = known.target_log
+    return known.offset, known.topic_id, known.epochs, None if log is None else (log.topic_id, log.cut_at)
 
 
 class CommitSchedule:

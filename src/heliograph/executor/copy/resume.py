@@ -37,7 +37,7 @@ from heliograph.status.losses import LossCause
 from heliograph.wire.batches.fingerprint import fingerprints, match_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Future
     from uuid import UUID
 
@@ -239,7 +239,7 @@ class TargetLogs:
         """Return each partition as it resumes, in the order given. Blocks."""
         view = self._settled_view(partitions)
         written = [p for p in partitions if p.source_offsets is not None and p.source_offsets.target_end is not None]
-        ends = self._target.known_offsets([p.target for p in written], LATEST) if written else {}
+        ends = self._ends(written)
         deleted = {p.tp for p in partitions if self._is_deleted(p, view, ends)}
         starts: dict[TopicPartition, int] = {}
         if deleted and self._spec.on_target_deleted == "recopy":
@@ -252,6 +252,15 @@ class TargetLogs:
             else:
                 checked.append(self._check_end(partition, topic_id, ends.get(partition.target)))
         return checked
+
+    def _ends(self, written: Sequence[PartitionSpec]) -> dict[TopicPartition, int]:
+        """Return where the target's logs end, as far as known; of a log that went back, where what follows is new."""
+        ends = self._target.known_offsets([p.target for p in written], LATEST) if written else {}
+        for partition in written:
+            log = partition.source_offsets.target_log if partition.source_offsets is not None else None
+            if log is not None and log.cut_at is not None:
+                ends[partition.target] = min(log.cut_at, ends.get(partition.target, log.cut_at))
+        return ends
 
     def _settled_view(self, partitions: tuple[PartitionSpec, ...]) -> ClusterView:
         """Return the metadata of the remote topics; what would be a loss is looked at again, since a broker may not
@@ -323,6 +332,7 @@ class TargetLogs:
         log = known.target_log
         if log is None or log.records:  # or what is gone was written by others
             log = self._lose_end(partition, known, topic_id, known.target_end - end)
+        log = None if log is None else log._replace(cut_at=None)
         shorter = replace(known, target_end=end, run_count=0, target_log=log)
         return CheckedPartition(replace(partition, source_offsets=shorter), topic_id, is_changed=True)
 
@@ -332,8 +342,8 @@ class TargetLogs:
         """Report that the last records of a log of the target are gone; return what is left of ours."""
         assert known.target_end is not None
         self._events.error(
-            f"the target's log ends at offset {known.target_end - count}, but {known.target_end} was acknowledged: it"
-            " has lost records.",
+            f"the target's log was cut at offset {known.target_end - count}, but {known.target_end} was acknowledged:"
+            " it has lost records.",
             partition.tp,
         )
         first = known.offset + 1 - count if count <= known.run_count else None
