@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kafka.protocol.producer import ProduceRequest
 
 from heliograph.diagnostics import Severity
 from heliograph.errors import TaskError
@@ -24,6 +25,7 @@ from tests.unit.executor.test_cut_sources import OFFSETS, Mirror
 
 DELETED = LossCause.TARGET_DELETED
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
+INVALID_RECORD = 87
 GONE = "the batch at offset 3 was refused: the target has no topic A.u any more."
 
 
@@ -53,9 +55,12 @@ class TwoTopics(Mirror):
     def delete_copy_of_u(self) -> None:
         """Topic and records."""
         wait_for(lambda: self.loop._commits.committed == {T: 2, U: 2})
+        self.remove_copy_of_u()
+
+    def remove_copy_of_u(self) -> None:
         with self.target.lock:
             del self.target.leaders["A.u", 0]
-            del self.target.logs["A.u", 0]
+            self.target.logs.pop(("A.u", 0), None)
 
     def known(self) -> dict[TopicPartition, SourceOffset | None]:
         """The source offsets that the next start reads."""
@@ -224,6 +229,50 @@ def test_a_log_that_went_back_is_a_loss_of_all_that_is_gone_and_a_restart_repeat
     (loss,) = mirror.losses(mirror.stop(join))
     assert (loss.tp, loss.cause, loss.last_offset, loss.count) == (U, LossCause.TARGET_CUT, 7, 8)
     assert mirror.copy_of("u") == f"{written}z"
+
+
+def test_what_is_copied_again_is_not_repeated_by_a_task_that_was_killed_before_it_could_commit(
+    mirror: TwoTopics,
+) -> None:
+    mirror.remove_copy_of_u()
+    join = mirror.run(mirror.after({T: None, U: SourceOffset(U, 2, 3, target_log=TargetLog(UUID(int=3), 0, 3))}))
+    wait_for(lambda: mirror.loop._commits.committed.get(U) == -1)
+    known = mirror.known()
+    mirror.stop(join)
+    with mirror.target.lock:
+        mirror.target.leaders["A.u", 0] = 1
+        mirror.target.topic_ids["A.u"] = UUID(int=7)
+        for value in "abc":  # written by the task that could not commit them
+            mirror.target.logs["A.u", 0].put(encode([Record(None, value.encode(), (), 1_700_000_000_000)]))
+    join = mirror.run(mirror.after(known))
+    mirror.write("d")
+    wait_for(lambda: mirror.loop._commits.committed == {T: 3, U: 3})
+    mirror.stop(join)
+    assert mirror.copy_of("u") == "abcd"
+
+
+def test_a_partition_that_a_user_has_moved_once_is_copied_again_like_any_other_when_it_is_tried_again(
+    mirror: TwoTopics,
+) -> None:
+    def open_u(opening: int, **how: Any) -> None:
+        t, u = mirror.both().partitions
+        mirror.target.epoch += 1  # another producer
+        mirror.lease.assignment = (t, replace(u, opening=opening, **how))
+        wait_for(lambda: U in mirror.loop.partitions and mirror.loop.partitions[U].spec.opening == opening)
+
+    join = mirror.run(mirror.both())
+    wait_for(lambda: mirror.loop._commits.committed == {T: 2, U: 2})
+    open_u(1, is_moved=True, source_offsets=SourceOffset(U, -1))
+    wait_for(lambda: mirror.copy_of("u") == "abcabc" and mirror.loop._commits.committed.get(U) == 2)
+    mirror.target.script(ProduceRequest, *[INVALID_RECORD] * 3)
+    mirror.write("d", U)
+    wait_for(lambda: mirror.loop.partitions[U].counters.failure)
+    mirror.target._script.clear()
+    mirror.recreate_copy_of_u()
+    open_u(2)
+    wait_for(lambda: mirror.loop._commits.committed.get(U) == 3)
+    assert [loss.count for loss in mirror.losses(mirror.stop(join))] == [6]
+    assert mirror.copy_of("u") == "abcd"
 
 
 EMPTY = {T: 2, U: -1}

@@ -224,7 +224,7 @@ def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSp
     """Return the specification to begin again with: by what was acknowledged, unless a user has moved it."""
     reached = earlier.source_offsets or earlier.spec.source_offsets
     if not assigned.is_moved:
-        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached)
+        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached, is_moved=False)
     if reached is None or assigned.source_offsets is None:
         return assigned
     # The records of the target's log remain there, and their loss would be reported.
@@ -279,14 +279,15 @@ class CopyPartitions:
         partition = CopyPartition(spec, clients.producer.add(spec.target, again=earlier is not None), syncs)
         if earlier is not None:
             partition.continue_counters(earlier)
-        partition.target_end = point.target_end
+        if point.target_end is not None:  # or what was committed counts
+            partition.target_end = point.target_end
         partition.passed_offset = point.resumed_after
         if spec.position is None and point.resumed_after is not None:
             partition.start_offset = point.resumed_after + 1
         if spec.is_moved and spec.position is not None:
             partition.passed_offset = spec.position - 1  # committed before the first record
         partition.counters.already_there += point.already_there
-        partition.log_id = partition.log_id or point.target_id
+        partition.log_id = point.target_id or partition.log_id  # what that means was decided with the point
         self.departed.pop(spec.tp, None)
         self._missing.pop(spec.tp, None)
         self.by_source[spec.tp] = partition
