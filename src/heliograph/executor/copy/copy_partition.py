@@ -58,6 +58,7 @@ class CopyPartition:
         "log_id",
         "log_records",
         "passed_offset",
+        "reported_failure",
         "spec",
         "start_offset",
         "stop_offset",
@@ -92,10 +93,12 @@ class CopyPartition:
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
         self.log_cut_at: int | None = None
         self.damaged_answers = 0
+        self.reported_failure: str | None = None  # the last, until a batch is acknowledged
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
     def continue_counters(self, earlier: CopyPartition) -> None:
-        """Count on from an earlier copy of it in this task."""
+        """Count on from an earlier copy of it in this task; its failure is not reported again."""
+        self.reported_failure = earlier.reported_failure
         self.counters = replace(
             earlier.counters, opening=self.spec.opening, failure=None, issue=None, is_done=False, already_there=0
         )
@@ -208,6 +211,7 @@ class CopyPartition:
             self._unreported_runs.extend(_flat_runs(piece, base_offset))
         self.acked_offset = piece.last_offset
         self.acked_at_ms = now_ms
+        self.reported_failure = None
         self.target_end = base_offset + piece.record_count if base_offset >= 0 else None
         counters = self.counters
         counters.records += piece.record_count
