@@ -204,6 +204,29 @@ def test_a_log_that_was_replaced_unnoticed_is_noticed_by_the_offset_of_the_next_
     assert (known.offset, known.target_log.records) == (2, 3), "the batch in the new log does not count"
 
 
+@pytest.mark.parametrize("changes", [{}, {"transactional_id": "us"}], ids=["", "exactly-once"])
+def test_the_others_are_copied_while_a_start_waits_for_a_missing_topic(
+    mirror: TwoTopics, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    for module in (log_changes, resume):
+        monkeypatch.setattr(module, "_MISSING_TOPIC_TIMEOUT_S", 1000.0)
+    join = mirror.run(mirror.both(**changes))
+    mirror.delete_copy_of_u()
+    mirror.target.topic_ids["A.u"] = UUID(int=0)
+    known = mirror.known()
+    mirror.stop(join)
+    join = mirror.run(mirror.after(known, **changes))
+    mirror.write("d")
+    wait_for(lambda: mirror.loop._commits.committed.get(T) == 3)
+    assert U not in mirror.loop.partitions
+    mirror.target.leaders["A.u", 0] = 1
+    mirror.target.topic_ids["A.u"] = UUID(int=7)
+    wait_for(lambda: mirror.loop._commits.committed.get(U) == 3)
+    (loss,) = mirror.losses(mirror.stop(join))
+    assert (loss.tp, loss.cause, loss.count) == (U, DELETED, 3)
+    assert (mirror.copy_of("t"), mirror.copy_of("u")) == ("abcd", "abcd")
+
+
 @pytest.mark.parametrize("written", ["ijklmn", "ijklmnopqrst"], ids=["shorter", "longer"])
 def test_a_log_that_went_back_is_a_loss_of_all_that_is_gone_and_a_restart_repeats_nothing(
     mirror: TwoTopics, monkeypatch: pytest.MonkeyPatch, written: str

@@ -9,7 +9,8 @@ A remote topic that is missing, or has another id than when the source offset wa
 was copied to it: `TargetLogs` reports the loss and decides by `heliograph.on.target.deleted`.
 
 The partitions of a task's start and those that are assigned later get their resume points here, in a thread of its own:
-the task keeps its lease meanwhile, and continues to copy its other partitions.
+the task keeps its lease meanwhile, and continues to copy its other partitions. A start waits for no topic that is
+missing: its partitions are looked up as if they were assigned later.
 
 Invariants:
 A. A record is passed over only if one of the same timestamp, key, value and headers was found on the target, in order.
@@ -74,8 +75,13 @@ class ResumePoint:
     failure: str | None = None
 
 
-def resume_points(spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events: TaskEvents) -> list[ResumePoint]:
-    """Return the resume point of each partition, in the order given. Blocks."""
+def resume_points(
+    spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events: TaskEvents, *, waits: bool = True
+) -> list[ResumePoint]:
+    """Return the resume point of each partition, in the order given. Blocks.
+
+    Unless it `waits`, partitions whose remote topic seems to be deleted, which takes long to decide, are left out.
+    """
     if not partitions:
         return []
     source, target = _admin(spec.source, spec), _admin(spec.target, spec)  # neither connects before it is asked
@@ -83,7 +89,8 @@ def resume_points(spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events:
         if spec.transactional_id is not None:
             source_offsets = read_offsets(target, spec.offsets_topic, spec.connector, spec.flow.source)
             partitions = tuple(replace(p, source_offsets=source_offsets.get(p.tp)) for p in partitions)
-        checked = TargetLogs(spec, source, target, events).check(partitions)
+        logs = TargetLogs(spec, source, target, events)
+        checked = logs.check(partitions if waits else logs.present(partitions))
         if spec.transactional_id is not None:
             points = [ResumePoint(each.spec) for each in checked]
         else:
@@ -234,6 +241,11 @@ class TargetLogs:
         self._source = source
         self._target = target
         self._events = events
+
+    def present(self, partitions: tuple[PartitionSpec, ...]) -> tuple[PartitionSpec, ...]:
+        """Return the partitions whose remote topic is not missing after records were written to it. Blocks."""
+        view = self._target.view({partition.remote_topic for partition in partitions})
+        return tuple(p for p in partitions if p.remote_topic in view.topic_ids or not _has_lost_topic(p, view))
 
     def check(self, partitions: tuple[PartitionSpec, ...]) -> list[CheckedPartition]:
         """Return each partition as it resumes, in the order given. Blocks."""
