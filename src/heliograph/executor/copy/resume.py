@@ -266,7 +266,7 @@ class TargetLogs:
         return checked
 
     def _ends(self, written: Sequence[PartitionSpec]) -> dict[TopicPartition, int]:
-        """Return where the target's logs end, as far as known; of a log that went back, where what follows is new."""
+        """Return the ends of the target's logs, as far as known; of a log that went back, the offset of the cut."""
         ends = self._target.known_offsets([p.target for p in written], LATEST) if written else {}
         for partition in written:
             log = partition.source_offsets.target_log if partition.source_offsets is not None else None
