@@ -196,12 +196,12 @@ def test_a_topic_deleted_and_created_again_between_two_looks_is_noticed(
     is_running: bool,
     lines: tuple[str, ...],
 ) -> None:
-    make_topic(own_source, topic)
+    make_topic(own_source, topic, 3)  # nothing is written to the last one
     remote = f"{alias}.{topic}"
 
     def replace() -> None:
         delete_topic(own_target, remote)
-        make_topic(own_target, remote)
+        make_topic(own_target, remote, 3)
 
     with day(own_source, own_target, alias, topic, *lines) as flow:
         flow.write(300)
@@ -218,7 +218,7 @@ def test_a_topic_deleted_and_created_again_between_two_looks_is_noticed(
         flow.write(5)
         flow.wait_until_caught_up()
         assert len(recorded(flow)) == 2
-    assert read(own_target, remote, 2, **COMMITTED) == read(own_source, topic, 2)
+    assert read(own_target, remote, 3, **COMMITTED) == read(own_source, topic, 3)
 
 
 def test_records_gone_by_retention_while_nothing_ran_are_listed_after_every_restart(

@@ -14,12 +14,14 @@ from heliograph.errors import ClusterError
 from heliograph.executor.contract.task_report import TaskEvents
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, resume
+from heliograph.executor.copy.copy_loop import CopyLoop
+from heliograph.executor.copy.copy_partition import CopyPartition
 from heliograph.executor.copy.resume import ResumeLookup, ResumePoint
-from heliograph.model import ChangeActions
-from heliograph.wire.batches.forward import warm_up
+from heliograph.model import ChangeActions, SourceOffset, TopicPartition
+from heliograph.wire.batches.forward import prepare, warm_up
 from heliograph.wire.records.connect_offsets import encode_key, encode_value
 from tests.support.brokers.batches import Record, encode
-from tests.support.runs.copying import CONNECTOR, wait_for
+from tests.support.runs.copying import CONNECTOR, HandLease, wait_for
 from tests.unit.executor.test_cut_sources import OFFSETS
 from tests.unit.executor.test_deleted_targets import T, TwoTopics, U
 
@@ -183,3 +185,56 @@ def test_a_failed_lookup_that_is_no_longer_wanted_delays_no_other(
     wait_for(take)
     assert [point.spec for point in found] == [second]
     assert lookup.issue is None
+
+
+def test_the_failure_of_a_partition_that_is_tried_again_is_an_event_if_it_is_another_or_something_was_copied(
+    mirror: LateTopic,
+) -> None:
+    loop, (_first, second) = CopyLoop(mirror.both(), HandLease()), mirror.both().partitions
+
+    def failing(why: str, opening: int) -> CopyPartition:
+        loop._records.add(ResumePoint(replace(second, opening=opening), failure=why))
+        return loop.partitions[U]
+
+    failing("no READ", 0)
+    failing("no READ", 1)
+    failing("no WRITE", 2)
+    partition = failing("no WRITE", 3)
+    (piece,), *_rest = prepare(memoryview(encode([Record(None, b"d", (), 1_700_000_000_000)])), 0, ())
+    partition.note_acked(piece, 3, 1_700_000_000_000)
+    assert failing("no WRITE", 4).counters.failure == "A->B u-0: no WRITE."
+    assert [each.message for each in loop._events.take()] == [
+        "A->B u-0: no READ.",
+        "A->B u-0: no WRITE.",
+        "A->B u-0: no WRITE.",
+    ]
+
+
+def test_all_failed_partitions_that_are_tried_again_are_looked_up_by_one_look_at_what_is_committed(
+    mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a task of thousands would look at all of them for each of them, longer than its lease lasts."""
+    join = mirror.run(mirror.both())
+    wait_for(lambda: mirror.loop._commits.committed == {T: 2, U: 2})
+    partitions, looks = mirror.loop._partitions, 0
+    source_offsets, to_open = partitions.source_offsets, partitions.to_open
+    most_looks: list[int] = []
+
+    def counted_offsets() -> dict[TopicPartition, SourceOffset]:
+        nonlocal looks
+        looks += 1
+        return source_offsets()
+
+    def counted_looks(uncommitted: Any) -> list[PartitionSpec]:
+        nonlocal looks
+        looks = 0
+        ready = to_open(uncommitted)
+        most_looks.append(looks)
+        return ready
+
+    monkeypatch.setattr(mirror.loop._commits, "_source_offsets", counted_offsets)
+    monkeypatch.setattr(partitions, "to_open", counted_looks)
+    mirror.lease.assignment = tuple(replace(each, opening=1) for each in mirror.both().partitions)
+    wait_for(lambda: [each.spec.opening for each in mirror.loop.partitions.values()] == [1, 1])
+    mirror.stop(join)
+    assert max(most_looks) == 1

@@ -92,10 +92,14 @@ class CopyLoop:
                 return
             self._step(fetch=False)
         points = wait_under_lease(
-            lambda: resume_points(self.spec, self.spec.partitions, self._events), self._keep_lease
+            lambda: resume_points(self.spec, self.spec.partitions, self._events, waits=False), self._keep_lease
         )
-        for point in points or ():
+        if points is None:
+            return
+        self._partitions.follow(self.spec.partitions)
+        for point in points:
             self._records.add(point)
+        self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
 
     def _keep_lease(self) -> bool:
         """Report if it is time; return False if the task is to stop."""
@@ -121,7 +125,7 @@ class CopyLoop:
             self._partitions.follow(assignment.partitions)
             self._budget.change_rate(assignment.bytes_per_s)
         if assignment is not None or self._partitions.closing:
-            self._lookup.follow(self._partitions.to_open(self._commits.has_all))
+            self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
         if not self._lookup.is_idle:
             for point in self._lookup.take(time.monotonic()):
                 if point.spec.is_moved:

@@ -39,8 +39,8 @@ class CopyPartition:
     needs no copy (a transaction marker, for example). While nothing is queued or in flight, both mean the same.
     `start_offset` is where it was read from first, or after records that the source no longer has.
 
-    `log_id`, `log_first` and `log_records` become the `TargetLog`. `is_log_replaced` is set when the target gives a
-    batch an offset that another one had: that batch, and what follows, does not count.
+    `log_id`, `log_first`, `log_records` and `log_cut_at` become the `TargetLog`. `log_cut_at` is set when the target
+    gives a batch an offset that another one had: that batch, and what follows, does not count.
     """
 
     __slots__ = (
@@ -54,11 +54,12 @@ class CopyPartition:
         "epochs",
         "is_cut",
         "is_log_exact",
-        "is_log_replaced",
+        "log_cut_at",
         "log_first",
         "log_id",
         "log_records",
         "passed_offset",
+        "reported_failure",
         "spec",
         "start_offset",
         "stop_offset",
@@ -92,12 +93,14 @@ class CopyPartition:
         self.log_first: int | None = log.first_offset if log is not None else None
         self.log_records = log.records if log is not None else self.target_end or 0
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
-        self.is_log_replaced = False
+        self.log_cut_at: int | None = None
         self.damaged_answers = 0
+        self.reported_failure: str | None = None  # the last, until a batch is acknowledged
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
     def continue_counters(self, earlier: CopyPartition) -> None:
-        """Count on from an earlier copy of it in this task."""
+        """Count on from an earlier copy of it in this task; its failure is not reported again."""
+        self.reported_failure = earlier.reported_failure
         self.counters = replace(
             earlier.counters, opening=self.spec.opening, failure=None, issue=None, is_done=False, already_there=0
         )
@@ -110,7 +113,7 @@ class CopyPartition:
     @property
     def safe_offset(self) -> int | None:
         """Return the last source offset that need not be copied again; None if this task has not passed any."""
-        if self.target.is_idle and self.counters.failure is None and not self.is_log_replaced:
+        if self.target.is_idle and self.counters.failure is None and self.log_cut_at is None:
             return self.passed_offset
         return self.acked_offset
 
@@ -143,7 +146,7 @@ class CopyPartition:
         if offset is None:
             return None
         first = max(0, offset) if self.log_first is None else self.log_first
-        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact)
+        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact, self.log_cut_at)
         known = self.target_end, self.topic_id, self._run_count(offset), self.epochs.up_to(offset), log
         return SourceOffset(self.spec.tp, offset, *known)
 
@@ -197,8 +200,12 @@ class CopyPartition:
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """Count a batch that is safe; `base_offset` is its offset on the target, -1 if the broker does not say."""
-        if self.is_log_replaced or (self.target_end is not None and -1 < base_offset < self.target_end):
-            self.is_log_replaced = True
+        known_end = self.target_end if self.log_cut_at is None else self.log_cut_at
+        if known_end is not None and -1 < base_offset < known_end:
+            self.log_cut_at = base_offset
+            if self.acked_offset is None and self.spec.source_offsets is not None:
+                self.acked_offset = self.spec.source_offsets.offset  # to be committed with what was noticed
+        if self.log_cut_at is not None:
             return
         self.log_records += piece.record_count
         if self.log_first is None:
@@ -207,6 +214,7 @@ class CopyPartition:
             self._unreported_runs.extend(_flat_runs(piece, base_offset))
         self.acked_offset = piece.last_offset
         self.acked_at_ms = now_ms
+        self.reported_failure = None
         self.target_end = base_offset + piece.record_count if base_offset >= 0 else None
         counters = self.counters
         counters.records += piece.record_count
@@ -223,7 +231,13 @@ def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSp
     """Return the specification to begin again with: by what was acknowledged, unless a user has moved it."""
     reached = earlier.source_offsets or earlier.spec.source_offsets
     if not assigned.is_moved:
-        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached, actions=assigned.actions)
+        return replace(
+            earlier.spec,
+            opening=assigned.opening,
+            source_offsets=reached,
+            is_moved=False,
+            actions=assigned.actions,
+        )
     if reached is None or assigned.source_offsets is None:
         return assigned
     # The records of the target's log remain there, and their loss would be reported.
@@ -278,14 +292,15 @@ class CopyPartitions:
         partition = CopyPartition(spec, clients.producer.add(spec.target, again=earlier is not None), syncs)
         if earlier is not None:
             partition.continue_counters(earlier)
-        partition.target_end = point.target_end
+        if point.target_end is not None:  # or what was committed counts
+            partition.target_end = point.target_end
         partition.passed_offset = point.resumed_after
         if spec.position is None and point.resumed_after is not None:
             partition.start_offset = point.resumed_after + 1
         if spec.is_moved and spec.position is not None:
             partition.passed_offset = spec.position - 1  # committed before the first record
         partition.counters.already_there += point.already_there
-        partition.log_id = partition.log_id or point.target_id
+        partition.log_id = point.target_id or partition.log_id  # what that means was decided with the point
         self.departed.pop(spec.tp, None)
         self._missing.pop(spec.tp, None)
         self.by_source[spec.tp] = partition
@@ -308,12 +323,12 @@ class CopyPartitions:
                 partition.actions = spec.actions
                 del self._missing[tp]
 
-    def to_open(self, has_committed: Callable[[Iterable[TopicPartition]], bool]) -> list[PartitionSpec]:
+    def to_open(self, uncommitted: Callable[[Iterable[TopicPartition]], set[TopicPartition]]) -> list[PartitionSpec]:
         """Return the assigned partitions that are not copied and whose resume point can be looked up now."""
-        for tp, partition in list(self.closing.items()):
-            # Not before the answers have come: what is appended after the look-up would be copied again.
-            if partition.target.is_idle and has_committed((tp,)):
-                del self.closing[tp]
+        # Not before the answers have come: what is appended after the look-up would be copied again.
+        answered = {tp for tp, partition in self.closing.items() if partition.target.is_idle}
+        for tp in answered - uncommitted(answered) if answered else ():
+            del self.closing[tp]
         ready = [spec for tp, spec in self._missing.items() if tp not in self.closing]
         earlier = self.by_target
         return [_begin_again(earlier[spec.target], spec) if spec.target in earlier else spec for spec in ready]

@@ -203,16 +203,17 @@ class TargetChanges:
     def _why_replaced(self, partition: CopyPartition, now: float) -> str | None:
         topic = partition.spec.target.topic
         topic_id, missing_since = self._target.topic_ids.get(topic), self._target.missing_since.get(topic)
-        if partition.is_log_replaced:
+        if partition.log_cut_at is not None:
             return f"the target's log of {partition.spec.target} is another one than before"
         if missing_since is not None:
             is_gone = partition.log_records > 0 and now - missing_since >= _MISSING_TOPIC_TIMEOUT_S
             return f"the target has no topic {topic} any more" if is_gone else None
         if topic_id is None or topic_id == partition.log_id:
             return None
-        is_first = partition.log_id is None
-        partition.log_id = topic_id if is_first else partition.log_id
-        return None if is_first else f"the target's topic {topic} was deleted and created again"
+        if partition.log_id is not None and partition.log_records:
+            return f"the target's topic {topic} was deleted and created again"
+        partition.log_id = topic_id
+        return None
 
     def _begin_again_if_committed(self, now: float) -> None:
         if not self._replaced:

@@ -144,10 +144,12 @@ class RecordFlow:
             self._clients.fetcher.remove(partition.spec.tp)
 
     def fail(self, partition: CopyPartition, why: str) -> None:
-        """Stop a partition, with an event."""
+        """Stop a partition, with an event unless it was tried again and has failed in the same manner."""
         tp = partition.spec.tp
         partition.counters.failure = f"{self._spec.flow} {tp}: {why}."
-        self._events.error(f"{why}.", tp)
+        if partition.reported_failure != why:
+            partition.reported_failure = why
+            self._events.error(f"{why}.", tp)
         self._clients.fetcher.remove(tp)
 
     # --- from the producers -------------------------------------------------------------------------------------------
