@@ -96,11 +96,11 @@ NOT_AN_ACTION = RestRefusal(
     "{name} runs as long as the process: only source connectors of a file can be stopped, resumed and restarted.",
     "`heliograph run`: a change of a checkpoint or heartbeat connector",
 )
-FLOW_ENDED = RestRefusal(
+FLOW_FAILED = RestRefusal(
     409,
-    "The flow of {name} has ended and takes no requests: {reason}. It starts again with the process, or with --watch"
+    "The flow of {name} has failed and takes no requests: {reason}. It starts again with the process, or with --watch"
     " when its configuration changes",
-    "`heliograph run`: a change of a connector whose flow has failed for good or is stopping",
+    "`heliograph run`: a change of a connector whose flow has failed for good",
 )
 NULL_PARTITION = RestRefusal(
     500, "Source partitions may not be null", "PATCH of offsets with an entry without partition"

@@ -290,9 +290,8 @@ def _running(control: Control, view: _View, part: _Part) -> SourceFlow | Checkpo
 
 
 def _that_takes_requests(running: SourceFlow, name: str) -> SourceFlow:
-    if running.life.has_ended:
-        reason = "it is stopping" if running.error is None else str(running.error).rstrip(".")
-        raise refusals.FLOW_ENDED.error(name=name, reason=reason)
+    if running.life.has_failed:
+        raise refusals.FLOW_FAILED.error(name=name, reason=str(running.error).rstrip("."))
     return running
 
 

@@ -89,9 +89,9 @@ class FlowLifeCycle:
         return self.phase is FlowPhase.RUNNING and not self.stopping.is_set()
 
     @property
-    def has_ended(self) -> bool:
-        """Return whether the flow takes no requests any more: it has failed for good, is done, stopped or stopping."""
-        return self.stopping.is_set() or not FLOW_PHASES.transitions[self.phase]
+    def has_failed(self) -> bool:
+        """Return whether the flow has failed for good: it takes no requests, and nothing starts it again by itself."""
+        return self.phase is FlowPhase.FAILED and self.error is not None
 
     def stop(self) -> None:
         """Ask the flow to stop."""
