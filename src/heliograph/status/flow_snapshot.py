@@ -127,7 +127,7 @@ class LoopIssue(NamedTuple):
 
 
 class UnreadyFlow(NamedTuple):
-    """Why a flow is not ready; without names, for a caller that may not see it."""
+    """One reason why a flow is not ready; without names, for a caller that may not see it."""
 
     name: str | None
     connector: str | None
