@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from heliograph.diagnostics import Diagnostic
     from heliograph.model import TopicPartition
 
-KNOWN_FOR_S = 15.0
+KNOWN_FOR_S = 8.0
 STALLED_AFTER_S = 8.0
 SILENT_AFTER_S = 8.0
+RETRY_SHOWN_S = 15.0  # more than a retry takes to fail again
 
 _NOT_STARTED = note("it is not assigned to a running task yet")
 _END_UNKNOWN = note("the end of the source's log is not known")
@@ -59,10 +60,13 @@ class PartitionFacts:
     """The known facts about one partition. Times are seconds of the caller's clock; None is unknown or never.
 
     `held` is why no task copies it now, `task_issue` an issue of its whole task, such as a cluster that does not
-    answer.
+    answer. `retried` is the last failure while it is tried again, until something has been copied: one that fails at
+    every try must not look well in between.
     """
 
     failure: Diagnostic | None = None
+    retried: Diagnostic | None = None
+    retried_at: float = 0.0
     held: Diagnostic | None = None
     issue: Diagnostic | None = None
     task_issue: Diagnostic | None = None
@@ -110,6 +114,23 @@ class PartitionFacts:
             bounds.append(max(0, now_ms - self.copied_ms) / 1000)
         return min(bounds, default=None)
 
+    def shown_failure(self, now: float) -> Diagnostic | None:
+        """Return why it has failed, also while it is tried again."""
+        if self.failure is not None or now - self.retried_at > RETRY_SHOWN_S:
+            return self.failure
+        return self.retried
+
+    def retry(self, now: float) -> None:
+        """Note that it is tried again."""
+        self.failure, self.retried, self.retried_at = None, self.shown_failure(now), now
+
+    def end_retry_if_copied(self, next_offset_before: int | None, now: float) -> None:
+        """Forget the failure before a retry once more was copied, or nothing is left to copy."""
+        is_ahead = None not in (self.next_offset, next_offset_before) and self.next_offset != next_offset_before
+        has_all = self.lag_records(now) == 0 and self.log_end_at is not None and self.log_end_at > self.retried_at
+        if self.failure is not None or self.is_done or is_ahead or has_all:
+            self.retried = None
+
     def note_lag(self, now: float) -> None:
         """Note since when it is behind; to be called whenever something was learnt."""
         lag = self.lag_records(now)
@@ -129,7 +150,7 @@ def judge(facts: PartitionFacts, now: float) -> tuple[PartitionState, Diagnostic
     """Return the state of a partition and its reason; one that has caught up or is done has none."""
     if facts.is_done and facts.failure is None:
         return PartitionState.DONE, None
-    reason = facts.failure or facts.held or _silence(facts, now) or facts.issue or _stall(facts, now)
+    reason = facts.shown_failure(now) or facts.held or _silence(facts, now) or facts.issue or _stall(facts, now)
     if reason is not None:
         return _STATES[reason.severity], reason
     if facts.lag_records(now) == 0:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Often enough to see in which minute a rate has changed; REST has the values of each moment.
 SUMMARY_INTERVAL_S = 30.0
 IDLE_INTERVAL_S = 600.0
-LASTS_S = 10.0
+LASTS_S = 5.0
 _MOST_BEHIND = 3
 _MOST_NAMES = 3
 

@@ -275,7 +275,7 @@ def test_a_loop_that_is_stopped_writes_no_checkpoint(
             reach("reading syncs")
             yield record
 
-    def write(_admin: Any, _tp: Any, records: list[Any], before_try: Callable[[], None]) -> None:
+    def write(_admin: Any, _tp: Any, records: list[Any], before_try: Callable[[], None], **_limits: float) -> None:
         before_try()
         done.append(f"{len(records)} written")
         reach("writing")

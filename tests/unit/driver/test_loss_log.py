@@ -33,7 +33,7 @@ class Topic:
         self.recorded: list[Loss] = []
         self.is_reachable = True
 
-    def write(self, _admin: object, _tp: object, records: list[OwnRecord]) -> None:
+    def write(self, _admin: object, _tp: object, records: list[OwnRecord], **_options: object) -> None:
         if not self.is_reachable:
             raise UnreachableError("it does not answer")
         self.recorded += [loss for record in records if (loss := decode_loss(record.value)) is not None]

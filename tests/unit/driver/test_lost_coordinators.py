@@ -53,7 +53,7 @@ def sync(source: Target, groups: GroupAdmin, written: list[Any], monkeypatch: py
     made._syncs.known.take(OffsetSync(SOURCE, 10, 10))
     monkeypatch.setattr(
         "heliograph.driver.loops.checkpoint_sync.write_records",
-        lambda _writer, _tp, records, *_check: written.extend(records),
+        lambda _writer, _tp, records, *_check, **_limits: written.extend(records),
     )
     return made
 

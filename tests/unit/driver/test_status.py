@@ -7,15 +7,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from heliograph.diagnostics import note, warning
-from heliograph.driver.flow.flow_status import FlowStatus
+from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.steps import issues
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
+from heliograph.status.partition_status import RETRY_SHOWN_S
 
 if TYPE_CHECKING:
     import pytest
-
-    from heliograph.status.partition_status import PartitionStatus
 
 
 def test_a_partition_that_waits_is_an_issue_until_it_continues() -> None:
@@ -41,7 +40,7 @@ def test_of_a_partition_that_is_to_begin_again_only_the_counters_are_taken() -> 
     tp = TopicPartition("t", 0)
     refused = PartitionReport("t", 0, records=7, next_offset=7, failure="t-0: refused.")
     status.take("A->B-0", TaskReport([refused]))
-    status.open_again({tp: 1}, note("task 0 begins with it again"), on_request=True)
+    status.open_again({tp: 1}, note("task 0 begins with it again"), is_requested=True)
     refused.records = 8
     status.take("A->B-0", TaskReport([refused]))
     (row,) = status.partitions()
@@ -52,31 +51,6 @@ def test_of_a_partition_that_is_to_begin_again_only_the_counters_are_taken() -> 
     status.restart()
     status.take("A->B-0", TaskReport([PartitionReport("t", 0, failure="again.")]))
     assert status.failures == ["again."]
-
-
-def test_a_partition_that_is_retried_counts_as_failed_since_its_failure_until_it_copies() -> None:
-    clock = SimpleNamespace(now=100.0)
-    status = FlowStatus(Flow("A", "B"), lambda: clock.now)
-    tp = TopicPartition("t", 0)
-    status.set_replicated({tp: "A.t"})
-
-    def report(opening: int, failure: str | None = None, **more: int) -> PartitionStatus:
-        clock.now += 1
-        row = PartitionReport("t", 0, 7, None, 9, 0, failure=failure, opening=opening, **more)
-        status.take("A->B-0", TaskReport([row]))
-        return status.partitions()[0]
-
-    report(0, "refused.")
-    since = status._rows[tp].since
-    for opening in (1, 2, 3):
-        clock.now += 30
-        status.open_again({tp: opening}, note("task 0 begins with it again"), on_request=False)
-        seen = [report(opening - 1), report(opening), report(opening, "refused.")]
-        assert [(each.state, str(each.reason)) for each in seen] == [("failed", "refused.")] * 3
-        assert status._rows[tp].since == since
-        assert status.failures == ["refused."], "its task is FAILED with a trace all the time"
-    status.open_again({tp: 4}, note("task 0 begins with it again"), on_request=False)
-    assert report(4, acked_age_ms=0).state == "copying"
 
 
 def flow_of(*partitions: PartitionReport) -> tuple[FlowStatus, SimpleNamespace]:
@@ -164,6 +138,71 @@ def test_the_lag_over_another_log_is_unknown_and_never_zero() -> None:
     ]
 
 
+def refused(offset: int, **changes: object) -> TaskReport:
+    failure = f"A->B t-0: the batch at offset {offset} was refused."
+    fields = {"next_offset": offset, "log_end": 20, "log_end_age_ms": 0, "failure": failure, **changes}
+    return TaskReport([PartitionReport("t", 0, **fields)])  # type: ignore[arg-type]
+
+
+def test_a_partition_that_fails_at_every_try_is_failed_in_between_and_reported_once() -> None:
+    clock = SimpleNamespace(now=100.0)
+    status, tp = FlowStatus(Flow("A", "B"), lambda: clock.now), TopicPartition("t", 0)
+    status.state = "RUNNING"
+    status.set_replicated({tp: "A.t"})
+
+    def shown() -> tuple[str, bool, bool]:
+        (row,) = status.partitions()
+        return str(row.state), bool(status.failures_of([tp])), not status.snapshot("A->B", "", ()).unready
+
+    for opening in range(3):
+        status.take("A->B-0", refused(7, opening=opening))
+        assert list(status.take_new_failures()) == ([tp] if opening == 0 else [])
+        clock.now += 6
+        assert shown() == ("failed", True, False)
+        assert status.failed_of([tp]) == [tp]
+        status.open_again({tp: opening + 1}, note("task 0 begins with it again"))
+        assert shown() == ("failed", True, False)
+        assert status.failed_of([tp]) == [], "it is not tried twice at once"
+        clock.now += 1
+        status.take("A->B-0", refused(7, opening=opening + 1, failure=None))
+        assert shown() == ("failed", True, False), "it has copied nothing yet"
+    status.take("A->B-0", refused(12, opening=3, failure=None, acked_age_ms=0))
+    assert shown() == ("copying", False, True)
+    status.take("A->B-0", refused(12, opening=3))
+    assert list(status.take_new_failures()) == [tp]
+
+
+def test_a_retry_of_which_nothing_is_heard_does_not_keep_the_old_failure() -> None:
+    clock = SimpleNamespace(now=100.0)
+    status, tp = FlowStatus(Flow("A", "B"), lambda: clock.now), TopicPartition("t", 0)
+    status.take("A->B-0", refused(7))
+    status.retry([tp])
+    status.hold([tp], note("task 0 waits for a Spark slot"))
+    clock.now += RETRY_SHOWN_S + 1
+    (row,) = status.partitions()
+    assert (str(row.state), str(row.reason)) == ("waiting", "task 0 waits for a Spark slot")
+
+
+def test_a_partition_that_has_nothing_left_to_copy_has_not_failed_any_more() -> None:
+    clock = SimpleNamespace(now=100.0)
+    status, tp = FlowStatus(Flow("A", "B"), lambda: clock.now), TopicPartition("t", 0)
+    status.take("A->B-0", refused(20, failure="the principal needs READ."))
+    status.open_again({tp: 1}, note("task 0 begins with it again"))
+    clock.now += 1
+    status.take("A->B-0", refused(20, opening=1, failure=None, log_end=None, log_end_age_ms=None))
+    assert [str(each.state) for each in status.partitions()] == ["failed"], "the end of its log is an old one"
+    status.take("A->B-0", refused(20, opening=1, failure=None))
+    assert [str(each.state) for each in status.partitions()] == ["caught_up"]
+
+
+def test_a_flow_that_may_not_see_any_of_its_topics_is_not_ready() -> None:
+    status = FlowStatus(Flow("A", "B"))
+    status.state = "RUNNING"
+    assert status.snapshot("A->B", "", ()).unready == ()
+    status.note(SourceStep.TOPICS, ["'A' does not show us t"])
+    assert status.snapshot("A->B", "", ()).unready == ("'A' does not show us t",)
+
+
 def test_many_issues_are_cut_short() -> None:
     status = FlowStatus(Flow("A", "B"))
     status.take("A->B-0", TaskReport([PartitionReport("t", p, issue="x") for p in range(9)]))
@@ -186,12 +225,12 @@ def test_a_tasks_issue_is_logged_once_it_lasts_and_when_it_clears(
         status.take("A->B-0", TaskReport(rows, unavailable_clusters=unavailable))
         return status.issue_of("A->B-0")
 
-    assert [report_at(100, 1), report_at(104, 1), report_at(104.5)] == [None] * 3
+    assert [report_at(100, 1), report_at(103, 1), report_at(103.5)] == [None] * 3
     assert caplog.messages == [], "a leader that moves wakes nobody"
-    assert [report_at(105, 1), report_at(109.9, 1)] == [None] * 2
-    assert report_at(110, 1) == "t-1 waits: no leader."
+    assert [report_at(105, 1), report_at(108.9, 1)] == [None] * 2
+    assert report_at(109, 1) == "t-1 waits: no leader."
     assert report_at(111, 1, 2) == "t-1 waits: no leader.", "what is shown does not change with every report"
-    assert report_at(114.9, 1, 2) == "t-1 waits: no leader."
+    assert report_at(112.9, 1, 2) == "t-1 waits: no leader."
     assert caplog.messages == [], "partitions are logged by the state of the flow"
     assert report_at(115, 1, 2) == "cluster 'B': b:1 cannot be reached; 2 partitions wait"
     assert report_at(116) is None

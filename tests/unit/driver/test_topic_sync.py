@@ -111,6 +111,36 @@ def test_a_topic_that_grows_without_a_leader_is_copied_as_far_as_it_was(sync: To
     assert replicated.issues == ("The topics A.t7 on 'B' cannot be used yet: partition 1 has no leader",)
 
 
+@pytest.mark.parametrize("hides", ["source", "target"])
+def test_a_topic_that_is_hidden_while_it_is_replicated_stays_replicated(
+    sync: TopicSync, source: Cluster, target: Cluster, hides: str
+) -> None:
+    before = sync.sync()
+    if hides == "source":
+        source.hidden = {"t7"}
+    else:
+        target.hidden = {"A.t7"}
+    hidden = sync.sync(before)
+    assert sorted(hidden.partitions) == sorted(partitions())
+    assert hidden.remote_topics == before.remote_topics
+    again = sync.sync(hidden)
+    assert sorted(again.partitions) == sorted(partitions())
+    source.hidden = set()
+    del source.topics["t7"]
+    gone = sync.sync(again)
+    assert sorted(gone.partitions) == sorted(partitions(TopicPartition("t7", 0), TopicPartition("t7", 1)))
+
+
+def test_partitions_that_the_target_lacks_are_named_with_the_reason(sync: TopicSync, target: Cluster) -> None:
+    target.topics = dict.fromkeys(REMOTE, 1)
+    target.leaderless = {TopicPartition("A.t7", 1)}
+    assert sync.sync().lacking == {
+        TopicPartition("t7", 1): "the target has no partition 1 of A.t7: partition 1 has no leader"
+    }
+    target.leaderless = set()
+    assert sync.sync().lacking == {}
+
+
 def test_only_topics_that_lack_a_leader_are_asked_for_again(target: Cluster) -> None:
     def elect() -> None:
         if len(target.asked) == 3:

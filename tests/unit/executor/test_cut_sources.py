@@ -120,7 +120,7 @@ def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     join = mirror.run(mirror.spec(actions=ChangeActions(truncation="fail")))
     mirror.until_copied("abcdefgh")
     mirror.led(6, "UVWXYZ", keep=5)
-    wait_for(lambda: any("cut at offset 5" in event for event in mirror.reported()))
+    wait_for(lambda: any("cut at offset 5" in str(row.failure) for row in mirror.rows()))
     report = mirror.stop(join)
     (row,) = report.partitions
     (loss,) = [loss for each in [*mirror.lease.reports, report] for loss in each.losses]
@@ -138,7 +138,7 @@ def test_another_action_takes_effect_in_a_running_task_without_a_restart(mirror:
     mirror.lease.assignment = mirror.spec(actions=ChangeActions(truncation="fail")).partitions
     wait_for(lambda: mirror.loop.partitions[TP].actions.truncation == "fail")
     mirror.led(6, "UVWXYZ", keep=5)
-    wait_for(lambda: any("cut at offset 5" in event for event in mirror.reported()))
+    wait_for(lambda: any("cut at offset 5" in str(row.failure) for row in mirror.rows()))
     assert mirror.loop.partitions[TP].target is producer, "it did not begin again"
     (row,) = mirror.stop(join).partitions
     assert "heliograph.on.truncation=fail" in str(row.failure)

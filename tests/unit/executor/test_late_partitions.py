@@ -14,14 +14,12 @@ from heliograph.errors import ClusterError
 from heliograph.executor.contract.task_report import TaskEvents
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, resume
-from heliograph.executor.copy.copy_loop import CopyLoop
-from heliograph.executor.copy.copy_partition import CopyPartition
 from heliograph.executor.copy.resume import ResumeLookup, ResumePoint
 from heliograph.model import ChangeActions, SourceOffset, TopicPartition
-from heliograph.wire.batches.forward import prepare, warm_up
+from heliograph.wire.batches.forward import warm_up
 from heliograph.wire.records.connect_offsets import encode_key, encode_value
 from tests.support.brokers.batches import Record, encode
-from tests.support.runs.copying import CONNECTOR, HandLease, wait_for
+from tests.support.runs.copying import CONNECTOR, wait_for
 from tests.unit.executor.test_cut_sources import OFFSETS
 from tests.unit.executor.test_deleted_targets import T, TwoTopics, U
 
@@ -185,29 +183,6 @@ def test_a_failed_lookup_that_is_no_longer_wanted_delays_no_other(
     wait_for(take)
     assert [point.spec for point in found] == [second]
     assert lookup.issue is None
-
-
-def test_the_failure_of_a_partition_that_is_tried_again_is_an_event_if_it_is_another_or_something_was_copied(
-    mirror: LateTopic,
-) -> None:
-    loop, (_first, second) = CopyLoop(mirror.both(), HandLease()), mirror.both().partitions
-
-    def failing(why: str, opening: int) -> CopyPartition:
-        loop._records.add(ResumePoint(replace(second, opening=opening), failure=why))
-        return loop.partitions[U]
-
-    failing("no READ", 0)
-    failing("no READ", 1)
-    failing("no WRITE", 2)
-    partition = failing("no WRITE", 3)
-    (piece,), *_rest = prepare(memoryview(encode([Record(None, b"d", (), 1_700_000_000_000)])), 0, ())
-    partition.note_acked(piece, 3, 1_700_000_000_000)
-    assert failing("no WRITE", 4).counters.failure == "A->B u-0: no WRITE."
-    assert [each.message for each in loop._events.take()] == [
-        "A->B u-0: no READ.",
-        "A->B u-0: no WRITE.",
-        "A->B u-0: no WRITE.",
-    ]
 
 
 def test_all_failed_partitions_that_are_tried_again_are_looked_up_by_one_look_at_what_is_committed(

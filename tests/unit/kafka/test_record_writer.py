@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,6 +86,17 @@ def test_a_write_that_can_never_succeed_is_not_tried_again(brokers: ScriptedClus
     with pytest.raises(BrokerError, match="TOO_LARGE"):
         write_records(admin, TP, RECORDS)
     assert requests_with_records(brokers) == 1
+
+
+def test_a_write_of_a_step_fails_soon_though_an_administrator_would_wait_longer(
+    brokers: ScriptedCluster, admin: Admin
+) -> None:
+    brokers.__exit__()
+    assert admin.timeout_s > 1
+    began = time.monotonic()
+    with pytest.raises(BrokerError, match="cannot be reached"):
+        write_records(admin, TP, RECORDS, timeout_s=0.3)
+    assert time.monotonic() - began < admin.timeout_s
 
 
 def test_nothing_is_sent_once_the_caller_may_not_write(brokers: ScriptedCluster, admin: Admin) -> None:

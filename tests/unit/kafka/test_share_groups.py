@@ -266,7 +266,7 @@ def test_share_groups_have_no_checkpoints(source: Cluster, target: Cluster, monk
     written: list[Any] = []
     monkeypatch.setattr(
         "heliograph.driver.loops.checkpoint_sync.write_records",
-        lambda _writer, _tp, records, *_check: written.extend(records),
+        lambda _writer, _tp, records, *_check, **_limits: written.extend(records),
     )
     flows = Flows(source, target)
     source.starts = {"s-0": (40, 3)}

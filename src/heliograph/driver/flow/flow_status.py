@@ -48,6 +48,7 @@ _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report o
 _LOOK_INTERVAL_S = 5.0  # of the log; a look walks all partitions
 _STARTING = "STARTING"
 _LOOPS = ("checkpoints", "heartbeats")
+_MOVING = (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
 _MOMENT_S = 5.0
 _SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 
@@ -108,7 +109,6 @@ class _Row:
     since: float = 0.0
     reason: Diagnostic | None = None
     opening: int = 0  # the newest that its task was asked for
-    retried: Diagnostic | None = None  # its failure, until the next try has copied something
     stopped_since: float | None = None
 
     @property
@@ -127,15 +127,20 @@ class _Row:
 
     def take(
         self, report: PartitionReport, task_issue: Diagnostic | None, unavailable: Diagnostic | None, now: float
-    ) -> None:
-        """Take the newest report of its task. An unavailable cluster explains more than the partition's last error."""
+    ) -> bool:
+        """Take the newest report of its task; return whether it has failed, and not as in the try before.
+
+        An unavailable cluster explains more than the partition's last error.
+        """
         self.report = report
         facts = self.facts
         facts.reported_at = now
         if report.opening < self.opening:
-            return  # its task has not begun with it again yet: only the counters are of interest
+            return False  # its task has not begun with it again yet: only the counters are of interest
+        failure_before, offset_before = facts.shown_failure(now), facts.next_offset
         facts.held = None
         facts.task_issue = task_issue
+        facts.failure = problem(report.failure) if report.failure else None
         facts.issue = (unavailable or warning(report.issue)) if report.issue else None
         facts.stable_end = report.stable_end
         facts.is_done = report.is_done and report.pending_ms is None and report.issue is None
@@ -147,10 +152,9 @@ class _Row:
         facts.copied_ms = report.copied_ms if report.copied_ms is not None else facts.copied_ms
         if report.log_end is not None and report.log_end_age_ms is not None:
             self.take_log_end(report.log_end, now - report.log_end_age_ms / 1000)
-        if report.issue or report.acked_age_ms is not None or report.is_done or facts.lag_records(now) == 0:
-            self.retried = None
-        facts.failure = problem(report.failure) if report.failure else self.retried
         facts.note_lag(now)
+        facts.end_retry_if_copied(offset_before, now)
+        return facts.failure is not None and facts.failure != failure_before
 
     def take_log_end(self, log_end: int, at: float) -> None:
         """Take the end of the source's log as it was at a time, unless a newer one is known."""
@@ -164,7 +168,7 @@ class _Row:
         state, self.reason = judge(facts, now)
         if state is not self.state or not self.since:
             self.state, self.since = state, now
-        if state not in (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE):
+        if state not in _MOVING:
             self.stopped_since = now if self.stopped_since is None else self.stopped_since
         elif self.stopped_since is not None:
             # A task that starts and fails again and again is copying in between only if it gets anything done.
@@ -195,6 +199,7 @@ class FlowStatus:
         self._step_issues = StepIssues()
         self._task_issues = TaskIssues(flow)
         self._has_recovered = False
+        self._new_failures: dict[TopicPartition, str] = {}
         self._ended_attempts: dict[str, int] = {}
         self._of_tasks: dict[str, _OfTask] = {}
         self._lock = threading.Lock()
@@ -231,7 +236,8 @@ class FlowStatus:
             task_issue = warning(brief(of_task)) if of_task else None
             unavailable = warning(brief(report.unavailable_clusters)) if report.unavailable_clusters else None
             for each in report.partitions:
-                self._row(each.tp).take(each, task_issue, unavailable, now)
+                if self._row(each.tp).take(each, task_issue, unavailable, now):
+                    self._new_failures[each.tp] = str(each.failure)
             shared = tuple(each for each in (task_issue, unavailable) if each is not None)
             self._of_tasks[task_id] = _OfTask(now, tuple(report.unavailable_clusters), shared)
             self._has_recovered |= self._task_issues.note(task_id, of_task, _waiting(report))
@@ -242,6 +248,12 @@ class FlowStatus:
         with self._lock:
             has_recovered, self._has_recovered = self._has_recovered, False
         return has_recovered
+
+    def take_new_failures(self) -> dict[TopicPartition, str]:
+        """Return the partitions that have failed since the last call; not those that were tried again in vain."""
+        with self._lock:
+            failures, self._new_failures = self._new_failures, {}
+        return failures
 
     def task_ended(self, task_id: str, tps: Iterable[TopicPartition], attempt: int = 0) -> None:
         """Keep the counts of a task that has ended: the next run counts from zero, and a late report changes none."""
@@ -268,22 +280,26 @@ class FlowStatus:
             for tp, remote_topic in remote_topics.items():
                 self._row(tp).remote_topic = remote_topic
 
-    def retry_failed(self, tps: Iterable[TopicPartition]) -> None:
-        """Note that partitions are tried again; those that have failed count as failed until they copy something."""
+    def retry(self, tps: Iterable[TopicPartition]) -> None:
+        """Note that partitions are tried again; those that had failed are shown as failed until they copy."""
         with self._lock:
             for row in (self._rows[tp] for tp in tps if tp in self._rows):
-                row.retried = row.facts.failure
+                row.facts.retry(self._clock())
 
-    def open_again(self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, on_request: bool) -> None:
+    def open_again(
+        self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, is_requested: bool = False
+    ) -> None:
         """Note that tasks are to begin with partitions again: what they report of earlier openings is over.
 
-        `on_request`: a user wants that, and knows their failures.
+        If a user has requested it, their failures are over, too.
         """
         with self._lock:
             for tp, opening in openings.items():
                 row = self._row(tp)
                 row.opening, row.facts.held = opening, why
-                row.retried = row.facts.failure = None if on_request else row.facts.failure
+                row.facts.retry(self._clock())
+                if is_requested:
+                    row.facts.retried = None
 
     def restart(self) -> None:
         """Forget all of a run that has ended but its counts and losses: the next run reports into the same status."""
@@ -293,7 +309,7 @@ class FlowStatus:
         with self._lock:
             for row in self._rows.values():
                 row.finished, row.report, row.facts, row.opening = row.counts, None, PartitionFacts(), 0
-                row.retried = row.stopped_since = None
+                row.stopped_since = None
             self._samples.clear()
         self.state = _STARTING
         with self._sharing:
@@ -340,13 +356,16 @@ class FlowStatus:
     def failures(self) -> list[str]:
         """The sentence of each failed partition."""
         with self._lock:
-            return [str(row.facts.failure) for row in self._current() if row.facts.failure]
+            return self._shown_failures(self._current())
 
     def failures_of(self, tps: Iterable[TopicPartition]) -> list[str]:
         """Return the sentence of each of these partitions that has failed."""
         with self._lock:
-            rows = [self._rows[tp] for tp in sorted(tps) if tp in self._rows]
-            return [str(row.facts.failure) for row in rows if row.facts.failure]
+            return self._shown_failures(self._rows[tp] for tp in sorted(tps) if tp in self._rows)
+
+    def _shown_failures(self, rows: Iterable[_Row]) -> list[str]:
+        now = self._clock()
+        return [str(failure) for row in rows if (failure := row.facts.shown_failure(now))]
 
     def next_offset_of(self, tp: TopicPartition) -> int | None:
         """Return the first source offset that the target is not known to have."""
@@ -354,7 +373,7 @@ class FlowStatus:
             return self._rows[tp].facts.next_offset if tp in self._rows else None
 
     def failed_of(self, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return those of these partitions that have failed."""
+        """Return those of these partitions that have failed and are not being tried again."""
         with self._lock:
             return [tp for tp in sorted(tps) if tp in self._rows and self._rows[tp].facts.failure]
 
@@ -484,7 +503,7 @@ class FlowStatus:
             return issues or (f"the flow is {self._state}",)
         if unavailable:
             return tuple(unavailable)
-        return _stalled(partitions, now)
+        return _stalled(partitions, now) if partitions else self.issues.get(SourceStep.TOPICS, ())
 
     def _unavailable_clusters(self, now: float) -> list[str]:
         """Return the clusters that a task has found unavailable and that lasts; its report must not be old."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.diagnostics import warning
 from heliograph.driver.clusters.cluster_specs import fetch_limits
 from heliograph.driver.clusters.internal_topic_creation import create_offsets_topic, ensure_offset_syncs_topic
 from heliograph.driver.flow.acl_sync import AclSync
@@ -129,7 +130,10 @@ class FlowSteps:
         self._actions = {topic: known.get(topic) or self._change_rules.actions(topic) for topic in topics}
         self.replicated = replace(replicated, actions=self._actions)
         remote = self.replicated.remote_topics
-        self._status.set_replicated({tp: remote.get(tp.topic) for tp in self.replicated.partitions})
+        lacking = self.replicated.lacking
+        self._status.set_replicated({tp: remote.get(tp.topic) for tp in (*self.replicated.partitions, *lacking)})
+        for tp, why in lacking.items():
+            self._status.hold([tp], warning(why))
         return self.replicated.issues
 
     def read_source_offsets(self) -> SourceOffsets:
@@ -158,7 +162,7 @@ class FlowSteps:
         return fetch_limits(consumer, self._settings).isolation_level
 
     def _sync_topics(self) -> Replicated:
-        synced = [sync.sync() for sync in self._topic_syncs]
+        synced = [sync.sync(self.replicated) for sync in self._topic_syncs]
         issues = tuple(issue for replicated in synced for issue in replicated.issues)
         return replace(synced[-1], issues=issues)  # the last cluster is the one that records are written to
 

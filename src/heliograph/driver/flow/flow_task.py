@@ -278,12 +278,12 @@ class FlowTask:
         is_waiting = self.phase is TaskPhase.WAITING_FOR_SLOT
         return is_waiting and time.monotonic() - self.started_at >= _SLOT_WAIT_S
 
-    def is_due_for_failed_partitions(self, failures: Sequence[str]) -> bool:
+    def is_due_for_failed_partitions(self, failed: Sequence[TopicPartition]) -> bool:
         """Return whether to try partitions that have failed again; called repeatedly."""
         if self.phase is not TaskPhase.RUNNING:
             return False
         now = time.monotonic()
-        if not failures:
+        if not failed:
             self.retry_partitions_at = None
         elif self.retry_partitions_at is None:
             pause_s = self.partition_restarts.pause_s(now - self.tried_at)

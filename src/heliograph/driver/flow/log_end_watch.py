@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from heliograph.model import Flow
 
 
-_INTERVAL_S = 3.0
-_FRESH_S = 4.0  # tasks report the ends of what they fetch every second
+_INTERVAL_S = 2.0
+_FRESH_S = 3.0  # tasks report the ends of what they fetch every second
 
 
 class LogEndWatch:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MOST_LOGGED = 10
 _BAD_REQUEST, _NOT_FOUND = 400, 404
 
 Suspension = Literal["PAUSED", "STOPPED"]
@@ -240,11 +241,11 @@ class TaskSupervisor:
             task.moves |= {tp: moves[tp] for tp in own if tp in moves}
             if task.phase is TaskPhase.RUNNING and request.topic is not None and not self._is_exactly_once:
                 task.forget_failures()
-                self._open_again(task, own, on_request=True)
+                self._open_again(task, own, is_requested=True)
             else:
                 task.open_again(own)  # or the last reports of the current run would be taken for those of the next
                 again = note(f"task {task.number} is started again")
-                self._status.open_again({tp: self._openings[tp] for tp in own}, again, on_request=True)
+                self._status.open_again({tp: self._openings[tp] for tp in own}, again, is_requested=True)
                 self.restart(task.number)
         return self._restarted(tps, moved)
 
@@ -317,8 +318,9 @@ class TaskSupervisor:
                 self._engine.take_back_if_lost(task.running)
             if task.newly_waiting_for_slot():
                 log.warning("%s: task %d: %s", self._flow, task.number, NO_SLOT, extra=self._about(task))
-            if task.is_due_for_failed_partitions(self._status.failures_of(task.tps)):
-                self._retry(task, self._status.failed_of(task.tps))
+            failed = self._status.failed_of(task.tps)
+            if task.is_due_for_failed_partitions(failed):
+                self._retry(task, failed)
         return ()
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
@@ -334,15 +336,14 @@ class TaskSupervisor:
         else:
             failed = counted(len(tps), "failed partition")
             log.debug("%s: task %d tries %s again", self._flow, task.number, failed, extra=self._about(task))
-            self._open_again(task, tps, on_request=False)
+            self._open_again(task, tps, is_requested=False)
 
-    def _open_again(self, task: FlowTask, tps: Sequence[TopicPartition], *, on_request: bool) -> None:
+    def _open_again(self, task: FlowTask, tps: Sequence[TopicPartition], *, is_requested: bool) -> None:
         """Let a running task begin again with some partitions; its others continue."""
         assert task.running is not None
         specs = task.open_again(tps)
-        openings = {tp: self._openings[tp] for tp in tps}
         again = note(f"task {task.number} begins with it again")
-        self._status.open_again(openings, again, on_request=on_request)
+        self._status.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
 
     def stop_all(self) -> None:
@@ -355,7 +356,7 @@ class TaskSupervisor:
         task.begin()
         self._status.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
         self._status.note(task_step(task.number), ())
-        self._status.retry_failed(task.tps)
+        self._status.retry(task.tps)
         task.tps &= frozenset(self._steps.replicated.partitions)  # a topic may be gone, and its assignment have failed
         offsets_topic = self._steps.offsets_topic
         assert offsets_topic is not None
@@ -381,6 +382,7 @@ class TaskSupervisor:
         """Take a report; one of a run that has ended changes nothing but the log."""
         task = self.tasks.of_run(spec)
         self._log_events(task, report)
+        self._log_new_failures()
         if task is not None:
             self._take(task, spec, report)
             task.reported()
@@ -407,6 +409,7 @@ class TaskSupervisor:
         if end.report is not None:
             self._log_events(task, end.report)
             self._status.take(end.spec.task_id, end.report, end.spec.attempt)
+            self._log_new_failures()
             self._take(task, end.spec, end.report)
             if self._once:  # there is no later report of the issues it still has
                 issues = (*end.report.unavailable_clusters, *end.report.issue)
@@ -468,3 +471,17 @@ class TaskSupervisor:
         for severity, message, tp in report.events:
             about = {"topic": tp.topic, "partition": tp.partition} if tp is not None else {}
             log.log(severity, "%s", message, extra=self._about(task) | about)
+
+    def _log_new_failures(self) -> None:
+        """Log the partitions that have failed, each once however often it is tried again, and no line for each of many.
+
+        The state of the flow logs when they copy again.
+        """
+        failures = self._status.take_new_failures()
+        for tp, failure in list(failures.items())[:_MOST_LOGGED]:
+            task = next((each for each in self.tasks if tp in each.tps), None)
+            about = {**self._about(task), "topic": tp.topic, "partition": tp.partition}
+            log.error("%s", failure, extra=about)
+        if len(failures) > _MOST_LOGGED:
+            more = counted(len(failures) - _MOST_LOGGED, "more partition")
+            log.error("%s: %s failed at the same time", self._flow, more, extra=self._about())

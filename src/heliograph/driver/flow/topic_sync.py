@@ -14,7 +14,12 @@ from heliograph.config.input_limits import unusable_sentence
 from heliograph.driver.clusters.hidden_names import hidden_topics
 from heliograph.driver.steps.issues import LogOnce, by_reason
 from heliograph.driver.steps.matching_time import within_matching_time
-from heliograph.kafka.error_codes import INVALID_CONFIG, INVALID_REPLICATION_FACTOR, BrokerRefusal
+from heliograph.kafka.error_codes import (
+    INVALID_CONFIG,
+    INVALID_REPLICATION_FACTOR,
+    TOPIC_AUTHORIZATION_FAILED,
+    BrokerRefusal,
+)
 from heliograph.mirror.acls.flow_acls import wanted_topics
 from heliograph.mirror.acls.name_prefixes import Names
 from heliograph.mirror.topics.internal_topics import bent_sentence, offsets_topic, possible_factor, too_large_sentence
@@ -43,6 +48,7 @@ class SeenTopics:
     remote_counts: dict[str, int]  # remote topics that exist
     broker_count: int  # of the target
     unusable: frozenset[str] = frozenset()  # names listed by the source that no topic can have
+    hidden_remote: frozenset[str] = frozenset()  # remote topics that we may not describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +64,19 @@ class TopicPlan:
 class Replicated:
     """The source partitions that a flow copies, those whose remote partition exists, and the names of remote topics.
 
-    `actions` has those of each source topic.
+    `actions` has those of each source topic. `lacking` are the partitions that it cannot copy, and why: the target has
+    no partition for them.
     """
 
     partitions: tuple[TopicPartition, ...]
     remote_topics: dict[str, str]
     issues: tuple[str, ...] = ()
     actions: Mapping[str, ChangeActions] = field(default_factory=dict)
+    lacking: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+_NOTHING = Replicated((), {})
+_SEE = "the issues of the flow say why"
 
 
 def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
@@ -73,7 +85,8 @@ def see_topics(rules: TopicRules, source: Admin, target: Admin) -> SeenTopics:
     counts = listed.partition_counts
     chosen = rules.chosen(within_matching_time(counts, TOPIC_KEYS, source.alias))
     view = target.view([rules.remote_topic(topic) for topic in chosen])
-    return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers), listed.unusable)
+    hidden = frozenset(name for name, code in view.error_codes.items() if code == TOPIC_AUTHORIZATION_FAILED)
+    return SeenTopics(counts, chosen, view.partition_counts, len(view.brokers), listed.unusable, hidden)
 
 
 class TopicSync:
@@ -86,23 +99,42 @@ class TopicSync:
         self._target = target
         self._log_once = LogOnce(log)
 
-    def sync(self) -> Replicated:
-        """Run one round: discover, create, grow. Issues are returned, and tried again in the next round."""
+    def sync(self, before: Replicated = _NOTHING) -> Replicated:
+        """Run one round: discover, create, grow. Issues are returned, and tried again in the next round.
+
+        What was replicated `before` remains so while a cluster hides it: it is not gone, and its task reports what it
+        may not do.
+        """
         seen = see_topics(self._rules, self._source, self._target)
         plan = self.plan(seen)
         for note in (*plan.notes, *self._hidden_heartbeats(seen)):
             self._log_once.report(logging.WARNING, note)
         hidden = hidden_topics(self._source, wanted_topics(self._settings, self._rules), seen.counts)
-        made, issues = self._apply(plan.actions, seen.broker_count)
+        made, refused, issues = self._apply(plan.actions, seen.broker_count)
         remote_counts = seen.remote_counts | made
         remote_topics = {topic: self._rules.remote_topic(topic) for topic in seen.chosen}
-        partitions = [
-            TopicPartition(topic, number)
-            for topic in seen.chosen
-            for number in range(min(seen.counts[topic], remote_counts.get(remote_topics[topic], 0)))
-        ]
+        partitions: list[TopicPartition] = []
+        lacking: dict[TopicPartition, str] = {}
+        kept = {tp for tp in before.partitions if before.remote_topics[tp.topic] in seen.hidden_remote}
+        for topic in seen.chosen:
+            remote = remote_topics[topic]
+            for tp in (TopicPartition(topic, number) for number in range(seen.counts[topic])):
+                if tp.partition < remote_counts.get(remote, 0) or tp in kept:
+                    partitions.append(tp)
+                else:
+                    lacking[tp] = f"the target has no partition {tp.partition} of {remote}: {refused.get(remote, _SEE)}"
+        for tp in self._hidden_now(before, seen):
+            partitions.append(tp)
+            remote_topics[tp.topic] = before.remote_topics[tp.topic]
         unusable = unusable_sentence(self._source.alias, "topics", seen.unusable)
-        return Replicated(tuple(partitions), remote_topics, (*unusable, *hidden, *plan.issues, *issues))
+        all_issues = (*unusable, *hidden, *plan.issues, *issues)
+        return Replicated(tuple(partitions), remote_topics, all_issues, lacking=lacking)
+
+    def _hidden_now(self, before: Replicated, seen: SeenTopics) -> list[TopicPartition]:
+        """Return the partitions that were replicated and whose topics the source hides now."""
+        gone = self._rules.chosen({tp.topic for tp in before.partitions} - seen.counts.keys())
+        codes = self._source.view(gone).error_codes if gone else {}
+        return [tp for tp in before.partitions if codes.get(tp.topic) == TOPIC_AUTHORIZATION_FAILED]
 
     def _hidden_heartbeats(self, seen: SeenTopics) -> tuple[str, ...]:
         """Return notes, not issues: no records of users are missing."""
@@ -137,7 +169,8 @@ class TopicSync:
 
     def _apply(
         self, actions: tuple[CreateTopic | AddPartitions, ...], broker_count: int
-    ) -> tuple[dict[str, int], tuple[str, ...]]:
+    ) -> tuple[dict[str, int], dict[str, str], tuple[str, ...]]:
+        """Return the partitions of topics that were made, the reasons for the others, and the issues."""
         creates = [action for action in actions if isinstance(action, CreateTopic)]
         grows = [action for action in actions if isinstance(action, AddPartitions)]
         refused = self._create(creates) | self._target.add_partitions(grows)
@@ -155,10 +188,11 @@ class TopicSync:
                     counted(action.partition_count, "partition"),
                 )
         reasons = {name: self._explained(refusal, broker_count) for name, refusal in refused.items()}
-        return made, (
+        issues = (
             *by_reason(f"The topics {{names}} cannot be created on '{self._target.alias}'", reasons),
             *by_reason(f"The topics {{names}} on '{self._target.alias}' cannot be used yet", lacking),
         )
+        return made, {name: str(why) for name, why in (*lacking.items(), *reasons.items())}, issues
 
     def _create(self, topics: list[CreateTopic]) -> dict[str, BrokerRefusal]:
         """Create topics; if the configs of one are refused, try again without those unknown to the target."""

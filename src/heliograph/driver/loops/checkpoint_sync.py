@@ -32,7 +32,7 @@ from heliograph.errors import BrokerError, ClusterError, GroupActiveError
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.error_codes import UNSUPPORTED_VERSION
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.topics.record_writer import write_records
+from heliograph.kafka.topics.record_writer import STEP_TIMEOUT_S, write_records
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.acls.flow_acls import wanted_groups
 from heliograph.mirror.groups.checkpoints import (
@@ -202,7 +202,7 @@ class CheckpointSync:
         ]
         fresh = [self._marked(each) for each in (*fresh, *self._with_unsaved_marks(fresh))]
         records = [OwnRecord(*encode_checkpoint(each), encode_moved(each.moved)) for each in fresh]
-        write_records(self._target_clients.records, self._topic, records, self._check)
+        write_records(self._target_clients.records, self._topic, records, self._check, timeout_s=STEP_TIMEOUT_S)
         for checkpoint in fresh:
             self._known.add(checkpoint)
         self._moved.saved((each.group, each.tp) for each in fresh)

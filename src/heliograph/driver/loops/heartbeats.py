@@ -13,7 +13,7 @@ from heliograph.driver.clusters.cluster_clients import TargetClients
 from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic
 from heliograph.driver.loops.noted_offsets import NotedOffsets
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.topics.record_writer import write_records
+from heliograph.kafka.topics.record_writer import STEP_TIMEOUT_S, write_records
 from heliograph.mirror.topics.internal_topics import heartbeats_topic
 from heliograph.model import Heartbeat, TopicPartition
 from heliograph.wire.records.mirror_records import encode_heartbeat
@@ -64,7 +64,8 @@ class HeartbeatSource:
         """Write one heartbeat."""
         heartbeat = Heartbeat(self.flow.source, self.flow.target, int(time.time() * 1000))
         record = OwnRecord(*encode_heartbeat(heartbeat))
-        write_records(self._target_clients.records, TopicPartition(self._topic.name, 0), [record])
+        topic = TopicPartition(self._topic.name, 0)
+        write_records(self._target_clients.records, topic, [record], timeout_s=STEP_TIMEOUT_S)
         self.written = {self._topic.name: self.written.get(self._topic.name, 0) + 1}
         self._noted.note([{"sourceClusterAlias": self.flow.source, "targetClusterAlias": self.flow.target}])
         return ()

@@ -17,7 +17,7 @@ from heliograph.driver.clusters.internal_topic_creation import ensure_internal_t
 from heliograph.errors import BrokerError, ClusterError
 from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
 from heliograph.kafka.own_records import OwnRecord
-from heliograph.kafka.topics.record_writer import write_records
+from heliograph.kafka.topics.record_writer import STEP_TIMEOUT_S, write_records
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.topics.internal_topics import losses_topic
 from heliograph.model import TopicPartition, counted
@@ -147,9 +147,8 @@ class LossLog:
             )
             self._has_topic = True
         try:
-            write_records(
-                self._admin, TopicPartition(self._topic.name, 0), [OwnRecord(*encode_loss(loss)) for loss in losses]
-            )
+            records = [OwnRecord(*encode_loss(loss)) for loss in losses]
+            write_records(self._admin, TopicPartition(self._topic.name, 0), records, timeout_s=STEP_TIMEOUT_S)
         except ClusterError:
             self._has_topic = False  # it may have been deleted
             raise

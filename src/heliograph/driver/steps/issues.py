@@ -27,7 +27,7 @@ _MOST_NAME_LETTERS = 249  # as many as a topic's name has; a cluster may send lo
 _MOST_REMEMBERED = 1_000
 _MOST_REASONS = 20
 _MOST_SHOWN = 3
-_LASTS_S = 5.0
+_LASTS_S = 4.0  # with the time in which a request counts as unanswered: less than ten seconds
 
 
 def by_reason(sentence: str, failures: Mapping[str, object]) -> tuple[str, ...]:

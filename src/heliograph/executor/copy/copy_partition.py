@@ -44,6 +44,7 @@ class CopyPartition:
     """
 
     __slots__ = (
+        "_log_end",
         "_pending",
         "_unreported_runs",
         "acked_at_ms",
@@ -59,7 +60,6 @@ class CopyPartition:
         "log_id",
         "log_records",
         "passed_offset",
-        "reported_failure",
         "spec",
         "start_offset",
         "stop_offset",
@@ -83,6 +83,7 @@ class CopyPartition:
         self.acked_at_ms: int | None = None
         self.passed_offset: int | None = None
         self._pending: tuple[int | None, int | None] = (None, None)
+        self._log_end: tuple[int, float] | None = None
         self.target_end: int | None = spec.source_offsets.target_end if spec.source_offsets is not None else None
         self.topic_id: UUID | None = spec.source_offsets.topic_id if spec.source_offsets is not None else None
         self.stop_offset = spec.stop_offset
@@ -95,12 +96,10 @@ class CopyPartition:
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
         self.log_cut_at: int | None = None
         self.damaged_answers = 0
-        self.reported_failure: str | None = None  # the last, until a batch is acknowledged
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
     def continue_counters(self, earlier: CopyPartition) -> None:
         """Count on from an earlier copy of it in this task; its failure is not reported again."""
-        self.reported_failure = earlier.reported_failure
         self.counters = replace(
             earlier.counters, opening=self.spec.opening, failure=None, issue=None, is_done=False, already_there=0
         )
@@ -180,16 +179,20 @@ class CopyPartition:
         if self.is_cut and self.stop_offset is not None:
             self.stop_offset, self.is_cut = latest, False
 
+    def note_log_end(self, fetched: FetchPartition | None) -> None:
+        """Keep the end of the source's log as it was last read, also after nothing more is fetched."""
+        if fetched is not None and fetched.log_end_at is not None:
+            self._log_end = fetched.high_watermark, fetched.log_end_at
+
     def report(self, fetched: FetchPartition | None, committed_offset: int | None) -> PartitionReport:
         """Return the counters, with the current offsets and issue."""
         counters, now_ms = self.counters, int(time.time() * 1000)
-        log_end_at = fetched.log_end_at if fetched is not None else None
-        if fetched is not None and log_end_at is not None:
-            counters.log_end = fetched.high_watermark
-            counters.log_end_age_ms = int((time.monotonic() - log_end_at) * 1000)
-            counters.stable_end = fetched.stable_end
-        else:
-            counters.log_end = counters.log_end_age_ms = counters.stable_end = None
+        self.note_log_end(fetched)
+        counters.log_end = counters.log_end_age_ms = None
+        if self._log_end is not None:
+            counters.log_end, read_at = self._log_end
+            counters.log_end_age_ms = int((time.monotonic() - read_at) * 1000)
+        counters.stable_end = fetched.stable_end if fetched is not None else None
         # Also if nothing more is fetched: queued batches may still wait for the target.
         counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue
         counters.next_offset = self.next_offset
@@ -214,7 +217,6 @@ class CopyPartition:
             self._unreported_runs.extend(_flat_runs(piece, base_offset))
         self.acked_offset = piece.last_offset
         self.acked_at_ms = now_ms
-        self.reported_failure = None
         self.target_end = base_offset + piece.record_count if base_offset >= 0 else None
         counters = self.counters
         counters.records += piece.record_count

@@ -144,12 +144,12 @@ class RecordFlow:
             self._clients.fetcher.remove(partition.spec.tp)
 
     def fail(self, partition: CopyPartition, why: str) -> None:
-        """Stop a partition, with an event unless it was tried again and has failed in the same manner."""
+        """Stop a partition; its report says why, or an event if the task does not report it any more."""
         tp = partition.spec.tp
         partition.counters.failure = f"{self._spec.flow} {tp}: {why}."
-        if partition.reported_failure != why:
-            partition.reported_failure = why
+        if self._partitions.by_source.get(tp) is not partition:
             self._events.error(f"{why}.", tp)
+        partition.note_log_end(self._clients.fetcher.partitions.get(tp))
         self._clients.fetcher.remove(tp)
 
     # --- from the producers -------------------------------------------------------------------------------------------

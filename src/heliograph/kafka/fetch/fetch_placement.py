@@ -1,7 +1,8 @@
 """Decides which broker, and which lane to it, reads a partition: its leader, or a replica in our rack (KIP-392).
 
 The leader names the replica to read from; it is used for a limited time, and left as soon as it fails. With every new
-metadata all partitions are placed again, and a topic that has another id than before counts as created again.
+metadata all partitions are placed again, and a topic that has another id than before counts as created again. The
+leader of a topic that we may not describe will not be known: the caller fails its partitions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 from heliograph.wire.batches.leader_epochs import UNKNOWN_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from heliograph.kafka.fetch.fetch_lanes import FetchLane, FetchLanes, FetchPartition, FetchRetries
     from heliograph.kafka.fetch.fetch_positions import FetchPositions
     from heliograph.kafka.net.cluster import Cluster
@@ -31,12 +34,14 @@ class FetchPlacement:
         lanes: FetchLanes,
         retries: FetchRetries,
         positions: FetchPositions,
+        on_hidden: Callable[[FetchPartition], None],
     ) -> None:
         self._partitions = partitions
         self._cluster = cluster
         self._lanes = lanes
         self._retries = retries
         self._positions = positions
+        self._on_hidden = on_hidden
         self._unassigned: dict[TopicPartition, None] = {}
         self._seen_version = -1
 
@@ -78,6 +83,9 @@ class FetchPlacement:
         tp = partition.tp
         node_id = self._cluster.leaders.get(tp) if partition.read_replica is None else partition.read_replica
         if node_id is None:
+            if tp.topic in self._cluster.hidden:
+                self._on_hidden(partition)
+                return
             self._unassigned[tp] = None
             self._cluster.want_metadata()
             return

@@ -60,7 +60,9 @@ class Fetcher:
         self._lanes = FetchLanes(lanes, memory_bytes)
         self._retries = FetchRetries(self.partitions, cluster)
         self._positions = FetchPositions(self.partitions, cluster, network, self._retries, listener, self._on_error)
-        self._placement = FetchPlacement(self.partitions, cluster, self._lanes, self._retries, self._positions)
+        self._placement = FetchPlacement(
+            self.partitions, cluster, self._lanes, self._retries, self._positions, self._on_hidden
+        )
         self._requests = FetchRequests(cluster, network, limits, self._lanes, self._on_response, self._on_lost)
 
     @property
@@ -200,3 +202,6 @@ class Fetcher:
             self._listener.on_source_failed(partition.tp, why)
         else:
             self.retry([partition.tp], describe(code))
+
+    def _on_hidden(self, partition: FetchPartition) -> None:
+        self._on_error(partition, TOPIC_AUTHORIZATION_FAILED)

@@ -243,15 +243,18 @@ class Cluster:
     def unanswered(self, now: float) -> str | None:
         """Return which broker has not answered which request for some time; None if all answer.
 
-        A broker whose process is stopped keeps its connections open until the request's deadline.
+        A broker whose process is stopped keeps its connections open until the request's deadline. Requests to leaders
+        come first: metadata is asked of any broker.
         """
-        for node_id, node in self._nodes.items():
+        ids = {node.address: node_id for node_id, node in self._nodes.items()}  # of a bootstrap server too, once known
+        for _id, node in sorted(self._nodes.items(), key=lambda each: each[0] < 0):
             for link in node.lanes.values():
                 api = link.connection.unanswered_api(now, _UNANSWERED_S) if link.connection is not None else None
                 if api is not None:
-                    broker = f"broker {node_id} at {node.address}" if node_id >= 0 else f"the broker at {node.address}"
+                    broker = f"broker {ids[node.address]}" if ids[node.address] >= 0 else "the broker"
                     return (
-                        f"cluster '{self.alias}': {broker} has not answered a {api} request for {_UNANSWERED_S:.0f} s"
+                        f"cluster '{self.alias}': {broker} at {node.address} has not answered a {api} request for"
+                        f" {_UNANSWERED_S:.0f} s"
                     )
         return None
 

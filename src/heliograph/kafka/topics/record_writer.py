@@ -28,23 +28,31 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
 
 
+STEP_TIMEOUT_S = 5.0  # of a step that is tried again: meanwhile its failure is shown
 _RETRY_PAUSE_S = 0.2
 _RETRIED = (Verdict.RETRY, Verdict.RETRY_SOON, Verdict.RETRY_WITH_METADATA)
 
 
 def write_records(
-    admin: Admin, tp: TopicPartition, records: Sequence[OwnRecord], before_try: Callable[[], None] = lambda: None
+    admin: Admin,
+    tp: TopicPartition,
+    records: Sequence[OwnRecord],
+    before_try: Callable[[], None] = lambda: None,
+    *,
+    timeout_s: float | None = None,
 ) -> None:
-    """Write the records in order; raises ClusterError if that is not possible within the admin's time-out.
+    """Write the records in order; raises ClusterError if that is not possible within a time-out, or the admin's.
 
     `before_try` is called before each request, and may raise if nothing more is to be written.
     """
+    retry_for_s = admin.timeout_s if timeout_s is None else min(timeout_s, admin.timeout_s)
     for batch in build_batches(records, int(time.time() * 1000)):
-        _write_batch(admin, tp, batch, before_try)
+        _write_batch(admin, tp, batch, before_try, time.monotonic() + retry_for_s)
 
 
-def _write_batch(admin: Admin, tp: TopicPartition, batch: OwnBatch, before_try: Callable[[], None]) -> None:
-    deadline = time.monotonic() + admin.timeout_s
+def _write_batch(
+    admin: Admin, tp: TopicPartition, batch: OwnBatch, before_try: Callable[[], None], deadline: float
+) -> None:
     while True:
         before_try()
         refusal = _try_once(admin, tp, batch)
