@@ -87,13 +87,15 @@ class TargetLog(NamedTuple):
     """The records that a flow has written to one log of the target: their first source offset, and their number.
 
     A topic that was created again has another `topic_id`; None is not known. `is_exact` is False if the number is an
-    estimate: earlier versions did not count.
+    estimate: earlier versions did not count. `cut_at` is set when the log was seen to go back: the offset of the first
+    batch that got one which another batch had; it and what follows it is not counted.
     """
 
     topic_id: UUID | None
     first_offset: int
     records: int = 0
     is_exact: bool = True
+    cut_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,17 @@ class SourceOffset:
         if not self.run_count or self.target_end is None:
             return None
         return OffsetRun(self.offset + 1 - self.run_count, self.target_end - self.run_count, self.run_count)
+
+
+class ChangeActions(NamedTuple):
+    """The actions for a topic whose logs have changed, one of each key.
+
+    They are `heliograph.on.truncation`, `heliograph.on.recreated` and `heliograph.on.target.deleted`.
+    """
+
+    truncation: str = "continue"
+    recreated: str = "fail"
+    target_deleted: str = "recopy"
 
 
 class OffsetRun(NamedTuple):

@@ -12,7 +12,8 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.kafka.request_options import READ_UNCOMMITTED, ProduceLimits
 from heliograph.kafka.topics.topic_reader import read_chunk
-from heliograph.model import SourceOffset, TopicPartition
+from heliograph.model import ChangeActions, SourceOffset, TopicPartition
+from heliograph.status.losses import LossCause
 from heliograph.wire.batches.forward import ForwardOptions, prepare
 from tests.support.clusters.clients import admin_of, make_topic, read, write
 from tests.support.runs.copying import Copy, HandLease, wait_for
@@ -180,8 +181,12 @@ def test_records_gone_from_the_source_can_stop_their_partition(
     copy.once()
     write(source, topic, odd_records(40))
     delete_before(source, topic, 20)
-    failures = [row.failure for row in copy.once(on_truncation="fail").partitions]
-    assert "offsets 10 to 19 are gone from the source" in str(failures[0])
+    report = copy.once(ChangeActions(truncation="fail"))
+    assert "offsets 10 to 19 are gone from the source" in str(report.partitions[0].failure)
+    found = {(loss.cause, loss.first_offset, loss.last_offset, loss.count) for loss in report.losses}
+    assert (len(report.losses), found) == (2, {(LossCause.SOURCE_TRUNCATED, 10, 19, 10)}), (
+        "a restart may leave them out"
+    )
     assert [len(records) for records in read(target, copy.remote, 2).values()] == [10, 10]
 
 
@@ -201,7 +206,7 @@ def test_a_topic_created_again_stops_with_a_sentence(
     assert "the topic has another id than before" in failures[0]
     assert "heliograph.on.recreated=restart" in failures[0]
     write(source, topic, odd_records(40))
-    report = copy.once(on_recreated="restart")
+    report = copy.once(ChangeActions(recreated="restart"))
     assert any("copying it from its start" in event.message for event in report.events)
     assert [len(records) for records in read(target, copy.remote, 2).values()] == [30, 30]
 

@@ -223,12 +223,12 @@ def test_a_topic_deleted_and_created_again_between_two_looks_is_noticed(
     is_running: bool,
     lines: tuple[str, ...],
 ) -> None:
-    make_topic(own_source, topic)
+    make_topic(own_source, topic, 3)  # nothing is written to the last one
     remote = f"{alias}.{topic}"
 
     def replace() -> None:
         delete_topic(own_target, remote)
-        make_topic(own_target, remote)
+        make_topic(own_target, remote, 3)
 
     with day(own_source, own_target, alias, topic, *lines) as flow:
         flow.write(300)
@@ -253,7 +253,7 @@ def test_a_topic_deleted_and_created_again_between_two_looks_is_noticed(
         flow.write(5)
         flow.wait_until_caught_up()
         assert len(recorded(flow)) == 2
-    assert read(own_target, remote, 2, **COMMITTED) == read(own_source, topic, 2)
+    assert read(own_target, remote, 3, **COMMITTED) == read(own_source, topic, 3)
 
 
 def test_records_gone_by_retention_while_nothing_ran_are_listed_after_every_restart(
@@ -363,6 +363,44 @@ def recreated_is_noticed(flow: Day, since: float, on_recreated: str, *, is_new: 
         log=lambda: len(flow.log(f"^ERROR .*{words}")) == 2,
         losses=lambda: len(recorded(flow)) == 2,
     )
+
+
+@pytest.mark.parametrize("lines", [(), (EXACTLY_ONCE,)], ids=["", "exactly-once"])
+def test_of_two_recreated_topics_one_restarts_and_the_other_fails_until_its_rule_changes(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str, lines: tuple[str, ...]
+) -> None:
+    staging, billing = f"staging.{topic}", f"billing.{topic}"
+    both = f"{staging},{billing}"
+
+    def create(value: bytes) -> None:
+        for name in (staging, billing):
+            make_topic(own_source, name, 1)
+            write(own_source, name, ({"value": value, "partition": 0} for _ in range(20)))
+
+    def values(name: str) -> list[bytes]:
+        return [record.value for record in read(own_target, f"{alias}.{name}", 1, **COMMITTED)[0]]
+
+    def states() -> dict[str, str]:
+        rows = flow.get(f"{flow.flow}/partitions")[1]["partitions"]
+        return {row["topic"]: row["state"] for row in rows if row["topic"] in (staging, billing)}
+
+    create(b"old")
+    with day(own_source, own_target, alias, both, *lines) as flow:
+        wait_for(lambda: states() == {staging: "caught_up", billing: "caught_up"})
+    for name in (staging, billing):
+        delete_topic(own_source, name)
+    create(b"new")
+    rules = "heliograph.on.recreated=staging[.].*=restart, fail"
+    with day(own_source, own_target, alias, both, rules, *lines) as flow:
+        wait_for(lambda: states() == {staging: "caught_up", billing: "failed"})
+        assert values(staging) == [b"old"] * 20 + [b"new"] * 20
+        assert values(billing) == [b"old"] * 20
+        running = flow.process.flows
+        flow.becomes(f"{rules.replace('fail', '')}{billing}=restart", *lines)
+        wait_for(lambda: states() == {staging: "caught_up", billing: "caught_up"})
+        assert values(billing) == [b"old"] * 20 + [b"new"] * 20
+        assert flow.process.flows == running, "the flow was not restarted"
+    assert values(staging) == [b"old"] * 20 + [b"new"] * 20, "nothing is copied twice"
 
 
 def test_a_record_that_is_left_out_is_a_loss_of_one(

@@ -20,7 +20,7 @@ from heliograph.kafka.admin.admin import Admin
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.request_options import FetchLimits
 from heliograph.kafka.security.connection_spec import Security
-from heliograph.model import Address, CommittedOffset, TopicPartition
+from heliograph.model import Address, ChangeActions, CommittedOffset, TopicPartition
 from tests.support.clusters.clients import Seen, admin_of, make_topic, read, write
 from tests.support.runs.copying import Copy, HandLease, run_in_background, wait_for
 
@@ -359,7 +359,7 @@ def test_a_target_topic_deleted_and_created_again_is_waited_for_and_continued_by
     make_topic(three_brokers, copy.remote, 3, factor=3)
     with pytest.raises(TaskError, match="the task begins again"):
         join()
-    report = copy.once(on_target_deleted="continue")
+    report = copy.once(ChangeActions(target_deleted="continue"))
     assert [(loss.first_offset, loss.last_offset, loss.count) for loss in report.losses] == [(0, 999, 1000)] * 3
     written = read(source, topic, 3)
     assert read(three_brokers, copy.remote, 3) == {p: records[1000:] for p, records in written.items()}

@@ -1,6 +1,7 @@
 """A flow changes hands between Heliograph and Java MM2 under a producer that never rests: none missing, none twice.
 
 Its groups change hands with it: checkpoints go on from the other's, never back, ours exact again behind the change.
+Each moves the group on the target that the other has moved before.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from confluent_kafka import Producer
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.source_offsets import read_offsets
+from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.model import TopicPartition
 from tests.interop.gateway import Java
 from tests.interop.java_mm2 import JavaMirrorMaker, small_cluster_lines
@@ -85,7 +87,13 @@ class Readers:
     """A group on the source, and where Java's client says it goes on on the target."""
 
     def __init__(self, java: Java, source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str) -> None:
-        self._java, self._source, self._alias, self._group = java, source, alias, f"{alias}-readers"
+        self._java, self._source, self._target, self._alias, self._group = (
+            java,
+            source,
+            target,
+            alias,
+            f"{alias}-readers",
+        )
         self._tp, self._remote = TopicPartition(topic, 0), TopicPartition(f"{alias}.{topic}", 0)
         self._props = {"bootstrap.servers": target.bootstrap}
         self._utils = java.jvm.org.apache.kafka.connect.mirror.RemoteClusterUtils
@@ -110,13 +118,27 @@ class Readers:
         at = found.get(self._java.tp(*self._remote))
         return -1 if at is None else at.offset()
 
+    @property
+    def offset_there(self) -> int | None:
+        """The group's offset on the target, which only group sync sets."""
+        admin = admin_of(self._target)
+        offsets = GroupAdmin(admin).committed_answered([self._group]).of.get(self._group, {})
+        admin.close()
+        found = offsets.get(self._remote)
+        return None if found is None else found.offset
+
 
 def test_a_flow_goes_from_us_to_java_and_back_to_us(
     java: Java, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path
 ) -> None:
     make_topic(source, topic, PARTITIONS)
     remote = f"{alias}.{topic}"
-    lines = [*small_cluster_lines(alias), f"groups={alias}-readers"]
+    lines = [
+        *small_cluster_lines(alias),
+        f"groups={alias}-readers",
+        "sync.group.offsets.enabled=true",
+        "sync.group.offsets.interval.seconds=1",
+    ]
     file = write_file(tmp_path, source, target, alias, topic, *lines)
     readers = Readers(java, source, target, alias, topic)
     ends = [0]
@@ -136,7 +158,7 @@ def test_a_flow_goes_from_us_to_java_and_back_to_us(
         with Running(file) as copier:
             wait_for_a_turn()
             readers.read_up_to(50)
-            wait_for(lambda: readers.translated == 50)
+            wait_for(lambda: readers.translated == readers.offset_there == 50)
             stop_under_load(copier)
         with JavaMirrorMaker(file) as copier:
             wait_for_a_turn()
@@ -144,13 +166,14 @@ def test_a_flow_goes_from_us_to_java_and_back_to_us(
             wait_for(lambda: readers.read_what_was_copied(target) and readers.translated > 50)
             position = readers.read_what_was_copied(target)
             assert readers.translated <= position, "Java passes an unread record"
+            wait_for(lambda: (readers.offset_there or 0) > 50)
             stop_under_load(copier)
         assert writer.written > ends[-1], "the producer rested"
         with Running(file) as copier:
             wait_for_a_turn()
             position = ends[-1] // PARTITIONS + 50
             readers.read_up_to(position)
-            wait_for(lambda: readers.translated == position)
+            wait_for(lambda: readers.translated == readers.offset_there == position)
             writer.stop()
             wait_for(lambda: end_of(target, remote) >= writer.written)
             assert copier.stop() == 0

@@ -55,6 +55,7 @@ _CONNECTOR_VALUES: dict[str, st.SearchStrategy[str]] = {
     "use.defaults.from": st.just("source"),
     "consumer.poll.timeout.ms": st.just("7"),
     "heliograph.task.buffer.bytes": st.just("2000000"),
+    "heliograph.on.recreated": st.sampled_from(("restart", r"staging\..*=restart, fail")),
     "metric.reporters": TEXTS,
 }
 _CLIENT_VALUES: dict[str, st.SearchStrategy[str]] = {

@@ -146,9 +146,10 @@ def test_progress_of_ours_is_read_back(key: bytes, value: bytes | None, expected
     assert decode("C", "A", key, value) == (tp, None if expected is None else SourceOffset(tp, expected))
 
 
-def test_what_only_we_note_of_progress_is_read_back() -> None:
+@pytest.mark.parametrize("log", [TargetLog(UUID(int=6), 3, 4), TargetLog(None, 0, 4, is_exact=False, cut_at=0)])
+def test_what_only_we_note_of_progress_is_read_back(log: TargetLog) -> None:
     tp = TopicPartition("t", 3)
-    source_offsets = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)), TargetLog(UUID(int=6), 3, 4))
+    source_offsets = SourceOffset(tp, 7, 9, UUID(int=5), 4, ((2, 0), (5, 6)), log)
     key = encode_key("C", "A", tp)
     assert decode("C", "A", key, encode_value(7), encode_headers(source_offsets)) == (tp, source_offsets)
 

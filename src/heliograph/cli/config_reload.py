@@ -4,7 +4,7 @@ The content is compared, not the time or the inode: Kubernetes changes a mounted
 folder. A change is applied when two looks in a row have found the same content, since an editor may still be writing.
 
 A refused file is tried again now and then, because what it names may not be there yet: Kubernetes updates a ConfigMap
-and the secrets beside it at different times. Its sentences are logged once.
+and the secrets beside it at different times. Its sentences are logged once, and the end of the refusal.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ class ConfigReload:
             self._try_at = self._clock() + _TRY_AGAIN_S
             self._log_refusal(error)
             return
+        if self._try_at is not None:
+            log.info("%s: is no longer refused", self._file)
         self._try_at, self._sentences = None, []
         self._log_changes(changes, is_requested=is_requested)
         now = self._process.config

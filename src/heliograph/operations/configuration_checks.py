@@ -28,6 +28,7 @@ from heliograph.config.validate.worker_file import WorkerReport, examine_worker
 from heliograph.diagnostics import Diagnosed, Diagnostic, Severity, in_order, note, problem, warning
 from heliograph.driver.clusters.cluster_specs import spec_of
 from heliograph.errors import ConfigError
+from heliograph.mirror.policy.change_rules import ChangeRules
 from heliograph.mirror.policy.filters import config_property_filter, group_filter, topic_filter
 from heliograph.mirror.policy.replication_policy import make_policy
 from heliograph.mirror.topics.topology import warn_about_cycles
@@ -52,7 +53,7 @@ _ALIAS = keys.SOURCE_ALIAS.name
 _OVERRIDES = "producer.override."
 _SHORT = {name.rpartition(".")[2]: kind for kind, name in CLASSES.items()}
 _FILTERS = {
-    "source": (make_policy, topic_filter, config_property_filter),
+    "source": (make_policy, topic_filter, config_property_filter, ChangeRules.of),
     "checkpoint": (make_policy, topic_filter, group_filter),
     "heartbeat": (make_policy,),
 }
@@ -130,7 +131,7 @@ def part_problems(parts: Iterable[CheckedPart], settled: Container[str]) -> list
 def _parts(config: MirrorMakerConfig) -> Iterator[CheckedPart]:
     for flow in config.flows:
         settings = config.settings(flow)
-        for make in (make_policy, topic_filter, config_property_filter, group_filter):
+        for make in (make_policy, topic_filter, config_property_filter, group_filter, ChangeRules.of):
             yield CheckedPart(settings, partial(make, settings))
     for alias, client in _clients(config):
         yield CheckedPart(client, partial(spec_of, client, alias))

@@ -27,7 +27,7 @@ from heliograph.mirror.groups.checkpoints import (
     remote_partition,
     source_partition,
 )
-from heliograph.mirror.groups.group_moves import is_movable
+from heliograph.mirror.groups.group_moves import is_movable, unsettled_partitions
 from heliograph.mirror.groups.group_view import STREAMS_NOT_FOLLOWED, ClusterGroups, GroupView
 from heliograph.mirror.groups.moved_offsets import MovedOffsets
 from heliograph.mirror.groups.offset_map import OffsetMap
@@ -149,7 +149,8 @@ class FlowGroups:
         """
         listed = self.target_groups.groups_answered()
         there = [group for group in self.followed() if listed.types.get(group) is GroupType.CONSUMER]
-        checkpoints = self._checkpoints()
+        written = [each for each, _timestamp_ms in _read_checkpoints(self._target, self.settings)]
+        checkpoints = {group: found.values() for group, found in latest_checkpoints(written).items()}
         states = self.target_groups.states_answered(there, listed).of
         committed = self.target_groups.committed_answered(there).of
         policy = self.rules.policy
@@ -157,12 +158,13 @@ class FlowGroups:
         def may_be_copy(topic: str) -> bool:
             return policy.topic_source(topic) is not None
 
-        moved = MovedOffsets(each for by_partition in checkpoints.values() for each in by_partition.values())
+        moved = MovedOffsets(written)
+        logs = log_bounds(self._target, unsettled_partitions(checkpoints, committed))
         return [
             group
             for group, offsets in sorted(committed.items())
             if not is_movable(states.get(group))
-            or moved.own(group, offsets, checkpoints.get(group, {}).values(), may_be_copy)
+            or moved.own(group, offsets, checkpoints.get(group, ()), logs, may_be_copy)
         ]
 
     # --- what is known of them ----------------------------------------------------------------------------------------
@@ -227,14 +229,9 @@ class FlowGroups:
         return read | {source_partition(self.rules, tp) for tp in copies}
 
     def _checkpoints(self) -> _Checkpoints:
-        self._checkpoint_times.clear()
-        checkpoints: list[Checkpoint] = []
-        for record in read_topic(self._target, checkpoints_topic(self.settings).name):
-            checkpoint = decode_checkpoint(record.key, record.value, record.headers)
-            if checkpoint is not None:
-                self._checkpoint_times[checkpoint.group, checkpoint.tp] = record.timestamp_ms
-                checkpoints.append(checkpoint)
-        return latest_checkpoints(checkpoints)
+        written = _read_checkpoints(self._target, self.settings)
+        self._checkpoint_times = {(each.group, each.tp): timestamp_ms for each, timestamp_ms in written}
+        return latest_checkpoints(each for each, _timestamp_ms in written)
 
     def _source_offsets(self) -> dict[TopicPartition, SourceOffset]:
         topic = offsets_topic(self.settings).name
@@ -264,6 +261,15 @@ def _read_reverse(
         if is_at_source:
             return _read_syncs(cluster, settings)
         return ask_target(lambda: _read_syncs(cluster, settings)) or OffsetMap()
+
+
+def _read_checkpoints(cluster: Admin, settings: Settings) -> list[tuple[Checkpoint, int]]:
+    """Return the checkpoints with their times in milliseconds, in the order of their topic."""
+    decoded = (
+        (decode_checkpoint(record.key, record.value, record.headers), record.timestamp_ms)
+        for record in read_topic(cluster, checkpoints_topic(settings).name)
+    )
+    return [(checkpoint, timestamp_ms) for checkpoint, timestamp_ms in decoded if checkpoint is not None]
 
 
 def _read_syncs(cluster: Admin, settings: Settings) -> OffsetMap:

@@ -30,7 +30,7 @@ def recorded_losses(config: MirrorConfig, flow: Flow) -> RecordedLosses:
     admin = make_admin(config, flow.target, flow)
     try:
         for loss in read_losses(admin, losses_topic(config.settings(flow)).name, flow):
-            total += len(newest.add_all((loss,)))
+            total += newest.add(loss)
     finally:
         admin.close()
     return RecordedLosses(newest.newest_first, total)

@@ -6,15 +6,19 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from heliograph.model import counted
 from heliograph.status.partition_status import PartitionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from heliograph.diagnostics import Diagnostic
     from heliograph.model import Flow
     from heliograph.status.losses import Loss
     from heliograph.status.partition_status import PartitionStatus
+
+
+_MOMENT_S = 5.0
 
 
 class Lag(NamedTuple):
@@ -73,6 +77,14 @@ class Counts(NamedTuple):
         """Return the sums."""
         return Counts(*map(sum, zip(self, other, strict=True)))
 
+    @classmethod
+    def sum_of(cls, counts: Iterable[Counts]) -> Counts:
+        """Return the sums over several."""
+        total = cls()
+        for each in counts:
+            total = total.plus(each)
+        return total
+
 
 class Rates(NamedTuple):
     """Records and bytes a second over the last seconds, and the mean latency of batches; None without any."""
@@ -87,7 +99,8 @@ class FlowSnapshot:
     """One flow at one moment.
 
     `name` identifies it in REST: `A->B`, or the connector's name on a worker. `unready` is why it is not ready: it has
-    not begun, cannot reach a cluster, or is stalled. `losses` are the newest that are known, the newest first.
+    not begun, cannot reach a cluster, or is stalled; one that was paused or stopped on request is ready. `losses` are
+    the newest that are known, the newest first.
     """
 
     name: str
@@ -103,6 +116,7 @@ class FlowSnapshot:
     counts: Counts
     rates: Rates
     losses: tuple[Loss, ...] = ()
+    loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
 
     @property
@@ -117,6 +131,26 @@ class FlowSnapshot:
         return {state: counts[state] for state in PartitionState}
 
 
+class LoopIssue(NamedTuple):
+    """An issue of the checkpoints or heartbeats of a flow, with the connector that has them."""
+
+    connector: str
+    text: str
+
+
+class UnreadyFlow(NamedTuple):
+    """One reason why a flow is not ready; without names, for a caller that may not see it."""
+
+    name: str | None
+    connector: str | None
+    reason: str
+
+    @classmethod
+    def all_of(cls, flows: Iterable[FlowSnapshot]) -> list[UnreadyFlow]:
+        """Return every reason of every flow."""
+        return [cls(flow.name, flow.connector, reason) for flow in flows for reason in flow.unready]
+
+
 class FlowLosses(NamedTuple):
     """The newest losses of a flow, the newest first; `name` and `connector` are those of its snapshot."""
 
@@ -128,3 +162,21 @@ class FlowLosses(NamedTuple):
     def of(cls, snapshot: FlowSnapshot) -> FlowLosses:
         """Return the losses of a flow."""
         return cls(snapshot.name, snapshot.connector, snapshot.losses)
+
+
+def stall_reasons(partitions: Sequence[PartitionStatus], now: float) -> tuple[str, ...]:
+    """Return why a flow does not move: all its partitions have failed, or none of those that are behind is copied.
+
+    A failed partition beside others is no stall, and neither is a moment: a leader may be moving.
+    """
+    if partitions and all(each.state is PartitionState.FAILED for each in partitions):
+        return (f"all its partitions have failed: {partitions[0].reason}",)
+    behind = [each for each in partitions if each.lag_records != 0 and each.state is not PartitionState.FAILED]
+    behind = [each for each in behind if each.state is not PartitionState.DONE]
+    stopped = [each for each in behind if each.stopped_since is not None and now - each.stopped_since >= _MOMENT_S]
+    if not stopped or len(stopped) < len(behind):
+        return ()
+    reason = next((each.reason for each in stopped if each.reason), None)
+    count = counted(len(stopped), "partition")
+    what = f"{count} of {len(partitions):,} {'is' if len(stopped) == 1 else 'are'} behind and not copied"
+    return (f"{what}: {reason}" if reason else what,)

@@ -26,7 +26,7 @@ def flow_json(snapshot: FlowSnapshot, hide: Callable[[str], str] = str) -> dict[
         "at": time_json(snapshot.at),
         "ready": not snapshot.unready,
         "unready_reasons": [hide(reason) for reason in snapshot.unready],
-        "issues": [hide(issue) for issue in snapshot.issues],
+        "issues": [hide(issue) for issue in (*snapshot.issues, *(each.text for each in snapshot.loop_issues))],
         "partitions": {"total": len(snapshot.partitions), **{s.value: n for s, n in snapshot.by_state.items()}},
         "lag_records": lag.records,
         "lag_records_at_least": lag.known_records,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from heliograph.config.input_limits import is_topic_name
 from heliograph.model import Flow, TopicPartition
 
 if TYPE_CHECKING:
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 KEPT = 1_000
 """The number of losses of a flow that a process keeps in memory: the newest."""
 
+KNOWN = 100_000
+"""The number of losses of a flow that a process recognizes when they are reported again; at most 45 MB."""
+
 _MOST_TEXT = 1_000
 _MOST_NUMBER = 2**63 - 1
+_LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 
 
 class LossCause(StrEnum):
@@ -88,12 +93,12 @@ def decode_loss(value: bytes | None) -> Loss | None:
 def loss_of(members: Any) -> Loss | None:
     """Return the loss of decoded JSON; None if a member is missing or cannot be one. Unknown members are ignored."""
     try:
-        texts = [_text(members[name]) for name in ("source", "target", "topic")]
+        flow = Flow(_text(members["source"]), _text(members["target"]))
         topic_id = members.get("topic_id")
         return Loss(
-            _number(members["at_ms"]),
-            Flow(texts[0], texts[1]),
-            texts[2],
+            _number(members["at_ms"], _LATEST_MS),
+            flow,
+            _topic(members["topic"]),
             _number(members["partition"]),
             _number_or_none(members["first_offset"]),
             _number_or_none(members["last_offset"]),
@@ -129,8 +134,15 @@ def _text(value: object) -> str:
     return value
 
 
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_NUMBER:
+def _topic(value: object) -> str:
+    topic = _text(value)
+    if not is_topic_name(topic):
+        raise ValueError("not a topic")
+    return topic
+
+
+def _number(value: object, most: int = _MOST_NUMBER) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise ValueError("not a number")
     return value
 
@@ -140,24 +152,33 @@ def _number_or_none(value: object) -> int | None:
 
 
 class NewestLosses:
-    """The newest losses of a flow, each once. Not thread-safe."""
+    """The newest losses of a flow, each once. Not thread-safe.
+
+    A loss is known by its key. Of these there are many more than losses that are kept: a flow of many partitions may
+    report the same losses again and again. Beyond `KNOWN` the keys that were reported least recently are forgotten, and
+    such a loss would count as a new one.
+    """
 
     def __init__(self, kept: int = KEPT) -> None:
         self._losses: deque[Loss] = deque(maxlen=kept)
-        self._keys: set[tuple[object, ...]] = set()
+        self._keys: dict[tuple[object, ...], None] = {}
+
+    def add(self, loss: Loss) -> bool:
+        """Add a loss, in the order of their times; return whether it was not known."""
+        key = loss.key
+        is_new = key not in self._keys
+        if is_new:
+            self._losses.append(loss)
+        else:
+            del self._keys[key]
+        self._keys[key] = None
+        if len(self._keys) > KNOWN:
+            del self._keys[next(iter(self._keys))]
+        return is_new
 
     def add_all(self, losses: Iterable[Loss]) -> list[Loss]:
         """Add losses in the order of their times; return those that were not known."""
-        new = []
-        for loss in losses:
-            if loss.key in self._keys:
-                continue
-            if len(self._losses) == self._losses.maxlen:
-                self._keys.discard(self._losses[0].key)
-            self._losses.append(loss)
-            self._keys.add(loss.key)
-            new.append(loss)
-        return new
+        return [loss for loss in losses if self.add(loss)]
 
     @property
     def newest_first(self) -> tuple[Loss, ...]:

@@ -1,7 +1,9 @@
 """The state of one partition, decided from what is known about it.
 
 Lag in records is the end of the source's log less the first offset that the target is not known to have. Offsets
-without a record (of transaction markers, or compacted away) count until they are passed.
+without a record (of transaction markers, or compacted away) count until they are passed, and so do records of an open
+transaction: they wait for its end, which is no stall. A log that ends before that offset is another log, or was cut:
+then the lag is unknown.
 
 Lag in seconds is the age of the oldest record that is not yet copied, by its own timestamp. If that record has been
 fetched, or was refused, its batch has the timestamp. If not, the lag is the smaller of two upper bounds: the time since
@@ -31,6 +33,8 @@ RETRY_SHOWN_S = 15.0  # more than a retry takes to fail again
 
 _NOT_STARTED = note("it is not assigned to a running task yet")
 _END_UNKNOWN = note("the end of the source's log is not known")
+_NO_POSITION = note("it is not known which of the source's records the target has")
+_OPEN_TRANSACTION = note("an open transaction of the source holds back what follows")
 
 
 class PartitionState(StrEnum):
@@ -71,6 +75,7 @@ class PartitionFacts:
     next_offset: int | None = None
     log_end: int | None = None
     log_end_at: float | None = None
+    stable_end: int | None = None  # the first offset of the oldest open transaction, or the end of the log
     acked_at: float | None = None
     behind_since: float | None = None
     caught_up_at: float | None = None  # when the target last had everything that the source had
@@ -86,9 +91,14 @@ class PartitionFacts:
     def lag_records(self, now: float) -> int | None:
         """Return how many offsets of the source are not known to be on the target."""
         end = self.known_log_end(now)
-        if end is None or self.next_offset is None:
+        if end is None or self.next_offset is None or end < self.next_offset:
             return None
-        return max(0, end - self.next_offset)
+        return end - self.next_offset
+
+    @property
+    def is_held_back(self) -> bool:
+        """Return whether what follows belongs to an open transaction of the source."""
+        return self.next_offset is not None and self.stable_end is not None and self.next_offset >= self.stable_end
 
     def lag_seconds(self, now: float, now_ms: int) -> float | None:
         """Return the age of the oldest record that is not yet copied."""
@@ -137,13 +147,15 @@ class PartitionFacts:
 
 
 def judge(facts: PartitionFacts, now: float) -> tuple[PartitionState, Diagnostic | None]:
-    """Return the state of a partition and its reason; one that copies, has caught up or is done has none."""
+    """Return the state of a partition and its reason; one that has caught up or is done has none."""
     if facts.is_done and facts.failure is None:
         return PartitionState.DONE, None
     reason = facts.shown_failure(now) or facts.held or _silence(facts, now) or facts.issue or _stall(facts, now)
     if reason is not None:
         return _STATES[reason.severity], reason
-    return (PartitionState.CAUGHT_UP if facts.lag_records(now) == 0 else PartitionState.COPYING), None
+    if facts.lag_records(now) == 0:
+        return PartitionState.CAUGHT_UP, None
+    return PartitionState.COPYING, _OPEN_TRANSACTION if facts.is_held_back else None
 
 
 def _silence(facts: PartitionFacts, now: float) -> Diagnostic | None:
@@ -158,8 +170,8 @@ def _stall(facts: PartitionFacts, now: float) -> Diagnostic | None:
     """Return why nothing moves although the source may have more, if so."""
     lag, stalled_s = facts.lag_records(now), facts.stalled_s(now)
     if lag is None:
-        return facts.task_issue or _END_UNKNOWN
-    if lag == 0 or stalled_s < STALLED_AFTER_S:
+        return facts.task_issue or (_END_UNKNOWN if facts.known_log_end(now) is None else _NO_POSITION)
+    if lag == 0 or stalled_s < STALLED_AFTER_S or facts.is_held_back:
         return None
     return facts.task_issue or note(
         f"the target has acknowledged nothing for {stalled_s:.0f} s, and the source has {counted(lag, 'more record')}"
@@ -182,3 +194,4 @@ class PartitionStatus(NamedTuple):
     acked_at: float | None
     records: int
     bytes: int
+    stopped_since: float | None = None  # since then it has neither copied a record nor caught up

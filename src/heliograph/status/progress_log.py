@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from heliograph.model import TopicPartition
-    from heliograph.status.flow_snapshot import FlowSnapshot, Lag
+    from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag
     from heliograph.status.partition_status import PartitionStatus
 
 
@@ -28,7 +28,6 @@ IDLE_INTERVAL_S = 600.0
 LASTS_S = 5.0
 _MOST_BEHIND = 3
 _MOST_NAMES = 3
-_NOT_COPIED = (PartitionState.FAILED, PartitionState.RETRYING, PartitionState.WAITING)
 
 
 class LineKind(Enum):
@@ -60,10 +59,13 @@ class _Summary(NamedTuple):
 
 
 class ProgressLog:
-    """The lines of one flow. The caller passes a snapshot every few seconds, with the time of a clock of its own."""
+    """The lines of one flow. The caller passes a snapshot every few seconds, with the time of a clock of its own.
 
-    def __init__(self, now: float) -> None:
-        self._last = _Summary(now, 0, 0, 0, ())
+    `counted_before` is what earlier runs have copied.
+    """
+
+    def __init__(self, now: float, counted_before: Counts) -> None:
+        self._last = _Summary(now, counted_before.records, counted_before.bytes, 0, ())
         self._due_at = now + SUMMARY_INTERVAL_S
         self._stopped: set[TopicPartition] = set()  # those of which the log says so
 
@@ -90,7 +92,7 @@ class ProgressLog:
 
     def _changes(self, snapshot: FlowSnapshot) -> list[ProgressLine]:
         """Return what has begun and what has ended since the last look."""
-        not_copied = {each.tp: each for each in snapshot.partitions if each.state in _NOT_COPIED}
+        not_copied = {each.tp: each for each in snapshot.partitions if each.stopped_since is not None}
         lines = []
         for state in (PartitionState.RETRYING, PartitionState.WAITING):
             new = [
@@ -111,7 +113,8 @@ class ProgressLog:
 
 def _lasts(partition: PartitionStatus, snapshot: FlowSnapshot) -> bool:
     """Return whether it stands still for a while by a reason of its own."""
-    return snapshot.at - partition.since >= LASTS_S and partition.reason not in snapshot.task_issues
+    since = partition.stopped_since
+    return since is not None and snapshot.at - since >= LASTS_S and partition.reason not in snapshot.task_issues
 
 
 def _line(kind: LineKind, tps: Sequence[TopicPartition], what: str) -> ProgressLine:

@@ -10,7 +10,7 @@ from heliograph.connect.contract.herder import ConnectOffset, ConnectorInfo, Con
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.errors import ConnectError
 from heliograph.model import RestartedPartition, RestartRequest, TopicPartition
-from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
+from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot, UnreadyFlow
 from heliograph.wire.records.connect_configs import TargetState
 from heliograph.wire.records.connect_offsets import check_offsets
 from heliograph.wire.records.connect_status import State
@@ -60,6 +60,9 @@ class FakeHerder:
 
     def flows(self) -> list[FlowSnapshot]:
         return self.flow_snapshots
+
+    def unready(self) -> list[UnreadyFlow]:
+        return UnreadyFlow.all_of(self.flow_snapshots)
 
     def losses(self) -> list[FlowLosses]:
         return self.flow_losses

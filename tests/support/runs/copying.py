@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import reduce
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.lease import TaskAssignment
@@ -13,7 +14,7 @@ from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.kafka.security.connection_spec import ClusterSpec, Security
-from heliograph.model import Address, CreateTopic, Flow, SourceOffset, TopicPartition
+from heliograph.model import Address, ChangeActions, CreateTopic, Flow, SourceOffset, TopicPartition
 from tests.support.clusters.clients import admin_of, make_topic
 
 CONNECTOR = "MirrorSourceConnector"
@@ -34,6 +35,9 @@ class HandLease:
     def report(self, report: TaskReport) -> None:
         self.reports.append(report)
         self._on_report(report)
+
+    def await_losses(self) -> None:
+        """The driver answers at once."""
 
     def take_assignment(self) -> TaskAssignment | None:
         partitions, self.assignment = self.assignment, None
@@ -73,13 +77,18 @@ class Copy:
         admin.close()
         return offsets
 
-    def spec(self, *, once: bool = True, **changes: object) -> TaskSpec:
+    def spec(self, *, once: bool = True, actions: ChangeActions | None = None, **changes: object) -> TaskSpec:
         admin = admin_of(self.source)
         tps = [TopicPartition(self.topic, p) for p in range(self.partitions)]
         ends = admin.end_offsets(tps)
         admin.close()
         offsets = self.source_offsets()
-        parts = [PartitionSpec(tp, self.remote, offsets.get(tp), ends[tp] if once else None) for tp in tps]
+        parts = [
+            PartitionSpec(
+                tp, self.remote, offsets.get(tp), ends[tp] if once else None, actions=actions or ChangeActions()
+            )
+            for tp in tps
+        ]
         fields: dict[str, object] = {
             "task_id": f"{self.alias}-0",
             "flow": Flow(self.alias, "target"),
@@ -93,9 +102,11 @@ class Copy:
         }
         return TaskSpec(**fields)  # type: ignore[arg-type]
 
-    def once(self, **changes: object) -> TaskReport:
-        """Copy what is there now."""
-        return CopyLoop(self.spec(**changes), HandLease()).run()
+    def once(self, actions: ChangeActions | None = None, **changes: object) -> TaskReport:
+        """Copy what is there now; return the last report, with the events and losses of all."""
+        lease = HandLease()
+        last = CopyLoop(self.spec(actions=actions, **changes), lease).run()
+        return reduce(TaskReport.followed_by, [*lease.reports, last])
 
     def loop(self, lease: HandLease, **changes: object) -> CopyLoop:
         """A copy that runs until the lease says stop."""

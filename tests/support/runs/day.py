@@ -59,12 +59,24 @@ class Day:
     """One running flow, as REST shows it, and the log of its process."""
 
     def __init__(
-        self, url: str, name: str, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, book: LogBook
+        self,
+        url: str,
+        process: MirrorProcess,
+        source: EmbeddedCluster,
+        target: EmbeddedCluster,
+        topic: str,
+        book: LogBook,
     ) -> None:
-        self.url, self.name, self.source, self.target, self.topic = url, name, source, target, topic
-        self.flow = f"/heliograph/v1/flows/{quote(name, safe='')}"
+        (flow,) = process.config.flows
+        self.url, self.process, self.alias, self.name = url, process, flow.source, str(flow)
+        self.source, self.target, self.topic = source, target, topic
+        self.flow = f"/heliograph/v1/flows/{quote(self.name, safe='')}"
         self._book = book
         self._mark = 0
+
+    def becomes(self, *lines: str) -> None:
+        """Change the last lines of its file while it runs."""
+        self.process.apply(load(day_file(self.source, self.target, self.alias, self.topic, *lines), MachineLookup()))
 
     # --- what it shows ------------------------------------------------------------------------------------------------
 
@@ -216,7 +228,12 @@ def day(
     watched: Path | None = None,
 ) -> Iterator[Day]:
     """A process that runs one flow of a file, to which `lines` are added; the last line of a key counts."""
-    text = [
+    with day_of(day_file(source, target, alias, topic, *lines), source, target, topic, watched) as running:
+        yield running
+
+
+def day_file(source: EmbeddedCluster, target: EmbeddedCluster, alias: str, topic: str, *lines: str) -> str:
+    text = (
         f"clusters={alias}, target",
         f"{alias}.bootstrap.servers={source.bootstrap}",
         f"target.bootstrap.servers={target.bootstrap}",
@@ -225,9 +242,8 @@ def day(
         "emit.checkpoints.interval.seconds=2",
         "heliograph.restart.backoff.max.ms=1000",
         *lines,
-    ]
-    with day_of("\n".join(text), source, target, topic, watched) as running:
-        yield running
+    )
+    return "\n".join(text)
 
 
 @contextmanager
@@ -241,9 +257,7 @@ def day_of(
 
     if watched is not None:
         watched.write_text(text)
-    config = read()
-    (flow,) = config.flows
-    process = MirrorProcess(config, thread_engine())
+    process = MirrorProcess(read(), thread_engine())
     herder = FileHerder(process, LogLevels(), lambda: "an id")
     reload = None
     if watched is not None:
@@ -252,7 +266,7 @@ def day_of(
         process.start()
         try:
             with rest_worker(cast("FakeHerder", herder), read_only=True) as worker:
-                yield Day(worker.url, str(flow), source, target, topic, book)
+                yield Day(worker.url, process, source, target, topic, book)
         finally:
             process.stop()
             process.control.stop()

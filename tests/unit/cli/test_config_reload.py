@@ -102,6 +102,23 @@ def test_a_refused_file_is_reported_once_and_applied_when_what_it_names_is_there
     assert watching.look(15) == ["A->B.topics"]
 
 
+def test_the_end_of_a_refusal_is_logged_also_if_the_file_is_the_old_one_again(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _time in range(2):
+        watching.write("A->B.tasks.max=many")
+        for _look in range(30):
+            watching.look()
+        watching.write()
+        for _look in range(30):
+            watching.look()
+    ends = [line.removeprefix(f"{watching.file}: ") for line in caplog.messages if "'many'" not in line]
+    assert ends == 2 * [
+        "the changed file is not applied; the configuration before it stays in effect",
+        "is no longer refused",
+    ]
+
+
 def test_a_file_that_is_gone_for_a_moment_is_no_change(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     text = watching.file.read_text()
     watching.file.unlink()

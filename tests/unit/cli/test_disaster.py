@@ -1,4 +1,4 @@
-"""With a cluster gone, `groups` and `plan` tell of the flows that can be asked, and that another could not."""
+"""With a cluster gone, `groups`, `plan` and `losses` show the flows that can be asked, and that another could not."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from heliograph.cli.commands import groups, plan
+from heliograph.cli.commands import groups, losses, plan
 from heliograph.cli.main import cli
 from heliograph.config.validate.dedicated_file import load
 from heliograph.errors import UnreachableError
 from heliograph.model import Flow
 from heliograph.operations.flow_groups import FlowGroups
 from heliograph.operations.flow_plan import CopiedTopic, FlowPlan
+from heliograph.operations.recorded_losses import RecordedLosses
+from heliograph.status.losses import Loss, LossCause
 from tests.support.config_files import FakeLookup, minimal
 
 GONE = "a:1 cannot be reached: Connection refused"
@@ -47,6 +49,12 @@ def lost_a(monkeypatch: pytest.MonkeyPatch) -> None:
             raise UnreachableError(GONE)
         return FlowPlan(flow, copies=[CopiedTopic("t", "A.t", 1)])
 
+    def recorded(_config: object, flow: Flow) -> RecordedLosses:
+        if flow.target == "A":
+            raise UnreachableError(GONE)
+        return RecordedLosses((Loss(0, flow, "t", 0, None, 9, 1_000, LossCause.TARGET_CUT, is_exact=False),), 3)
+
+    monkeypatch.setattr(losses, "recorded_losses", recorded)
     monkeypatch.setattr(groups, "_report", report)
     monkeypatch.setattr(plan, "plan_flow", plan_flow)
 
@@ -122,3 +130,28 @@ def test_a_flow_whose_target_is_gone_leaves_no_connection(monkeypatch: pytest.Mo
     with pytest.raises(UnreachableError), flow_groups:
         pass
     assert closed == ["source", "target"]
+
+
+@pytest.mark.usefixtures("lost_a")
+def test_losses_that_can_be_read_are_shown(file: Path) -> None:
+    result = invoke("losses", file)
+    assert result.exit_code == 3
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
+        "A->B",
+        "TIME TOPIC PARTITION FIRST OFFSET LAST OFFSET COUNT CAUSE",
+        "1970-01-01T00:00:00.000Z t 0 - 9 about 1,000 target cut",
+        "and 2 older",
+        "B->A",
+        f"its losses are not known: {GONE}",
+    ]
+
+
+@pytest.mark.usefixtures("lost_a")
+def test_losses_as_json_name_the_flow_whose_losses_are_not_known(file: Path) -> None:
+    result = invoke("losses", file, "--json")
+    assert result.exit_code == 3
+    flows = json.loads(result.stdout)["flows"]
+    assert [(flow["flow"], flow["issue"], flow["total"], len(flow["losses"])) for flow in flows] == [
+        ("A->B", None, 3, 1),
+        ("B->A", GONE, None, 0),
+    ]

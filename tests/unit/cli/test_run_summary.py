@@ -140,7 +140,6 @@ def test_each_flow_has_its_own_lease_time_out_and_permission_to_send_secrets(
         "SparkDriver": Mock(),
         "SparkEngine": Mock(),
         "stop_on_signals": lambda: stopping,
-        "reload_on_hangup": lambda _stopping: threading.Event(),
         "warm_up": lambda: None,
     }
     for name, fake in fakes.items():

@@ -73,7 +73,6 @@ def test_a_screen_that_cannot_be_closed_does_not_keep_flows_from_being_stopped(
         "MirrorProcess": lambda *_args, **_kwargs: process,
         "make_screen": lambda **_kwargs: screen,
         "stop_on_signals": lambda: stopping,
-        "reload_on_hangup": lambda _stopping: threading.Event(),
         "warm_up": lambda: None,
     }
     for name, fake in fakes.items():

@@ -38,6 +38,7 @@ def test_the_same_file_changes_nothing() -> None:
         ("A->B.topics=orders", Effect.ADOPT, True, False),  # checkpoints are of the groups that read these topics
         ("A->B.refresh.topics.interval.seconds=5", Effect.ADOPT, False, False),
         ("A->B.sync.topic.acls.enabled=false", Effect.ADOPT, False, False),
+        ("A->B.heliograph.on.recreated=a=restart, fail", Effect.ADOPT, False, False),
         ("A->B.groups=billing", Effect.SAME, True, False),
         ("A->B.emit.heartbeats.interval.seconds=3", Effect.SAME, False, True),
         ("A->B.tasks.max=3", Effect.RESTART, True, True),
@@ -122,6 +123,22 @@ def test_a_secret_inside_of_another_value_is_hidden() -> None:
     (moved,) = changes(("A->B.my.url=https://u:hunter2@h",), ("A->B.my.url=https://u:hunter2@i",)).keys
     assert "hunter2" not in str(moved)
     assert "'https://[hidden]@i'" in str(moved)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("A.bootstrap.servers", "u:hunter2@a:1"),
+        ("A->B.my.key", "SharedAccessSignature sr=x&sig=hunter2"),
+        ("A->B.my.key", "SharedAccessSignature sig=hunter2"),
+    ],
+)
+def test_a_secret_in_the_value_of_a_key_that_is_none_is_hidden_however_it_changes(key: str, value: str) -> None:
+    line, other = f"{key}={value}", f"{key}=b:1"
+    for old, new in ((other, line), (line, other), (line, line.replace("hunter2", "hunter3"))):
+        (changed,) = changes((old,), (new,)).keys
+        assert "hunter" not in repr(changed)
+        assert str(changed).startswith(f"{key} has changed")
 
 
 def test_a_long_value_is_cut() -> None:

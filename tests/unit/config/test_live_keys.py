@@ -27,11 +27,14 @@ CONFIG = {
         ("sync.topic.configs.interval.seconds", "5"),
         ("replication.factor", "1"),
         ("heliograph.restart.attempts.max", "3"),
+        ("heliograph.on.truncation", "fail"),
+        ("heliograph.on.recreated", "a=restart, fail"),
+        ("heliograph.on.target.deleted", "continue"),
         ("groups", "g"),  # a checkpoint connector's
         ("emit.heartbeats.interval.seconds", "5"),
     ],
 )
-def test_what_only_the_control_loop_reads_touches_no_task(key: str, value: str) -> None:
+def test_what_only_the_driver_reads_restarts_no_task(key: str, value: str) -> None:
     assert is_live_change(CONFIG, {**CONFIG, key: value})
     assert is_live_change({**CONFIG, key: value}, CONFIG)
 

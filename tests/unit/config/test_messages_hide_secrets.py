@@ -52,6 +52,8 @@ class Machine:
         "A->B.replication.policy.class=${PW}",
         "A->B.topic.filter.class=heliograph.mirror.policy.filters:${PW}",
         "A->B.replication.policy.class=RenameReplicationPolicy\nA->B.heliograph.rename.topics=a=(${PW}",
+        "A->B.heliograph.on.recreated=a=${PW}",
+        "A->B.heliograph.on.recreated=(${PW}=restart",
         "A.security.protocol=SSL\nA.ssl.protocol=${PW}",
         "A.security.protocol=SSL\nA.ssl.cipher.suites=${PW}",
         "A.security.protocol=SASL_SSL\nA.sasl.mechanism=${PW}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,12 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heliograph.config.validate.worker_file import load_worker
 from heliograph.connect.runtime import connector_slot
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.connector_slot import ConnectorSlot, ConnectorSlots, SlotState
 from heliograph.connect.storage.config_store import StoredConnector
+from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.errors import ConfigError
+from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.model import Flow, TopicPartition
+from heliograph.status.flow_snapshot import FlowSnapshot
+from heliograph.status.losses import Loss, LossCause
+from tests.support.config_files import WORKER_FILE, FakeLookup
+from tests.support.runs.copying import wait_for
 from tests.unit.connect.test_herder import FakeWorker
+
+T0 = TopicPartition("t", 0)
+LOSS = Loss(1_000, Flow("A", "B"), "t", 0, 3, 4, 2, LossCause.SOURCE_TRUNCATED)
+
+
+UNREACHABLE = {
+    "connector.class": "MirrorSourceConnector",
+    "source.cluster.alias": "us",
+    "target.cluster.alias": "eu",
+    "source.cluster.bootstrap.servers": "127.0.0.1:1",
+    "target.cluster.bootstrap.servers": "127.0.0.1:1",
+}
 
 
 class FakeRun:
@@ -25,9 +46,10 @@ class FakeRun:
     made: list[FakeRun] = []  # noqa: RUF012  (cleared for each slot)
     cannot_start = False
 
-    def __init__(self, config: Any, _engine: object) -> None:
+    def __init__(self, config: Any, _engine: object, status: FlowStatus) -> None:
         if FakeRun.cannot_start:
             raise ConfigError("topics: it cannot be used.")
+        self.status = status
         self.config = config
         self.error: str | None = None
         self.is_fenced = self.has_begun = self.is_stopped = self.has_ended = False
@@ -59,6 +81,18 @@ class FakeRun:
     def take_topics(self) -> list[str]:
         return []
 
+    @property
+    def flow(self) -> FlowSnapshot:
+        return self.status.snapshot("c", "c", ())
+
+    def copy(self, records: int, lag: int, loss: Loss) -> None:
+        """As a flow does that copies one partition."""
+        self.status.state = "RUNNING"
+        self.status.set_replicated({T0: "A.t"})
+        row = PartitionReport(*T0, records=records, next_offset=records, log_end=records + lag, log_end_age_ms=0)
+        self.status.take("c-0", TaskReport([row], [], [], 0))
+        self.status.losses = (loss,)
+
 
 class Bench:
     """A slot, its clock, and the config and target state that are stored for it."""
@@ -68,11 +102,28 @@ class Bench:
         FakeRun.cannot_start = False
         self.slot = make_slot("c")
         self.clock = SimpleNamespace(now=100.0)
+        self.slots = ConnectorSlots(lambda _name: self.slot)
         self.stored = StoredConnector({"connector.class": "MirrorSourceConnector"})
+
+    @property
+    def time(self) -> SimpleNamespace:
+        return SimpleNamespace(monotonic=lambda: self.clock.now, time=lambda: 1e9 + self.clock.now)
 
     @property
     def runs(self) -> list[FakeRun]:
         return FakeRun.made
+
+    @property
+    def flows(self) -> list[FlowSnapshot]:
+        """The flows that REST shows while the worker leads."""
+        if self.slots.leads_since is None:
+            self.slots.lead(1)
+        return self.slots.flows({"c": self.stored})
+
+    @property
+    def flow(self) -> FlowSnapshot:
+        (flow,) = self.flows
+        return flow
 
     def step(self) -> str | None:
         """Advance; return the state to publish."""
@@ -102,7 +153,7 @@ def make_slot(name: str) -> ConnectorSlot:
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench = Bench()
     monkeypatch.setattr(connector_slot, "ConnectorRun", FakeRun)
-    monkeypatch.setattr(connector_slot, "time", SimpleNamespace(monotonic=lambda: bench.clock.now))
+    monkeypatch.setattr(connector_slot, "time", bench.time)
     yield bench
     FakeRun.cannot_start = False
 
@@ -187,6 +238,87 @@ def test_a_deleted_connector_is_known_until_its_run_has_ended(bench: Bench) -> N
     assert (slots.is_known("a"), slots.has_runs()) == (False, False)
 
 
+# --- the flow that REST shows ---------------------------------------------------------------------
+def test_a_failed_connector_is_unready_in_its_pause_and_during_the_next_attempt(bench: Bench) -> None:
+    run = bench.run()
+    run.copy(5, 7, LOSS)
+    assert (bench.flow.state, bench.flow.lag.records, bench.flow.unready) == ("RUNNING", 7, ())
+    bench.fail()
+    shown = [bench.flow]
+    run.has_ended = True
+    bench.step()
+    shown.append(bench.flow)
+    bench.clock.now += 3600
+    bench.step()
+    assert bench.slot.state is SlotState.STARTING
+    shown.append(bench.flow)
+    for flow in shown:
+        assert (flow.state, flow.since, flow.unready) == ("FAILED", 1e9 + 100, ("its source does not answer.",))
+        assert (flow.counts.records, flow.losses) == (5, (LOSS,))
+    assert [flow.lag.records for flow in shown] == [7, None, None], "that of a run that has ended is not known"
+    assert [each.next_offset for each in shown[1].partitions] == [None]
+    bench.run()
+    assert bench.flow.issues == ()
+
+
+@pytest.mark.parametrize("is_fenced", [False, True])
+def test_a_connector_that_is_not_started_again_stays_unready(bench: Bench, *, is_fenced: bool) -> None:
+    bench.run().has_ended = True
+    bench.fail(is_fenced=is_fenced)
+    bench.step()
+    assert (bench.flow.state, bench.flow.unready) == ("FAILED", ("its source does not answer.",))
+
+
+def test_a_connector_whose_run_cannot_be_made_is_unready(bench: Bench) -> None:
+    FakeRun.cannot_start = True
+    bench.step()
+    assert (bench.flow.state, bench.flow.unready) == ("FAILED", ("topics: it cannot be used.",))
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_connector_at_rest_on_request_is_shown_and_not_unready(bench: Bench, state: Any) -> None:
+    run = bench.run()
+    run.copy(5, 7, LOSS)
+    bench.stored = bench.stored._replace(target_state=state)
+    bench.step()
+    assert (bench.flow.state, bench.flow.unready) == ("RUNNING", ()), "its run has not ended"
+    run.has_ended = True
+    bench.step()
+    flow = bench.flow
+    assert (flow.state, flow.unready, flow.issues, flow.losses) == (state, (), (), (LOSS,))
+    assert (flow.counts.records, flow.lag.records, len(flow.partitions)) == (5, None, 1)
+    bench.stored = bench.stored._replace(target_state="STARTED")
+    assert bench.flow.unready == ("the flow is STARTING",)
+
+
+def test_a_new_leader_shows_every_source_connector_before_it_has_started_any(bench: Bench) -> None:
+    other = StoredConnector({"connector.class": "MirrorHeartbeatConnector"})
+    assert bench.slots.flows({"c": bench.stored, "h": other}) == [], "it does not lead"
+    bench.slots.lead(1)
+    (flow,) = bench.slots.flows({"c": bench.stored, "h": other})
+    assert (flow.name, flow.state, flow.unready) == ("c", "STARTING", ("the flow is STARTING",))
+
+
+def test_a_cluster_that_cannot_be_reached_is_a_reason_at_every_moment() -> None:
+    worker = load_worker(f"{WORKER_FILE}\nheliograph.connect.timeout.ms=100", FakeLookup())
+    slots = ConnectorSlots(lambda name: ConnectorSlot(name, worker, cast("Any", SimpleNamespace(slots=1))))
+    slots.lead(1)
+    stored = {"mirror": StoredConnector(UNREACHABLE)}
+    failures: set[tuple[str, ...]] = set()
+    ends_at = time.monotonic() + 4
+    while time.monotonic() < ends_at:
+        slots.advance(stored)
+        (flow,) = slots.flows(stored)
+        assert flow.unready
+        assert flow.flow == Flow("us", "eu")
+        failures.add(flow.unready)
+        time.sleep(0.02)
+    slots.lead(None)
+    wait_for(lambda: not slots.has_runs())
+    assert len(failures) == 2, failures
+    assert any("127.0.0.1:1" in reason for (reason,) in failures)
+
+
 # --- the machine ----------------------------------------------------------------------------------
 EVENTS: dict[str, Callable[[Bench], object]] = {
     "step": Bench.step,
@@ -212,7 +344,7 @@ def test_no_sequence_of_events_leaves_the_table_or_runs_two_at_once(events: list
     bench = Bench()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(connector_slot, "ConnectorRun", FakeRun)
-        patched.setattr(connector_slot, "time", SimpleNamespace(monotonic=lambda: bench.clock.now))
+        patched.setattr(connector_slot, "time", bench.time)
         for event in itertools.chain.from_iterable((event, "step") for event in events):
             made = len(bench.runs)
             EVENTS[event](bench)

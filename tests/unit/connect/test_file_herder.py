@@ -20,6 +20,7 @@ from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import ConnectError, FencedError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import TopicPartition
+from heliograph.status.json_views import flow_json
 from tests.support.config_files import FakeLookup, minimal
 from tests.support.connect.rest_worker import rest_worker
 
@@ -107,6 +108,35 @@ def test_tasks_of_checkpoints_and_heartbeats_report_their_issues() -> None:
     running.flows[0].status.note("A->B heartbeats: beat", ("B is away.",))
     running.flows[0].status.note("A->B checkpoints: groups", ("no.",))
     assert [(task.state, task.trace) for task in running.herder.status(HEARTBEAT).tasks] == [("FAILED", "B is away.")]
+
+
+def test_a_flow_shows_the_issues_of_its_loops_with_their_connectors() -> None:
+    running = Running()
+    running.flows[0].status.note("A->B heartbeats: beat", ("B is away.",))
+    running.flows[0].status.note("A->B losses: write", ("a loss is not recorded.",))
+    (flow,) = running.herder.flows()
+    assert (flow.issues, flow.loop_issues) == (("a loss is not recorded.",), ((HEARTBEAT, "B is away."),))
+    assert flow_json(flow)["issues"] == ["a loss is not recorded.", "B is away."]
+
+
+def test_actions_on_a_flow_that_has_failed_for_good_are_refused() -> None:
+    running = Running()
+    running.copy("t", 5)
+    running.flows[0].life.fail(FencedError("another one runs."))
+    events = running.flows[0]._events.qsize()
+    with rest_worker(running.herder, read_only=True, has_actions=True) as worker:  # type: ignore[arg-type]
+        path = "/connectors/A-%3EB.MirrorSourceConnector"
+        for method, place in (
+            *(("PUT", f"{path}/{action}") for action in ("stop", "pause", "resume")),
+            ("POST", f"{path}/restart"),
+            ("POST", f"{path}/tasks/0/restart"),
+            ("DELETE", f"{path}/offsets"),
+            ("POST", "/heliograph/v1/flows/A-%3EB/restart"),
+        ):
+            answer = worker.ask(method, place)
+            assert answer.status == 409, place
+            assert "has failed and takes no requests: another one runs. It starts again" in answer.body["message"]
+    assert running.flows[0]._events.qsize() == events
 
 
 def test_tasks_and_topics() -> None:

@@ -16,7 +16,8 @@ from heliograph.connect.runtime import connector_slot
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.reconciler import Reconciler
 from heliograph.connect.storage.config_store import ConfigChanges, StoredConnector
-from heliograph.errors import ClusterError, ConfigError
+from heliograph.errors import ClusterError, ConfigError, ConnectError
+from heliograph.model import RestartRequest
 from heliograph.wire.records.connect_configs import LoggerRecord, RestartRecord
 from heliograph.wire.records.connect_status import Status
 from tests.support.config_files import WORKER_FILE, FakeLookup
@@ -87,7 +88,7 @@ class FakeRun:
     started: ClassVar[list[FakeRun]] = []
     begins = True
 
-    def __init__(self, config: Any, _engine: object) -> None:
+    def __init__(self, config: Any, _engine: object, _status: object) -> None:
         if "broken" in config:
             raise config["broken"]
         self.config = config
@@ -293,6 +294,15 @@ def test_a_connector_rests_only_when_its_run_has_ended(
     herd.runs[0].has_ended = True
     herd.tick()
     assert (herd.state("a"), [task.state for task in herd.statuses.tasks("a").values()]) == reported
+
+
+@pytest.mark.parametrize(("name", "status"), [("a", 409), ("b", 404)])
+def test_partitions_of_a_connector_at_rest_are_not_restarted(herd: Herd, name: str, status: int) -> None:
+    herd.want("a", "PAUSED")
+    herd.tick()
+    with pytest.raises(ConnectError) as refused:
+        herd.reconciler.restart_partitions(name, RestartRequest())
+    assert (refused.value.status, "PAUSED" in str(refused.value)) == (status, status == 409)
 
 
 def test_a_status_topic_that_cannot_be_read_holds_up_no_run(herd: Herd) -> None:

@@ -106,7 +106,7 @@ class FakeRun:
 
     made: list[FakeRun] = []  # noqa: RUF012  (cleared by the fixture)
 
-    def __init__(self, config: Any, _engine: Any) -> None:
+    def __init__(self, config: Any, _engine: Any, _status: Any) -> None:
         if config.raw.get("topics") == "bad":
             raise ConfigError("topics: it cannot be used.")
         self.config = config

@@ -82,6 +82,24 @@ def test_steps_come_in_order_and_again(issues: Issues) -> None:
     assert issues.ever == []
 
 
+def test_a_step_that_fails_after_the_stop_is_not_reported_to_the_log_of_the_next_loop(issues: Issues) -> None:
+    asked, may_fail = threading.Event(), threading.Event()
+
+    class SlowWork(FakeWork):
+        def begin(self) -> Iterable[str]:
+            asked.set()
+            may_fail.wait(60)
+            raise ClusterError("not there yet")
+
+    loop = ControlLoop("A->B test", SlowWork(), issues)
+    loop.start()
+    assert asked.wait(60)
+    loop.stop()
+    may_fail.set()
+    assert loop.join(60)
+    assert issues.ever == []
+
+
 def test_a_beginning_that_fails_is_reported_and_tried_again(issues: Issues) -> None:
     work = FakeWork(begin_failures=1)
     loop = ControlLoop("A->B test", work, issues)
@@ -144,6 +162,37 @@ def test_a_step_under_way_when_the_loop_is_stopped_writes_no_more(issues: Issues
     assert work.closed.is_set()
     assert work.done == ["begin", "first"]
     assert issues.ever == []
+
+
+class UnansweredWork(FakeWork):
+    """Its beginning takes until the test lets it end, and fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_under_way, self.may_end = threading.Event(), threading.Event()
+
+    def begin(self) -> Iterable[str]:
+        self.is_under_way.set()
+        assert self.may_end.wait(60)
+        raise ClusterError("no answer")
+
+
+def test_a_loop_that_was_stopped_reports_nothing_into_the_issues_of_its_successor(
+    issues: Issues, caplog: pytest.LogCaptureFixture
+) -> None:
+    work, next_work = UnansweredWork(), FakeWork()
+    loop, successor = (ControlLoop("A->B test", each, issues) for each in (work, next_work))
+    loop.start()
+    assert work.is_under_way.wait(60)
+    loop.stop()
+    successor.start()
+    wait_for(lambda: "second" in next_work.done)
+    work.may_end.set()
+    assert loop.join(60)
+    assert issues.issues == {}
+    assert caplog.messages == []
+    successor.stop()
+    assert successor.join(60)
 
 
 def test_a_loop_that_never_began_can_be_stopped(issues: Issues) -> None:

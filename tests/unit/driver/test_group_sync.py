@@ -20,6 +20,7 @@ from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.admin.coordinators import GroupAnswers
 from heliograph.kafka.request_options import EARLIEST
 from heliograph.mirror.groups.checkpoints import WrittenCheckpoints
+from heliograph.mirror.groups.moved_offsets import MovedOffsets
 from heliograph.model import Address, Checkpoint, CommittedOffset, Flow, OffsetSync, TopicPartition
 from heliograph.wire.batches.log_records import LogRecord
 from heliograph.wire.records.mirror_records import encode_offset_sync
@@ -203,6 +204,21 @@ def test_an_offset_past_the_end_of_the_log_is_replaced(target: Target, sync: Che
     target.committed |= {"group-7": LOG_END + 1, "group-8": LOG_END}
     assert list(sync.sync_groups()) == []
     assert target.committed == dict.fromkeys(NAMES, 50) | {"group-8": LOG_END}
+
+
+@pytest.mark.parametrize("mark", [(), None])
+def test_a_group_at_the_start_of_the_log_is_moved_again_after_a_restart_and_an_upgrade(
+    target: Target, sync: CheckpointSync, mark: tuple[int, ...] | None
+) -> None:
+    written = [Checkpoint(group, REMOTE, 55, 50, "", mark) for group in NAMES]
+    target.log_start, target.committed = 60, dict.fromkeys(NAMES, 60)
+    target.active = {NAMES[1]}
+    sync._known, sync._moved = WrittenCheckpoints(written), MovedOffsets(written)
+    assert list(sync.sync_groups()) == []
+    target.active = set()
+    sync._known = WrittenCheckpoints(each._replace(downstream=70) for each in written)
+    assert list(sync.sync_groups()) == []
+    assert target.committed == dict.fromkeys(NAMES, 70)
 
 
 def test_a_checkpoint_before_the_start_of_the_log_moves_groups_to_its_start(

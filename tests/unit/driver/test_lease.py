@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import queue
 import socket
 import threading
@@ -16,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from heliograph.diagnostics import Diagnostic, Severity
+from heliograph.diagnostics import Severity
 from heliograph.driver.spark import lease_server
 from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseEndpoint, LeaseServer, TaskIdentity, lease_endpoint
 from heliograph.embedded.process import free_ports
@@ -29,19 +28,20 @@ from heliograph.executor.contract.lease import (
     introduce,
     welcome,
 )
-from heliograph.executor.contract.task_report import PartitionReport, TaskReport
+from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
 from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec
 from heliograph.executor.copy.lease_client import LeaseClient
-from heliograph.model import Address, SourceOffset, TopicPartition
+from heliograph.model import Address, Flow, SourceOffset, TopicPartition
+from heliograph.status.losses import Loss, LossCause
 
 OFFSETS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
 
 
-def event(message: str) -> Diagnostic:
-    return Diagnostic(Severity.WARNING, message)
+def event(message: str) -> TaskEvent:
+    return TaskEvent(Severity.WARNING, message)
 
 
-SAID = event("said")
+SAID = TaskEvent(Severity.WARNING, "said", TopicPartition("t", 1))
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
@@ -83,6 +83,9 @@ def driver() -> Any:
     driver = Driver()
     yield driver
     driver.server.close()
+
+
+LOSS = Loss(1, Flow("A", "B"), "t", 0, 0, 9, 10, LossCause.SOURCE_TRUNCATED)
 
 
 def test_a_report_arrives_whole(driver: Driver) -> None:
@@ -131,7 +134,7 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
     report = TaskReport([PartitionReport("t", 1, next_offset=6, failure="why")], [SAID], ["issue"], 3, 4)
     rows = [tuple(asdict(row).values()) for row in report.partitions]
-    assert report.to_json() == asdict(report) | {"events": [[logging.WARNING, "said"]], "partitions": rows}
+    assert report.to_json() == asdict(report) | {"events": [SAID], "partitions": rows}
     assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 
@@ -394,3 +397,29 @@ def test_tasks_get_the_name_from_outside_while_the_driver_listens_elsewhere(bind
     assert eventually(lambda: client.stop_reason) == "enough"
     client.close()
     server.close()
+
+
+def test_a_task_waits_until_the_driver_has_its_losses(driver: Driver) -> None:
+    may_answer = threading.Event()
+    driver.wait, driver.lost_answers = may_answer.wait, 1
+    client = driver.client()
+    client.await_losses()  # without any it does not wait
+    client.report(TaskReport(losses=[LOSS]))
+    client.report(TaskReport(losses=[LOSS, LOSS]))
+    waiting = threading.Thread(target=client.await_losses)
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    may_answer.set()
+    waiting.join(60)
+    assert sum(len(report.losses) for *_, report in driver.reports) == 3
+    client.close()
+
+
+def test_losses_of_a_task_that_is_sent_away_are_not_taken(driver: Driver) -> None:
+    driver.answer = {"gone": "the task was taken back"}
+    client = driver.client()
+    client.report(TaskReport(losses=[LOSS]))
+    with pytest.raises(LeaseLostError, match="taken back"):
+        client.await_losses()
+    client.close()

@@ -37,6 +37,9 @@ class FakeFlow:
     def join(self, _timeout_s: float) -> bool:
         return self.has_ended
 
+    def continue_from(self, last_run: FakeFlow) -> None:
+        self.last_run = last_run
+
     def adopt(self, config: Any) -> None:
         self.config = config
         self.calls.append("adopt")
@@ -93,6 +96,56 @@ def test_a_flow_is_started_again_only_after_its_last_run_has_ended() -> None:
     assert process[AB].config is process.real.config
     assert process[AB].status is old.status, "its counts continue"
     assert (process[BA], other.calls) == (other, ["start"])
+
+
+def test_a_flow_continues_from_its_last_run_unless_it_was_removed_meanwhile() -> None:
+    process = Process(BOTH)
+    old, removed = process[AB], process[BA]
+    old.has_ended = removed.has_ended = True
+    process.becomes("A->B.tasks.max=3")
+    process.becomes(BOTH, "A->B.tasks.max=3")
+    assert process[AB].last_run is old
+    assert process[BA] is not removed
+    assert not hasattr(process[BA], "last_run")
+
+
+def test_no_flow_is_started_again_while_its_offsets_are_altered() -> None:
+    process = Process()
+    old = process[AB]
+    old.has_ended = True
+    with process.real.starting:
+        process.becomes("A->B.tasks.max=3")
+        process.real.look_after()
+        assert process[AB] is old
+        assert not process.real.is_over
+    process.real.look_after()
+    assert process[AB].calls == ["start"]
+
+
+def test_a_flow_that_cannot_be_started_is_logged_each_time_and_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise ConfigError("no secret.")
+
+    def try_to_start() -> None:
+        process.real._try_at = 0.0
+        process.real.look_after()
+
+    process = Process()
+    status = process[AB].status
+    for time, tasks_max in enumerate((3, 4), 1):
+        process[AB].has_ended = True
+        monkeypatch.setattr(mirror_process, "SourceFlow", refuse)
+        process.becomes(f"A->B.tasks.max={tasks_max}")
+        for _try in range(3):
+            try_to_start()
+        assert caplog.messages == time * ["A->B: cannot be started: no secret. (will be tried again)"]
+        assert (status.state, status.issue) == ("FAILED", "cannot be started: no secret.")
+        monkeypatch.setattr(mirror_process, "SourceFlow", FakeFlow)
+        try_to_start()
+        assert process[AB].calls == ["start"]
+        assert (status.state, status.issue) == ("STARTING", None)
 
 
 def test_a_second_change_before_the_new_run_starts_is_what_it_starts_with() -> None:

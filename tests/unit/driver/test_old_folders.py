@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.driver.spark.old_folders import KEPT_S, MOST_KEPT, remove_old_folders
+from heliograph.driver.spark.spark_session import SparkSettings, _make_folder
 
 
 @pytest.fixture
@@ -43,9 +45,9 @@ def test_only_the_newest_folders_are_kept(tmp_path: Path, gone: int) -> None:
 
 
 def test_the_folder_of_a_process_that_runs_is_kept(tmp_path: Path) -> None:
-    own = make(tmp_path, os.getpid(), 1, age_s=10 * KEPT_S)
+    own = make(tmp_path, os.getpid(), 1, age_s=-60)  # made after the process started
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        other = make(tmp_path, process.pid, 2, age_s=-60)  # it was made after the process started
+        other = make(tmp_path, process.pid, 2, age_s=-60)
         remove_old_folders(tmp_path)
         assert own.exists()
         assert other.exists()
@@ -58,6 +60,24 @@ def test_another_process_with_the_same_id_does_not_keep_a_folder(tmp_path: Path)
         remove_old_folders(tmp_path)
         assert not made.exists()
         process.communicate(b"\n")
+
+
+def test_a_folder_of_an_earlier_process_with_our_own_id_is_removed(tmp_path: Path) -> None:
+    """In a container that is started again each run has the same id."""
+    made = make(tmp_path, os.getpid(), 1, age_s=KEPT_S + 60)
+    remove_old_folders(tmp_path)
+    assert not made.exists()
+
+
+def test_a_folder_of_sockets_that_an_earlier_run_made_in_tmp_is_removed(tmp_path: Path, gone: int) -> None:
+    long = tmp_path / ("long" * 20)
+    long.mkdir()
+    earlier = make(Path("/tmp"), gone, secrets.randbits(32), age_s=KEPT_S + 60)
+    settings = SparkSettings("local[1]", folder=long / f"heliograph-spark-{os.getpid()}-00000001")
+    assert settings.socket_folder.parent == earlier.parent
+    _make_folder(settings)
+    assert not earlier.exists()
+    assert settings.folder.is_dir()
 
 
 def test_links_files_and_other_names_are_left_alone(tmp_path: Path, gone: int) -> None:

@@ -50,6 +50,15 @@ def test_the_rate_of_a_connector_is_logged_now_and_then_unless_it_is_idle(
     assert look_at(630, 60_000, 90_600) == [later], "the rate is that of the last half minute, not of the idle time"
 
 
+def test_what_earlier_runs_have_copied_is_not_the_rate_of_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    clock, status = SimpleNamespace(now=0.0), FlowStatus(Flow("A", "B"))
+    status.take("mirror-0", TaskReport([PartitionReport("t", 0, records=90_000)]))
+    lines = ProgressLines("mirror", status, lambda: clock.now)
+    clock.now = 31.0
+    lines.report()
+    assert " 0 records/s" in caplog.messages[-1]
+
+
 def test_records_of_a_restarted_task_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = SimpleNamespace(now=0.0)
     status = FlowStatus(Flow("A", "B"))

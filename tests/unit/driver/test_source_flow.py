@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,21 +10,26 @@ from typing import Any
 
 import pytest
 
+from heliograph import model
 from heliograph.config.validate.dedicated_file import load
-from heliograph.diagnostics import Diagnostic, Severity
+from heliograph.diagnostics import Severity
 from heliograph.driver.flow import flow_task, task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
+from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
-from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SourceFlow
+from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
+from heliograph.driver.losses.loss_log import LossLog
 from heliograph.driver.spark.spark_engine import TaskEnd
-from heliograph.errors import EngineError, UnreachableError
+from heliograph.errors import ConfigError, EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
-from heliograph.executor.contract.task_report import PartitionReport, TaskReport
-from heliograph.model import TopicPartition
+from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
+from heliograph.model import ChangeActions, TopicPartition
+from heliograph.status.losses import Loss, LossCause
 from tests.support.config_files import FakeLookup, minimal
 
+LOSS = Loss(1_000, model.Flow("A", "B"), "a", 0, 3, 4, 2, LossCause.SOURCE_TRUNCATED)
 A0, Z0 = TopicPartition("a", 0), TopicPartition("z", 0)
 
 
@@ -57,10 +63,12 @@ class Engine:
 class Flow(SourceFlow):
     """A flow whose topics and source offsets are the test's."""
 
-    def __init__(self, *tps: TopicPartition, settings: tuple[str, ...] = ("tasks.max=2",)) -> None:
+    def __init__(
+        self, *tps: TopicPartition, settings: tuple[str, ...] = ("tasks.max=2",), status: FlowStatus | None = None
+    ) -> None:
         config = load(minimal(*settings), FakeLookup({}))
         self.engine = Engine()
-        super().__init__(config, config.flows[0], self.engine, flow_count=1)  # type: ignore[arg-type]
+        super().__init__(config, config.flows[0], self.engine, flow_count=1, status=status)  # type: ignore[arg-type]
         steps: Any = self._steps
         steps.offsets_topic = SimpleNamespace(name="mm2-offsets.A.internal", partition_count=1)
         steps.read_source_offsets = self._read_source_offsets
@@ -110,6 +118,39 @@ def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> 
     flow.copy(A0, Z0)
     assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
     assert flow.engine.stopped == [flow.engine.started[1]], "it begins again, once it has committed what it sent"
+
+
+QUIET = ("sync.topic.acls.enabled=false", "sync.topic.configs.enabled=false", "emit.offset-syncs.enabled=false")
+
+
+def test_a_partition_has_the_actions_of_its_topic_also_if_it_is_assigned_later() -> None:
+    flow = Flow(A0, settings=("tasks.max=1", "heliograph.on.recreated=z=restart", "heliograph.on.truncation=a=fail"))
+    flow.copy(A0, Z0)
+    (task,) = flow.engine.started
+    actions = {partition.tp: partition.actions for partition in task.spec.partitions}
+    assert actions == {A0: ChangeActions(truncation="fail"), Z0: ChangeActions(recreated="restart")}
+
+
+def test_other_actions_reach_the_running_tasks_concerned_and_no_other_task(clock: Any) -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=2", *QUIET))
+    first = flow.engine.started[0].spec
+    changed = minimal("tasks.max=2", *QUIET, "heliograph.on.recreated=z=restart, fail")
+    flow.adopt(load(changed, FakeLookup({})))
+    flow.handle()
+    assert (len(flow.engine.started), flow.engine.stopped) == (2, [])
+    assert flow.engine.started[0].spec is first
+    (partition,) = flow.engine.started[1].spec.partitions
+    assert (partition.tp, partition.actions.recreated, partition.opening) == (Z0, "restart", 0)
+    flow.handle(TaskEnd(flow.engine.started[1].spec, error="no."))
+    clock.now += 600
+    flow.handle(RunStepsNow())
+    assert flow.engine.started[2].spec.partitions == (partition,)
+
+
+def test_a_configuration_with_a_pattern_that_cannot_be_read_is_not_adopted() -> None:
+    flow = Flow(A0)
+    with pytest.raises(ConfigError, match=r"heliograph\.on\.recreated: '\(z=restart'"):
+        flow.adopt(load(minimal("heliograph.on.recreated=(z=restart"), FakeLookup({})))
 
 
 def test_the_tasks_that_copy_share_the_flows_limit(clock: Any) -> None:
@@ -250,6 +291,44 @@ def test_failures_of_topics_that_are_no_longer_copied_are_forgotten_and_their_co
     assert flow.status.counts.records == 7
 
 
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_flow_that_rests_on_request_is_shown_so_and_is_not_unready(clock: Any, state: Any) -> None:
+    flow = Flow(A0, status=FlowStatus(model.Flow("A", "B"), lambda: clock.now))
+    flow.status.state = "RUNNING"
+    flow.handle(SetSuspended(state), TaskEnd(flow.engine.started[0].spec))
+    flow.snapshot("f", "f")
+    clock.now += 60
+    snapshot = flow.snapshot("f", "f")
+    assert (snapshot.state, snapshot.unready, snapshot.partitions[0].state.value) == (state, (), "waiting")
+    flow.handle(SetSuspended(None))
+    clock.now += 60
+    snapshot = flow.snapshot("f", "f")
+    assert (snapshot.state, len(snapshot.unready)) == ("RUNNING", 1), "its task has not reported"
+
+
+def test_the_next_run_of_a_flow_keeps_counts_and_losses_and_shows_no_old_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Flow(A0)
+    row = PartitionReport("a", 0, next_offset=7, log_end=9, log_end_age_ms=0, records=7)
+    flow.report(flow.engine.started[0].spec, TaskReport([row], losses=[LOSS]))
+    assert flow.snapshot("f", "f").lag.records == 2
+    flow.life.begin()
+    flow.life.enter(FlowPhase.RUNNING)
+    flow._reach_and_begin = lambda: None  # type: ignore[method-assign]
+    flow._events.put(TaskEnd(flow.engine.started[0].spec))
+    flow.stop()
+    flow._run()
+    status = flow.status
+    assert status.state == "STOPPED"
+    assert status.snapshot("f", "f", ()).losses == (LOSS,)
+    status.restart()
+    after = Flow(A0, status=status)
+    monkeypatch.setattr(threading.Thread, "start", lambda _thread: None)
+    after.start()
+    snapshot = after.snapshot("f", "f")
+    assert (snapshot.counts.records, snapshot.lag.records, snapshot.losses) == (7, None, (LOSS,))
+    assert (after.written, after.written_by_this_run) == ({"A.a": 7}, {"A.a": 0})
+
+
 def test_a_status_names_some_of_many_failures() -> None:
     flow = Flow(A0)
     flow.tasks[0].reported()
@@ -260,10 +339,13 @@ def test_a_status_names_some_of_many_failures() -> None:
 
 def test_events_of_tasks_are_logged_by_their_severity(caplog: pytest.LogCaptureFixture) -> None:
     flow = Flow(A0)
-    events = [Diagnostic(Severity.ERROR, "records are lost"), Diagnostic(Severity.WARNING, "a record was left out")]
+    tp = TopicPartition("a", 0)
+    events = [TaskEvent(Severity.ERROR, "records are lost", tp), TaskEvent(Severity.WARNING, "a record was left out")]
     flow.report(flow.engine.started[0].spec, TaskReport(events=events))
     logged = [(record.levelname, record.message) for record in caplog.records]
     assert logged == [("ERROR", "records are lost"), ("WARNING", "a record was left out")]
+    fields = [(record.flow, record.topic, record.partition) for record in caplog.records[:1]]  # type: ignore[attr-defined]
+    assert fields == [("A->B", "a", 0)]
 
 
 def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(caplog: pytest.LogCaptureFixture) -> None:
@@ -271,14 +353,12 @@ def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(cap
     spec = flow.engine.started[0].spec
     flow.report(spec, TaskReport([PartitionReport("a", 0, records=5)]))
     flow._put_report(
-        spec, TaskReport([PartitionReport("a", 0, records=7)], [Diagnostic(Severity.ERROR, "a-0: no.")])
+        spec, TaskReport([PartitionReport("a", 0, records=7)], [TaskEvent(Severity.ERROR, "a-0: no.")])
     )  # on a lease thread
     assert flow.status.counts.records == 7, "shown as it arrives, however busy the flow's thread is"
     flow._events.put(TaskEnd(spec, error="it fell over."))
     flow.handle()
-    flow.report(
-        spec, TaskReport([PartitionReport("a", 0, records=9)], [Diagnostic(Severity.WARNING, "a-0: again no.")])
-    )
+    flow.report(spec, TaskReport([PartitionReport("a", 0, records=9)], [TaskEvent(Severity.WARNING, "a-0: again no.")]))
     assert flow.task_states[0][1:3] == ("FAILED", "it fell over.")
     assert flow.status.counts.records == 7, "what the failed run had counted is not counted twice"
     events = [(record.levelname, record.getMessage()) for record in caplog.records if record.msg == "%s"]
@@ -288,7 +368,7 @@ def test_a_late_report_of_a_run_that_failed_leaves_the_reason_and_the_counts(cap
 def test_reports_that_wait_for_the_flows_thread_become_one_with_all_events() -> None:
     reports = PendingReports()
     first, other = (SimpleNamespace(task_id="A->B-0", attempt=attempt) for attempt in (1, 2))
-    one, two = (Diagnostic(Severity.ERROR, message) for message in ("one.", "two."))
+    one, two = (TaskEvent(Severity.ERROR, message) for message in ("one.", "two."))
     assert reports.put(first, TaskReport([], [one]))  # type: ignore[arg-type]
     assert not reports.put(first, TaskReport([PartitionReport("a", 0, records=9)], [two]))  # type: ignore[arg-type]
     assert reports.put(other, TaskReport([]))  # type: ignore[arg-type]
@@ -406,3 +486,44 @@ def test_a_flow_that_gets_events_faster_than_it_handles_them_still_runs_its_step
     monkeypatch.setattr(flow, "_handle", handle)
     flow.handle(RunStepsNow(), RunStepsNow())
     assert len(handled) == 3, "the first, and the two that were there when it had been handled"
+
+
+def test_a_flow_that_is_stopped_while_it_waits_for_its_clusters_reports_nothing_into_its_next_run() -> None:
+    flow = Flow(A0)
+    flow.stop()
+    assert flow.join(0), "its next run may begin, although its threads still wait"
+    flow._loss_loop._steps.report("start", ["B does not answer."])
+    assert flow.status.issues == {}
+
+
+@pytest.mark.parametrize(("state", "shown"), [("STOPPED", []), ("PAUSED", ["PAUSED", "PAUSED"])])
+def test_a_flow_that_a_user_has_suspended_begins_suspended_after_a_restart(state: Any, shown: list[str]) -> None:
+    last_run, flow = Flow(A0, Z0), Flow()
+    last_run.set_suspended(state)
+    last_run.stop()  # the request may not have been handled yet
+    flow.continue_from(last_run)
+    flow.copy(A0, Z0)
+    flow._supervisor.assign()  # as its beginning does
+    flow.handle(RunStepsNow())
+    assert flow.engine.started == []
+    assert (flow.connector_state, [task.state for task in flow.task_states]) == ((state, None), shown)
+    assert flow.is_suspended
+    (row,) = [row for row in flow.status.snapshot("A->B", "c", ()).partitions if row.tp == A0]
+    assert "stopped on request" in str(row.reason)
+    flow.handle(SetSuspended(None))
+    assert {tp for each in flow.engine.started for tp in (spec.tp for spec in each.spec.partitions)} == {A0, Z0}
+
+
+def test_a_loss_that_the_last_run_of_a_flow_could_not_write_is_written_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[Loss] = []
+    monkeypatch.setattr(LossLog, "_append", lambda _log, losses: written.extend(losses))
+    last_run, flow = Flow(A0), Flow(A0)
+    loss = Loss(1, flow.flow, "a", 0, 0, 4, 5, LossCause.TARGET_DELETED)
+    last_run.report(last_run.engine.started[0].spec, TaskReport([], losses=[loss]))
+    flow.continue_from(last_run)
+    assert flow.snapshot("A->B", "c").losses == (loss,)
+    assert flow._losses.write() == ()
+    assert written == [loss]
+    assert flow.unwritten_losses == ()

@@ -6,7 +6,7 @@ import logging
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from heliograph.diagnostics import note
+from heliograph.diagnostics import note, warning
 from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.steps import issues
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
@@ -51,6 +51,91 @@ def test_of_a_partition_that_is_to_begin_again_only_the_counters_are_taken() -> 
     status.restart()
     status.take("A->B-0", TaskReport([PartitionReport("t", 0, failure="again.")]))
     assert status.failures == ["again."]
+
+
+def flow_of(*partitions: PartitionReport) -> tuple[FlowStatus, SimpleNamespace]:
+    """Return a running flow of a task with these partitions, and the clock."""
+    clock = SimpleNamespace(now=100.0)
+    status = FlowStatus(Flow("A", "B"), lambda: clock.now)
+    status.set_replicated({each.tp: f"A.{each.topic}" for each in partitions})
+    status.state = "RUNNING"
+    return status, clock
+
+
+def unready_after(status: FlowStatus, clock: SimpleNamespace, seconds: int, *rows: PartitionReport) -> tuple[str, ...]:
+    """Return why a flow is not ready after its task has reported the same for some time."""
+    for _second in range(seconds):
+        clock.now += 1
+        status.take("A->B-0", TaskReport(list(rows)))
+    return status.snapshot("A->B", "A->B", ()).unready
+
+
+def test_an_idle_partition_does_not_hide_that_all_others_wait() -> None:
+    idle = PartitionReport("idle", 0, 5, None, 5, 0)
+    stuck = [PartitionReport("t", n, 5, None, 9, 0, issue="NOT_ENOUGH_REPLICAS") for n in range(99)]
+    status, clock = flow_of(idle, *stuck)
+    assert unready_after(status, clock, 4, idle, *stuck) == (), "a leader may be moving"
+    assert unready_after(status, clock, 20, idle, *stuck) == (
+        "99 partitions of 100 are behind and not copied: NOT_ENOUGH_REPLICAS",
+    )
+    moving = PartitionReport("idle", 0, 6, None, 9, 0, acked_age_ms=0)
+    assert unready_after(status, clock, 1, moving, *stuck) == (), "one of those that are behind is copied"
+
+
+def test_one_failed_partition_is_no_stall_but_all_are() -> None:
+    failed, idle = PartitionReport("t", 0, 5, None, 9, 0, failure="no."), PartitionReport("t", 1, 5, None, 5, 0)
+    status, clock = flow_of(failed, idle)
+    assert unready_after(status, clock, 30, failed, idle) == ()
+    also = PartitionReport("t", 1, 5, None, 9, 0, failure="no.")
+    assert unready_after(status, clock, 1, failed, also) == ("all its partitions have failed: no.",)
+
+
+def test_a_task_that_fails_again_and_again_is_never_ready_in_between() -> None:
+    tp = TopicPartition("t", 0)
+    row = PartitionReport("t", 0, 5, None, 9, 0)
+    status, clock = flow_of(row)
+    seen = []
+    for attempt in range(1, 10):
+        status.hold([tp], warning("task 0 failed: it fell over. It is started again."))
+        seen.append(unready_after(status, clock, 0))
+        clock.now += 20
+        status.hold([tp], note("task 0 waits for a Spark slot"))
+        clock.now += 4
+        seen.append(unready_after(status, clock, 0))
+        status.take("A->B-0", TaskReport([row]), attempt)
+        seen.append(unready_after(status, clock, 0))
+        status.task_ended("A->B-0", [tp], attempt)
+    assert all(seen[2:]), seen
+
+
+def test_a_suspended_flow_is_ready() -> None:
+    row = PartitionReport("t", 0, 5, None, 9, 0)
+    status, clock = flow_of(row)
+    status.hold([row.tp], note("the connector is stopped on request"))
+    clock.now += 60
+    found = status.snapshot("A->B", "A->B", (), "STOPPED")
+    assert (found.state, found.unready) == ("STOPPED", ())
+
+
+def test_an_open_transaction_of_the_source_is_no_stall() -> None:
+    row = PartitionReport("t", 0, 5, None, 125, 0, stable_end=5)
+    status, clock = flow_of(row)
+    assert unready_after(status, clock, 60, row) == ()
+    (seen,) = status.partitions()
+    assert (seen.state, seen.lag_records) == ("copying", 120)
+    assert str(seen.reason) == "an open transaction of the source holds back what follows"
+
+
+def test_the_lag_over_another_log_is_unknown_and_never_zero() -> None:
+    row = PartitionReport("t", 0, 10, None, 6, 0)
+    status, clock = flow_of(row)
+    unready_after(status, clock, 1, row)
+    assert [each.lag_records for each in status.partitions()] == [None]
+    unready_after(status, clock, 1, PartitionReport("t", 0, None, None, None, failure="it was created again."))
+    status.set_log_ends({row.tp: 60}, clock.now)
+    assert [(each.state, each.next_offset, each.lag_records) for each in status.partitions()] == [
+        ("failed", None, None)
+    ]
 
 
 def refused(offset: int, **changes: object) -> TaskReport:

@@ -13,7 +13,8 @@ from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.kafka.security.connection_spec import ClusterSpec, Security
-from heliograph.model import Flow, SourceOffset, TopicPartition
+from heliograph.model import ChangeActions, Flow, SourceOffset, TopicPartition
+from heliograph.status.losses import LossCause
 from tests.support.brokers.batches import Record, decode, encode
 from tests.support.brokers.scripted_broker import ScriptedCluster
 from tests.support.runs.copying import CONNECTOR, HandLease, run_in_background, wait_for
@@ -42,14 +43,18 @@ class Mirror:
                 log.put(encode([Record(None, value.encode(), (), 1_700_000_000_000)]), epoch)
 
     def spec(
-        self, source_offsets: SourceOffset | None = None, stop_offset: int | None = None, **changes: Any
+        self,
+        source_offsets: SourceOffset | None = None,
+        stop_offset: int | None = None,
+        actions: ChangeActions | None = None,
+        **changes: Any,
     ) -> TaskSpec:
         return TaskSpec(
             task_id="A-0",
             flow=Flow("A", "B"),
             source=ClusterSpec("A", self.source.bootstrap, Security(), 5000),
             target=ClusterSpec("B", self.target.bootstrap, Security(), 5000),
-            partitions=(PartitionSpec(TP, "A.t", source_offsets, stop_offset),),
+            partitions=(PartitionSpec(TP, "A.t", source_offsets, stop_offset, actions=actions or ChangeActions()),),
             connector=CONNECTOR,
             offsets_topic=OFFSETS,
             offsets_partition_count=1,
@@ -112,13 +117,31 @@ def test_a_cut_is_reported_and_counted_and_the_new_records_are_copied(mirror: Mi
 
 def test_a_cut_can_stop_the_partition(mirror: Mirror) -> None:
     mirror.led(5, "abcdefgh")
-    join = mirror.run(mirror.spec(on_truncation="fail"))
+    join = mirror.run(mirror.spec(actions=ChangeActions(truncation="fail")))
     mirror.until_copied("abcdefgh")
     mirror.led(6, "UVWXYZ", keep=5)
     wait_for(lambda: any("cut at offset 5" in str(row.failure) for row in mirror.rows()))
-    (row,) = mirror.stop(join).partitions
+    report = mirror.stop(join)
+    (row,) = report.partitions
+    (loss,) = [loss for each in [*mirror.lease.reports, report] for loss in each.losses]
+    assert (loss.cause, loss.first_offset, loss.last_offset, loss.count) == (LossCause.SOURCE_CUT, 5, 7, 3)
     assert "heliograph.on.truncation=fail" in str(row.failure)
     assert row.committed_offset == 7
+    assert mirror.copied() == "abcdefgh"
+
+
+def test_another_action_takes_effect_in_a_running_task_without_a_restart(mirror: Mirror) -> None:
+    mirror.led(5, "abcdefgh")
+    join = mirror.run(mirror.spec())
+    mirror.until_copied("abcdefgh")
+    producer = mirror.loop.partitions[TP].target
+    mirror.lease.assignment = mirror.spec(actions=ChangeActions(truncation="fail")).partitions
+    wait_for(lambda: mirror.loop.partitions[TP].actions.truncation == "fail")
+    mirror.led(6, "UVWXYZ", keep=5)
+    wait_for(lambda: any("cut at offset 5" in str(row.failure) for row in mirror.rows()))
+    assert mirror.loop.partitions[TP].target is producer, "it did not begin again"
+    (row,) = mirror.stop(join).partitions
+    assert "heliograph.on.truncation=fail" in str(row.failure)
     assert mirror.copied() == "abcdefgh"
 
 

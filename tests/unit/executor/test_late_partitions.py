@@ -15,6 +15,7 @@ from heliograph.executor.contract.task_report import TaskEvents
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy import copy_loop, resume
 from heliograph.executor.copy.resume import ResumeLookup, ResumePoint
+from heliograph.model import ChangeActions, SourceOffset, TopicPartition
 from heliograph.wire.batches.forward import warm_up
 from heliograph.wire.records.connect_offsets import encode_key, encode_value
 from tests.support.brokers.batches import Record, encode
@@ -93,6 +94,19 @@ def test_a_partition_that_is_taken_away_before_it_was_compared_is_not_copied(mir
     assert [row.tp for row in report.partitions] == [T]
 
 
+def test_a_partition_that_waits_for_its_comparison_gets_the_actions_of_the_last_assignment(mirror: LateTopic) -> None:
+    join = mirror.begin()
+    mirror.target.hold(ListOffsetsRequest)
+    mirror.give()
+    wait_for(lambda: not mirror.loop._lookup.is_idle)
+    mirror.lease.assignment = mirror.both(on_u=ChangeActions(target_deleted="fail")).partitions
+    wait_for(lambda: mirror.lease.assignment is None)
+    mirror.target.release(ListOffsetsRequest)
+    wait_for(lambda: mirror.copy_of("u") == "abc")
+    assert mirror.loop.partitions[U].actions.target_deleted == "fail"
+    mirror.stop(join)
+
+
 def test_a_comparison_that_fails_is_reported_and_tried_again(
     mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,3 +183,33 @@ def test_a_failed_lookup_that_is_no_longer_wanted_delays_no_other(
     wait_for(take)
     assert [point.spec for point in found] == [second]
     assert lookup.issue is None
+
+
+def test_all_failed_partitions_that_are_tried_again_are_looked_up_by_one_look_at_what_is_committed(
+    mirror: LateTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a task of thousands would look at all of them for each of them, longer than its lease lasts."""
+    join = mirror.run(mirror.both())
+    wait_for(lambda: mirror.loop._commits.committed == {T: 2, U: 2})
+    partitions, looks = mirror.loop._partitions, 0
+    source_offsets, to_open = partitions.source_offsets, partitions.to_open
+    most_looks: list[int] = []
+
+    def counted_offsets() -> dict[TopicPartition, SourceOffset]:
+        nonlocal looks
+        looks += 1
+        return source_offsets()
+
+    def counted_looks(uncommitted: Any) -> list[PartitionSpec]:
+        nonlocal looks
+        looks = 0
+        ready = to_open(uncommitted)
+        most_looks.append(looks)
+        return ready
+
+    monkeypatch.setattr(mirror.loop._commits, "_source_offsets", counted_offsets)
+    monkeypatch.setattr(partitions, "to_open", counted_looks)
+    mirror.lease.assignment = tuple(replace(each, opening=1) for each in mirror.both().partitions)
+    wait_for(lambda: [each.spec.opening for each in mirror.loop.partitions.values()] == [1, 1])
+    mirror.stop(join)
+    assert max(most_looks) == 1

@@ -12,11 +12,12 @@ import pytest
 
 from heliograph.executor.contract.lease import TaskAssignment, decode_assignment, encode_assignment
 from heliograph.executor.contract.task_spec import PartitionSpec
-from heliograph.model import SourceOffset, TargetLog, TopicPartition
+from heliograph.model import ChangeActions, SourceOffset, TargetLog, TopicPartition
 
 TP = TopicPartition("t", 3)
 OFFSETS = SourceOffset(TP, 6, 9, UUID(int=5), 4, ((4, 0), (5, 3)), TargetLog(UUID(int=6), 3, 4, is_exact=False))
-FULL = PartitionSpec(TP, "A.t", OFFSETS, 70, is_reset=True, opening=2, is_moved=True)
+ACTIONS = ChangeActions("fail", "restart", "continue")
+FULL = PartitionSpec(TP, "A.t", OFFSETS, 70, is_reset=True, opening=2, is_moved=True, actions=ACTIONS)
 
 
 def default_of(field: Field[Any]) -> object:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
+from heliograph.kafka.net import connection
 from heliograph.kafka.net.buffers import BufferPool
 from heliograph.kafka.net.connection import Connection
 from heliograph.kafka.net.event_loop import Network
@@ -94,6 +96,24 @@ def test_a_broker_that_says_nothing_is_given_up_at_the_deadline(line: Line) -> N
         line.second()
     assert line.now == DEADLINE + 1
     assert line.lost == ["far:9092 did not answer a Fetch request in time"]
+
+
+def test_a_broker_is_silent_since_its_last_answer_and_not_since_the_request_was_sent(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: line.now))
+    for _request in range(5):
+        line.ask()
+    for number in range(1, 5):
+        line.second(answer_of(100, correlation_id=number))
+        assert line.connection.unanswered_api(line.now, 3.0) is None, "it answers one each second"
+    line.second()
+    assert line.connection.unanswered_api(line.now, 3.0) is None
+    line.second()
+    line.second()
+    assert line.connection.unanswered_api(line.now, 3.0) == "Fetch"
+    line.connection.throttled_until = line.now
+    assert line.connection.unanswered_api(line.now, 3.0) is None, "a broker reads no request while it throttles"
 
 
 def test_an_answer_that_stops_coming_is_given_up(line: Line) -> None:

@@ -344,7 +344,7 @@ def test_group_sync_replaces_an_offset_past_the_end_of_the_log() -> None:
 
 
 def test_group_sync_looks_up_only_logs_in_which_an_offset_may_change() -> None:
-    unsettled = unsettled_partitions(checkpoints(a=50, b=30, c=9, d=5), offsets(a=20, b=30, d=6))
+    unsettled = unsettled_partitions({"g": checkpoints(a=50, b=30, c=9, d=5)}, {"g": offsets(a=20, b=30, d=6)})
     assert sorted(tp.topic for tp in unsettled) == ["a", "c", "d"]
 
 

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.mirror.groups.group_moves import LogBounds, plan_group_sync, valid_offsets
+from heliograph.mirror.groups.group_moves import LogBounds, plan_group_sync
 from heliograph.mirror.groups.moved_offsets import OWN, RELEASED, MovedOffsets
 from heliograph.model import Checkpoint, CommittedOffset, TopicPartition
 
 GROUP = "g"
 COPY, ORIGINAL, OTHER = (TopicPartition(topic, 0) for topic in ("a.t", "t", "c.t"))
 LOG = LogBounds(0, 10_000)
+LOGS = dict.fromkeys((COPY, ORIGINAL, OTHER), LOG)
 
 
 def is_copy(topic: str) -> bool:
@@ -27,6 +28,7 @@ class Model:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
         self.checkpoint: Checkpoint | None = None
         self.moved = MovedOffsets()
+        self.log = LOG
 
     def emit(self, count: int) -> None:
         """The group reads on, or not; a checkpoint is written if it is due, or if its mark has changed."""
@@ -39,13 +41,18 @@ class Model:
     def sync(self) -> None:
         if self.checkpoint is None:
             return
-        logs = {self.tp: LOG}
-        own = self.moved.own(GROUP, valid_offsets(self.committed, logs), [self.checkpoint], is_copy)
+        logs = {self.tp: self.log}
+        own = self.moved.own(GROUP, self.committed, [self.checkpoint], logs, is_copy)
         offsets = plan_group_sync([self.checkpoint], self.committed, "Empty", logs, consumes_there=bool(own))
         if offsets:
             self.moved.setting(GROUP, offsets)
             self.committed |= offsets
             self.moved.set(GROUP, offsets)
+
+    def delete_records(self) -> None:
+        """Retention on the target removes records, also some that the group has not read."""
+        start = max(self.log.start, 0 if self.checkpoint is None else self.checkpoint.downstream) + 5
+        self.log = self.log._replace(start=start)
 
     def restart(self) -> None:
         self.moved = MovedOffsets([] if self.checkpoint is None else [self.checkpoint])
@@ -56,16 +63,43 @@ STEPS = st.lists(st.sampled_from(["read", "emit", "sync", "restart"]), max_size=
 
 def take(model: Model, step: str) -> None:
     actions = {"read": lambda: model.emit(7), "emit": lambda: model.emit(0)}
-    (actions | {"sync": model.sync, "restart": model.restart})[step]()
+    (actions | {"sync": model.sync, "restart": model.restart, "delete": model.delete_records})[step]()
 
 
-@given(STEPS)
-def test_a_group_that_only_sync_moves_follows_the_source_through_restarts(steps: list[str]) -> None:
+@given(st.lists(st.sampled_from(["read", "emit", "sync", "restart", "delete"]), max_size=30))
+def test_a_group_that_only_sync_moves_follows_the_source_through_restarts_and_retention(steps: list[str]) -> None:
     model = Model()
     for step in ["read", "sync", *steps, "sync"]:
         take(model, step)
     assert model.checkpoint is not None
-    assert model.committed[COPY].offset == model.checkpoint.downstream
+    assert model.committed[COPY].offset == max(model.checkpoint.downstream, model.log.start)
+
+
+def test_an_upgrade_moves_on_a_group_that_was_set_to_the_start_of_a_log() -> None:
+    found = MovedOffsets([Checkpoint(GROUP, COPY, 50, 50)])
+    logs = {COPY: LogBounds(1000, 5000)}
+    assert found.own(GROUP, {COPY: CommittedOffset(1000)}, [Checkpoint(GROUP, COPY, 50, 50)], logs, is_copy) == set()
+    assert found.own(GROUP, {COPY: CommittedOffset(1001)}, [Checkpoint(GROUP, COPY, 50, 50)], logs, is_copy) == {COPY}
+
+
+def test_nothing_is_remembered_of_an_offset_whose_log_is_not_known() -> None:
+    checkpoint = Checkpoint(GROUP, COPY, 50, 50, "", ())
+    moved = MovedOffsets([checkpoint])
+    at_start = {COPY: CommittedOffset(1000)}
+    assert moved.own(GROUP, at_start, [checkpoint], {}, is_copy) == {COPY}
+    assert moved.unsaved == set()
+    assert moved.own(GROUP, at_start, [checkpoint], {COPY: LogBounds(1000, 5000)}, is_copy) == set()
+
+
+def test_an_offset_that_we_set_stays_ours_while_java_writes_less_exact_checkpoints() -> None:
+    ours = Checkpoint(GROUP, COPY, 1000, 1000, "", (980,))
+    java = [Checkpoint(GROUP, COPY, 1000, 991), Checkpoint(GROUP, COPY, 1003, 991)]
+    moved = MovedOffsets([ours, *java])
+    assert moved.own(GROUP, {COPY: CommittedOffset(1000)}, java[-1:], LOGS, is_copy) == set()
+    moved = MovedOffsets([ours, *java])
+    assert moved.own(GROUP, {COPY: CommittedOffset(1001)}, java[-1:], LOGS, is_copy) == {COPY}
+    moved = MovedOffsets([ours, *java])
+    assert moved.own(GROUP, {COPY: CommittedOffset(1000, "", 3)}, java[-1:], LOGS, is_copy) == {COPY}
 
 
 @given(STEPS, st.integers(0, 300), STEPS, st.sampled_from([COPY, ORIGINAL]), st.sampled_from([-1, 4]))
@@ -114,7 +148,7 @@ def test_a_released_offset_follows_the_source_again(steps: list[str]) -> None:
 def test_what_a_java_worker_set_before_is_not_taken_for_a_consumers(
     tp: TopicPartition, committed: CommittedOffset, is_own: bool
 ) -> None:
-    found = MovedOffsets().own(GROUP, {tp: committed}, [Checkpoint(GROUP, tp, 10, 10)], is_copy)
+    found = MovedOffsets().own(GROUP, {tp: committed}, [Checkpoint(GROUP, tp, 10, 10)], LOGS, is_copy)
     assert bool(found) == is_own
 
 
@@ -130,22 +164,22 @@ def test_what_a_java_worker_set_before_is_not_taken_for_a_consumers(
 def test_offsets_without_a_checkpoint_show_that_the_group_consumes_there(
     tp: TopicPartition, committed: CommittedOffset, is_own: bool
 ) -> None:
-    assert bool(MovedOffsets().own(GROUP, {tp: committed}, [], is_copy)) == is_own
+    assert bool(MovedOffsets().own(GROUP, {tp: committed}, [], LOGS, is_copy)) == is_own
 
 
 def test_a_mark_is_saved_and_taken_up() -> None:
     moved = MovedOffsets()
     assert moved.mark(GROUP, COPY) is None
     checkpoint = Checkpoint(GROUP, COPY, 10, 10)
-    assert moved.own(GROUP, {}, [checkpoint], is_copy) == set()
+    assert moved.own(GROUP, {}, [checkpoint], LOGS, is_copy) == set()
     assert moved.mark(GROUP, COPY) == ()
     moved.setting(GROUP, {COPY: CommittedOffset(10)})
-    assert moved.own(GROUP, {COPY: CommittedOffset(10)}, [checkpoint], is_copy) == set()  # the answer was lost
+    assert moved.own(GROUP, {COPY: CommittedOffset(10)}, [checkpoint], LOGS, is_copy) == set()  # the answer was lost
     assert moved.mark(GROUP, COPY) == (10,)
-    assert moved.own(GROUP, {COPY: CommittedOffset(12)}, [checkpoint], is_copy) == {COPY}
+    assert moved.own(GROUP, {COPY: CommittedOffset(12)}, [checkpoint], LOGS, is_copy) == {COPY}
     assert moved.unsaved == {(GROUP, COPY)}
     resumed = MovedOffsets([checkpoint._replace(moved=moved.mark(GROUP, COPY))])
-    assert resumed.own(GROUP, {COPY: CommittedOffset(10)}, [checkpoint], is_copy) == {COPY}
-    assert resumed.own(GROUP, {}, [checkpoint], is_copy) == {COPY}  # until it is saved
+    assert resumed.own(GROUP, {COPY: CommittedOffset(10)}, [checkpoint], LOGS, is_copy) == {COPY}
+    assert resumed.own(GROUP, {}, [checkpoint], LOGS, is_copy) == {COPY}  # until it is saved
     resumed.saved(resumed.unsaved)
-    assert resumed.own(GROUP, {}, [checkpoint], is_copy) == set()
+    assert resumed.own(GROUP, {}, [checkpoint], LOGS, is_copy) == set()

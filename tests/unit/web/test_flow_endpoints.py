@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from heliograph.cli.connect_client import ConnectClient, FlowsClient
+from heliograph.connect.runtime.connect_worker import StartingHerder
 from heliograph.model import Flow, RestartRequest
 from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
 from heliograph.status.losses import Loss, LossCause
@@ -71,8 +73,16 @@ def test_partitions_are_found_by_state_and_topic_and_come_in_pages() -> None:
     assert asked.get(f"{path}?topic=other")[1] == {"partitions": [], "total": 0, "next": None}
 
 
+def test_a_page_has_at_most_a_thousand_partitions_and_the_command_reads_all_pages() -> None:
+    herder = Asked(flow("f", *(partition("t", n, PartitionState.COPYING, n) for n in range(2_500)))).herder
+    with rest_worker(herder) as worker:
+        page = worker.ask("GET", "/heliograph/v1/flows/f/partitions").body
+        assert (len(page["partitions"]), page["total"], page["next"]) == (1_000, 2_500, 1_000)
+        assert len(FlowsClient(ConnectClient(worker.url)).partitions("f")) == 2_500
+
+
 @pytest.mark.parametrize(
-    "query", ["state=lost", "limit=0", "limit=10001", "limit=x", "start=-1", "start=99999999999", "start=%D9%A3"]
+    "query", ["state=lost", "limit=0", "limit=1001", "limit=x", "start=-1", "start=99999999999", "start=%D9%A3"]
 )
 def test_a_wrong_parameter_is_refused(query: str) -> None:
     status, body = Asked(MIRROR).get(f"/heliograph/v1/flows/mirror/partitions?{query}")
@@ -134,6 +144,21 @@ def test_readiness_has_the_reasons_and_liveness_none() -> None:
     asked = Asked(MIRROR)
     asked.herder.ready = False
     assert asked.get("/health/ready")[0] == 503
+
+
+def test_a_starting_worker_answers_its_probes() -> None:
+    with rest_worker(cast("FakeHerder", StartingHerder())) as worker:
+        assert worker.ask("GET", "/heliograph/v1/flows").status == 409
+        answer = worker.ask("GET", "/health/ready")
+        assert (answer.status, answer.body["reasons"]) == (503, [{"flow": None, "reason": "the worker is starting"}])
+        assert worker.ask("GET", "/health/live").status == 200
+
+
+def test_a_follower_answers_its_probes_itself() -> None:
+    herder = FakeHerder()
+    herder.leader = "http://127.0.0.1:1"
+    with rest_worker(herder) as worker:
+        assert worker.ask("GET", "/health/ready").body == {"status": "ready", "reasons": []}
 
 
 @pytest.mark.parametrize(

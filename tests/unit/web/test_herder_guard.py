@@ -47,7 +47,8 @@ CHANGES = {
     *("create", "put_config", "patch_config", "delete", "set_target_state"),
     *("restart", "restart_task", "restart_partitions", "reset_topics", "alter_offsets"),
 }
-OPEN_TO_ALL = {"leader_url", "is_ready", "cluster_id", "connectors", "flows", "losses"}  # lists omit what is hidden
+# Lists omit what is hidden.
+OPEN_TO_ALL = {"leader_url", "is_ready", "unready", "cluster_id", "connectors", "flows", "losses"}
 FOR_WORKERS = {"session_keys"}
 
 
@@ -70,7 +71,7 @@ def call(user: str, method: str) -> MagicMock:
     """Call a method of the guarded herder as a user; returns the herder behind the guard."""
     herder = MagicMock()
     flow = MagicMock(connector="c")
-    flow.name = "f"
+    flow.name, flow.loop_issues = "f", ()
     herder.flows.return_value = [flow]
     bound = getattr(GuardedHerder(herder, caller(user)), method)
     bound(**{name: ARGUMENTS[name] for name in inspect.signature(bound).parameters})

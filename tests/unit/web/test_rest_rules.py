@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.errors import ConfigError
+from heliograph.status.flow_snapshot import LoopIssue
 from heliograph.web.access.access_rules import parse_rules, taken_by
 from heliograph.web.access.callers import CallerIdentity, subject_written
 from heliograph.web.access.guard import Access
@@ -69,6 +71,34 @@ def worker(shared_worker: RestWorker) -> RestWorker:
         shared_worker.herder.create(name, config, None)
     shared_worker.herder.flow_snapshots = [flow(PAYMENTS), flow(ORDERS)]
     return shared_worker.log_in(None)
+
+
+def test_issues_of_the_checkpoints_of_a_flow_are_those_of_their_connector(worker: RestWorker) -> None:
+    issues = (LoopIssue(PAYMENTS, "the group payments-eu is not readable."), LoopIssue("shared", "no heartbeat."))
+    worker.herder.flow_snapshots = [replace(flow(ORDERS), issues=("no topics.",), loop_issues=issues)]
+    path = f"/heliograph/v1/flows/{ORDERS}"
+    assert worker.log_in("orders").ask("GET", path).body["issues"] == ["no topics.", "no heartbeat."]
+    assert len(worker.log_in("oncall").ask("GET", path).body["issues"]) == 3
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    ("user", "reasons"),
+    [
+        ("probe", [{"flow": None, "reason": "a flow is not ready"}]),
+        ("orders", [{"flow": ORDERS, "reason": "no."}, {"flow": None, "reason": "a flow is not ready"}]),
+        ("oncall", [{"flow": PAYMENTS, "reason": "no."}, {"flow": ORDERS, "reason": "no."}]),
+    ],
+)
+def test_a_probe_learns_that_a_flow_is_not_ready_and_not_which(
+    worker: RestWorker, user: str, reasons: list[object], method: str
+) -> None:
+    assert worker.log_in(user).ask(method, "/health/ready").status == 200
+    worker.herder.flow_snapshots = [flow(PAYMENTS, unready=("no.",)), flow(ORDERS, unready=("no.",))]
+    answer = worker.ask(method, "/health/ready")
+    assert answer.status == 503
+    assert answer.body == ({"status": "not ready", "reasons": reasons} if method == "GET" else "")
+    assert worker.log_in(None).ask(method, "/health/ready").status == 401
 
 
 def call(worker: RestWorker, row: Endpoint, connector: str) -> tuple[int, object]:

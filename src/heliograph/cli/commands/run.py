@@ -23,7 +23,7 @@ from heliograph.cli.output import (
     verbose_option,
 )
 from heliograph.cli.rest_service import file_rest, rest_actions_option, rest_option, wanted_rest
-from heliograph.cli.signals import reload_on_hangup, stop_on_signals
+from heliograph.cli.signals import hung_up, stop_on_signals
 from heliograph.config import keys
 from heliograph.config.validate.dedicated_file import usable
 from heliograph.driver.flow.flow_status import prevents_copying
@@ -112,7 +112,7 @@ def run(
     try:
         with file_rest(rest, process):
             process.start()
-            requested = threading.Event() if once else reload_on_hangup(stopping)
+            requested = threading.Event() if once else hung_up()
             reload = ConfigReload(file, read, process, requested, digest, is_watched=is_watched)
             _watch(process, screen, stopping, driver, reload)
     finally:

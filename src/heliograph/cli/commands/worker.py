@@ -14,7 +14,7 @@ import click
 
 from heliograph.cli.inputs import MachineLookup, log_findings, read_config_file, spark_pairs
 from heliograph.cli.output import log_format_option, make_screen, verbose_option
-from heliograph.cli.signals import stop_on_signals
+from heliograph.cli.signals import hung_up, stop_on_signals
 from heliograph.config import keys
 from heliograph.config.effective.rest_config import advertised_listener, rest_listeners
 from heliograph.config.validate.connector_validation import ConnectorPlugins
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("heliograph")
 
 _POLL_S = 0.5
+_NO_RELOAD = "SIGHUP changes nothing: REST changes connectors, and a change of the worker's file needs a restart."
 _LOCAL_SLOTS = (
     256  # threads of a local Spark, which only wait for their tasks; more of them spare a connector the wait for a slot
 )
@@ -73,6 +74,9 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...]) -> Non
             while not stopping.wait(_POLL_S):
                 if driver.error is not None:
                     raise EngineError(str(driver.error))
+                if hung_up().is_set():
+                    hung_up().clear()
+                    log.warning("%s", _NO_RELOAD)
             log.info("Stopping: flushing and committing source offsets ...")
     finally:
         engine.close()

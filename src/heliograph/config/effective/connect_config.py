@@ -10,8 +10,8 @@ Which place of a connector's setting wins (later over earlier), as in Connect an
 So if the worker's cluster is not the target, only `producer.override.bootstrap.servers` brings records there. Values
 keep their placeholders until they are needed.
 
-MM2 restarts every task for any change of a config. Here a flow takes over a change of keys that only its driver reads
-(`is_live` in the table), and of keys that no source connector reads.
+MM2 restarts every task for any change of a config. Here a flow takes over a change of keys whose effect its driver
+decides (`is_live` in the table), and of keys that no source connector reads.
 """
 
 from __future__ import annotations

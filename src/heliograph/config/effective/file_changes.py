@@ -1,9 +1,9 @@
 """The difference between two versions of a dedicated-mode file, and what follows from it for each flow.
 
 Values are compared as they are written, with their placeholders: a secret that was rotated behind a placeholder is not
-a change of the file. A source connector adopts a change if only its driver reads the key (`is_live_key`); any other
-change of a key that it reads, and any change of its clients, restarts it. Checkpoints and heartbeats run in the driver
-alone and are started again for every change that concerns them.
+a change of the file. A source connector adopts a change if its tasks do not depend on the key, or get what follows
+from it while they run (`is_live_key`); any other change of a key that it reads, and any change of its clients, restarts
+it. Checkpoints and heartbeats run in the driver alone and are started again for every change that concerns them.
 
 Cycles are found over the policies of all flows, so each flow depends on the policies of the others.
 """

@@ -1,7 +1,8 @@
 """The table of configuration keys: one row per key, in one file per subject. Pure; imports only `config/secrets`.
 
-`table` says what a row is; the other modules hold the rows. Rows without effect stand beside the rows of their subject,
-and each says why it is ignored or refused. Importing this package loads every row and exports the rows by name:
+`table` says what a row is, and `action_lists` checks values with rules; the other modules hold the rows. Rows without
+effect stand beside the rows of their subject, and each says why it is ignored or refused. Importing this package loads
+every row and exports the rows by name:
 
     from heliograph.config import keys
     settings[keys.TOPICS]

@@ -5,6 +5,7 @@ Own keys of the REST server and of a worker's restarts are in `worker_keys`.
 
 from __future__ import annotations
 
+from heliograph.config.keys.action_lists import one_of_by_topic
 from heliograph.config.keys.table import (
     BOOLEAN,
     CONNECTOR,
@@ -78,34 +79,37 @@ THROTTLE_BYTES_PER_SECOND = define(
 )
 ON_TRUNCATION = define(
     "heliograph.on.truncation",
-    STRING,
-    "continue",
+    LIST,
+    ("continue",),
     SOURCE,
     "What to do if the source deleted records before they were copied, or its log was truncated after they were copied:"
     " `continue` after the gap or at the truncation, which is logged and counted, or `fail` the partition.",
-    one_of("continue", "fail"),
+    one_of_by_topic("continue", "fail"),
     ours=True,
+    is_live=True,
 )
 ON_RECREATED = define(
     "heliograph.on.recreated",
-    STRING,
-    "fail",
+    LIST,
+    ("fail",),
     SOURCE,
     "What to do if a source topic was deleted and created again: `fail` its partitions, or `restart` them from the"
     " beginning of the new topic.",
-    one_of("fail", "restart"),
+    one_of_by_topic("fail", "restart"),
     ours=True,
+    is_live=True,
 )
 ON_TARGET_DELETED = define(
     "heliograph.on.target.deleted",
-    STRING,
-    "recopy",
+    LIST,
+    ("recopy",),
     SOURCE,
     "What to do if a remote topic was deleted with the records that were copied to it, which is logged as an error and"
     " recorded as a loss: `recopy` what the source still has, from its start, `continue` after what was copied, or"
     " `fail` its partitions.",
-    one_of("recopy", "continue", "fail"),
+    one_of_by_topic("recopy", "continue", "fail"),
     ours=True,
+    is_live=True,
 )
 RENAME_TOPICS = define(
     "heliograph.rename.topics",

@@ -12,6 +12,7 @@ from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from heliograph.config.secrets.known_secrets import HIDDEN, remember_secret
+from heliograph.diagnostics import problem
 from heliograph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -125,11 +126,15 @@ CLASS = ValueType("CLASS", lambda text: text.strip(), "a class name")
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[T]):
-    """A rule for a value, the phrase for it, and the choices if it is one of several."""
+    """A rule for a value, the phrase for it, and the choices if it is one of several.
+
+    `mistakes` returns a sentence for each part of a value that breaks the rule, if a value has parts.
+    """
 
     holds: Callable[[T], bool]
     phrase: str
     choices: tuple[str, ...] = ()
+    mistakes: Callable[[T], tuple[str, ...]] = lambda _value: ()
 
 
 def at_least(lowest: int) -> Check[int]:
@@ -151,7 +156,8 @@ class Key(Generic[T]):
 
     `default` is ours; where MM2 has another, `mm2_default` holds it. `since` is the version of Kafka (or of Heliograph,
     for its own keys) that brought the key; empty if it has been there from the beginning or is not known. `is_live`: a
-    running source connector takes over a change without a restart of its tasks, because only its driver reads the key.
+    running source connector takes over a change without a restart of its tasks, because only its driver reads the key
+    (and may send its tasks what follows from it).
     """
 
     name: str
@@ -179,7 +185,8 @@ class Key(Generic[T]):
         except ValueError:
             raise ConfigError(f"{shown} is not {self.type.noun}.", name) from None
         if self.check is not None and not self.check.holds(value):
-            raise ConfigError(f"{shown} must be {self.check.phrase}.", name)
+            mistakes = () if shown_as else self.check.mistakes(value)  # they repeat parts of the value
+            raise ConfigError(problem(each, name) for each in mistakes or (f"{shown} must be {self.check.phrase}.",))
         if self.support.kind == "rejected" and value != self.default and value not in self.support.accepted:
             raise ConfigError(f"{self.support.reason}", name)
         return value

@@ -1,10 +1,10 @@
 """Redaction: a configuration, a text or an error without its secrets. All output of configuration goes through it.
 
 Hidden are the values of the table's PASSWORD keys with any prefix, of keys whose name sounds secret, and the secret
-parts of other values: `password=...` as in a JAAS line, credentials in a URL or after `Basic` and `Bearer`, private
-keys in PEM text. A name can be a secret, too: a JAAS line or a key in PEM whose line breaks lack their backslash
-becomes "keys" of the file. Errors that are not raised on purpose are shown by `unexpected` and `trace_of`: their text
-has any origin.
+parts of other values: `password=...` as in a JAAS line, `sig=...` as in a shared access signature, credentials in a
+URL, before an address, or after `Basic` and `Bearer`, private keys in PEM text. A name can be a secret, too: a JAAS
+line or a key in PEM whose line breaks lack their backslash becomes "keys" of the file. Errors that are not raised on
+purpose are shown by `unexpected` and `trace_of`: their text has any origin.
 
 Text of any length is searched, so every expression here passes over it once: a run of characters is taken whole (`++`),
 and is not tried again from its middle (`(?<!...)`).
@@ -36,7 +36,7 @@ _SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
 _SCHEMES = r"basic|bearer|negotiate|digest|token|ntlm|kerberos|apikey"
 # `password="p"`, `password = 'p'`, `client.secret=p;`, `"password": "p"` and `Authorization: Basic p` inside of a text.
 _SECRET_OPTION = re.compile(
-    rf"""((?<![\w.-])(?=[\w.-]*?(?:{_WORDS}))[\w.-]++["']?\s*+[=:]\s*+)((?:{_SCHEMES})[ \t]++)?"""
+    rf"""((?<![\w.-])(?:(?=[\w.-]*?(?:{_WORDS}))[\w.-]++|sig)["']?\s*+[=:]\s*+)((?:{_SCHEMES})[ \t]++)?"""
     r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s;,&]++)""",
     re.IGNORECASE,
 )
@@ -48,6 +48,7 @@ _HTTP_CREDENTIALS = re.compile(
 _PROSE = re.compile(r"(?:[A-Z]{2,4}|(?=.{1,16}$)[A-Za-z][a-z]*(?:-[a-z]+)*)")
 _BEFORE_AT = re.compile(r"(?<![^\s@])[^\s@]++@")
 _URL_START = re.compile(r"\w://(?!@)")  # a password may have a slash, although it ought not to
+_ADDRESS = re.compile(r"(?:[\w.-]++|\[[\da-f:.]++\]):\d", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"""["';+=(){}]|PRIVATE KEY""")
 _LONGEST_PLAIN_NAME = 32  # a line of PEM has 64 letters and no dot
@@ -100,9 +101,13 @@ def is_secret(name: str) -> bool:
 
 
 def _without_credentials(found: re.Match[str]) -> str:
-    """Return the text before an `@` without the credentials after the beginning of a URL."""
+    """Return the text before an `@` without credentials: after the beginning of a URL, or before an address."""
     start = _URL_START.search(found[0])
-    return f"{found[0][: start.end()]}{HIDDEN}@" if start else found[0]
+    if start:
+        return f"{found[0][: start.end()]}{HIDDEN}@"
+    before, comma, last = found[0].rpartition(",")
+    is_login = ":" in last and _ADDRESS.match(found.string, found.end()) is not None
+    return f"{before}{comma}{HIDDEN}@" if is_login else found[0]
 
 
 def _is_placeholder(text: str) -> bool:

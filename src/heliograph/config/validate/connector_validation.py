@@ -324,7 +324,8 @@ def _parsed(row: Key[Any], text: str) -> tuple[Any, tuple[Diagnostic, ...]]:
         return value, (problem(f"{invalid}: {why_not}"),)
     check = _CHECKS.get(row.name, row.check)
     if check is not None and not check.holds(value):
-        return value, (problem(f"{invalid}: {_java_message(check)}"),)
+        mistakes = check.mistakes(value) or (_java_message(check),)
+        return value, tuple(problem(f"{invalid}: {mistake}") for mistake in mistakes)
     try:
         row.parse(text)
     except ConfigError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from heliograph.model import RestartedPartition, RestartRequest
-    from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
+    from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot, UnreadyFlow
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
 
@@ -69,6 +69,9 @@ class HerderView(Protocol):
     def is_ready(self) -> bool:
         """Return whether the worker has read its topics and joined its group."""
 
+    def unready(self) -> Sequence[UnreadyFlow]:
+        """Return why flows are not ready, by name; none if this process does not lead. Never raises."""
+
     def cluster_id(self) -> str:
         """Return the id of the Kafka cluster that has the worker's topics."""
 
@@ -91,10 +94,10 @@ class HerderView(Protocol):
         """Return the committed source offsets of the connector."""
 
     def flows(self) -> Sequence[FlowSnapshot]:
-        """Return the flows that this process runs, by name; none if it does not lead."""
+        """Return the flow of every source connector, by name; none if this process does not lead."""
 
     def losses(self) -> Sequence[FlowLosses]:
-        """Return the newest losses of each flow that this process runs, by name; none if it does not lead."""
+        """Return the newest losses of each flow, by name; none if this process does not lead."""
 
     def session_keys(self) -> tuple[bytes, ...]:
         """Return the secrets that the workers of the group share, the newest first; 409 while there is none."""

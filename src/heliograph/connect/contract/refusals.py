@@ -69,7 +69,12 @@ INVALID = RestRefusal(
     "values of the config cannot be used",
 )
 
-NO_SUCH_FLOW = RestRefusal(404, "Flow {name} not found", "no flow of the name runs here, or the caller may not see it")
+NO_SUCH_FLOW = RestRefusal(404, "Flow {name} not found", "there is no flow of the name, or the caller may not see it")
+FLOW_AT_REST = RestRefusal(
+    409,
+    "The flow {name} cannot restart partitions now: its connector is {state}",
+    "restart of partitions of a flow that does not run",
+)
 
 # --- offsets and topics ---------------------------------------------------------------------------
 NO_OFFSETS = RestRefusal(
@@ -90,6 +95,12 @@ NOT_AN_ACTION = RestRefusal(
     403,
     "{name} runs as long as the process: only source connectors of a file can be stopped, resumed and restarted.",
     "`heliograph run`: a change of a checkpoint or heartbeat connector",
+)
+FLOW_FAILED = RestRefusal(
+    409,
+    "The flow of {name} has failed and takes no requests: {reason}. It starts again with the process, or with --watch"
+    " when its configuration changes",
+    "`heliograph run`: a change of a connector whose flow has failed for good",
 )
 NULL_PARTITION = RestRefusal(
     500, "Source partitions may not be null", "PATCH of offsets with an entry without partition"

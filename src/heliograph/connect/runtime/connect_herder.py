@@ -13,7 +13,7 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.runtime.connector_changes import ConnectorChanges
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_view import ConnectorView
-from heliograph.status.flow_snapshot import FlowLosses
+from heliograph.status.flow_snapshot import FlowLosses, UnreadyFlow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -121,11 +121,15 @@ class ConnectHerder:
             return list(source_offsets.read())
 
     def flows(self) -> list[FlowSnapshot]:
-        """Return the flows of the connectors that run here."""
+        """Return the flow of every source connector, if this worker leads."""
         return self._reconciler.flows()
 
+    def unready(self) -> list[UnreadyFlow]:
+        """Return why flows are not ready, if this worker leads."""
+        return UnreadyFlow.all_of(self._reconciler.flows())
+
     def losses(self) -> list[FlowLosses]:
-        """Return the newest losses of the flows that run here."""
+        """Return the newest losses of each flow, if this worker leads."""
         return [FlowLosses.of(flow) for flow in self._reconciler.flows()]
 
     # --- changing -----------------------------------------------------------------------------------------------------

@@ -142,7 +142,10 @@ def lease_timeout_ms(config: WorkerConfig) -> int:
 
 
 class StartingHerder:
-    """The worker's herder, not ready before the worker has started. REST listens earlier: its port is in the claim."""
+    """The worker's herder, not ready before the worker has started. REST listens earlier: its port is in the claim.
+
+    Until then it answers probes and refuses everything else.
+    """
 
     def __init__(self) -> None:
         self.begun: Herder | None = None
@@ -152,4 +155,6 @@ class StartingHerder:
             return getattr(self.begun, name)
         if name == "is_ready":
             return lambda: False
+        if name == "unready":
+            return list
         raise NO_LEADER.error()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from heliograph.config.effective.connect_config import ConnectorConfig
+    from heliograph.driver.flow.flow_status import FlowStatus
     from heliograph.driver.spark.spark_engine import SparkEngine
     from heliograph.model import ConnectorKind
     from heliograph.status.flow_snapshot import FlowSnapshot
@@ -55,9 +56,12 @@ def state_summary(state: str, tasks: Iterable[str]) -> str:
 
 
 class ConnectorRun:
-    """Starts and stops what a connector does, and describes its state."""
+    """Starts and stops what a connector does, and describes its state.
 
-    def __init__(self, config: ConnectorConfig, engine: SparkEngine) -> None:
+    A source flow reports into `status`, which the runs of a connector share one after the other.
+    """
+
+    def __init__(self, config: ConnectorConfig, engine: SparkEngine, status: FlowStatus) -> None:
         self.config = config
         _warn_of_unknown_keys(config)
         self._issues = StepIssues()
@@ -70,8 +74,8 @@ class ConnectorRun:
         settings = config.settings(config.flow)
         is_enabled = settings[keys.ENABLED]
         if config.kind == "source" and is_enabled:
-            self.source_flow = SourceFlow(config, config.flow, engine, flow_count=1)
-            self._lines = ProgressLines(config.name, self.source_flow.status)
+            self.source_flow = SourceFlow(config, config.flow, engine, flow_count=1, status=status)
+            self._lines = ProgressLines(config.name, status)
         elif config.kind == "checkpoint" and is_enabled and settings[keys.EMIT_CHECKPOINTS_ENABLED]:
             self._work = CheckpointSync(config, config.flow)
         elif config.kind == "heartbeat" and settings[keys.EMIT_HEARTBEATS_ENABLED]:
@@ -154,8 +158,10 @@ class ConnectorRun:
         if time.monotonic() < self._topics_at:
             return []
         self._topics_at = time.monotonic() + _TOPICS_INTERVAL_S
-        part = self.source_flow or self._work
-        written = part.written if part is not None else {}
+        if self.source_flow is not None:
+            written = self.source_flow.written_by_this_run
+        else:
+            written = self._work.written if self._work is not None else {}
         found = [topic for topic, count in written.items() if count > self._seen_written.get(topic, 0)]
         self._seen_written = written
         return found

@@ -14,8 +14,9 @@ import logging
 import math
 import threading
 import time
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.config import keys
 from heliograph.config.effective.connect_config import kind_of
@@ -23,8 +24,10 @@ from heliograph.config.keys import worker_keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.connect.runtime.connector_run import ConnectorRun, RunState
 from heliograph.connect.runtime.status_publisher import ConnectorSnapshot
+from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
 from heliograph.errors import ConfigError, HeliographError
+from heliograph.model import Flow
 from heliograph.states import StateMachine
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from heliograph.driver.flow.source_flow import SourceFlow
     from heliograph.driver.spark.spark_engine import SparkEngine
     from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.wire.records.connect_configs import TargetState
 
 
 log = logging.getLogger(__name__)
@@ -64,6 +68,53 @@ SLOT_STATES = StateMachine(
 )
 
 
+class FlowView(NamedTuple):
+    """The flow of a source connector at one moment, with or without a run; `run` may be one that is ending."""
+
+    name: str
+    run: ConnectorRun | None
+    status: FlowStatus | None  # of the runs that have ended, where there is no run
+    target_state: TargetState
+    failure: str | None
+    failed_at: float
+
+    def snapshot(self) -> FlowSnapshot | None:
+        """Return what is known of it; None if the connector is switched off.
+
+        A connector that has failed is not ready, also while it waits for the next attempt and during it. One that was
+        paused or stopped on request is not unready.
+        """
+        found = self.run.flow if self.run is not None else None
+        if self.status is not None:
+            found = replace(self.status.shared_snapshot(self.name, self.name), issues=())
+        if found is None:
+            return None
+        if self.target_state != "STARTED":
+            return replace(found, state=found.state if self.run is not None else self.target_state, unready=())
+        if self.failure is not None:
+            issues = tuple(dict.fromkeys((self.failure, *found.issues)))
+            return replace(found, state="FAILED", since=self.failed_at, unready=(self.failure,), issues=issues)
+        return found
+
+
+class SharedStatus:
+    """The status into which the runs of a connector report, one after the other, as long as its clusters stay."""
+
+    def __init__(self) -> None:
+        self._status: FlowStatus | None = None
+
+    def of(self, flow: Flow) -> FlowStatus:
+        """Return the status, a new one for other clusters."""
+        if self._status is None or self._status.flow != flow:
+            self._status = FlowStatus(flow)
+        return self._status
+
+    def run_has_ended(self) -> None:
+        """Forget positions and lags, which are no longer known."""
+        if self._status is not None:
+            self._status.restart()
+
+
 class ConnectorSlot:
     """Starts, stops and restarts the runs of one connector. Not thread-safe: used under the lock of the slots."""
 
@@ -74,8 +125,10 @@ class ConnectorSlot:
         self._worker = worker
         self._engine = engine
         self._is_tracking_topics = worker.settings[worker_keys.TOPIC_TRACKING_ENABLE]
-        self._run: ConnectorRun | None = None
+        self.run: ConnectorRun | None = None
         self._ending: list[ConnectorRun] = []
+        self._status = SharedStatus()
+        self._failed_at = 0.0
         self._config: tuple[Mapping[str, str], tuple[str, ...] | None] | None = None  # of the last run, with secrets
         self._begun_at: float | None = None
         self._retry_at = 0.0
@@ -94,12 +147,12 @@ class ConnectorSlot:
         if stored.target_state != "STARTED":
             self.reset()
             return None if self._ending else _resting(stored)  # a run that is ending still writes
-        if self._run is not None and self._run.error is not None:
-            self._fail(self._run.error, is_fenced=self._run.is_fenced)
+        if self.run is not None and self.run.error is not None:
+            self._fail(self.run.error, is_fenced=self.run.is_fenced)
         may_start = self.state in (SlotState.IDLE, SlotState.BACKING_OFF) and time.monotonic() >= self._retry_at
         if may_start and not self._ending:
             self._start(stored)
-        if self.state is SlotState.STARTING and self._run is not None and self._run.has_begun:
+        if self.state is SlotState.STARTING and self.run is not None and self.run.has_begun:
             self._move(SlotState.RUNNING)
             self.failure = None
             self._begun_at = time.monotonic()
@@ -115,43 +168,50 @@ class ConnectorSlot:
 
     def restart_tasks(self, numbers: Iterable[int]) -> None:
         """Restart tasks within the run if it can, else the whole run."""
-        if self._run is None or not self._run.restart_tasks(numbers):
+        if self.run is None or not self.run.restart_tasks(numbers):
             self.reset()
 
     def look_again(self) -> bool:
         """Have the run look at its clusters again, without its tasks; False if it cannot, or there is none."""
-        return self._run is not None and self._run.look_again()
+        return self.run is not None and self.run.look_again()
 
-    @property
-    def run(self) -> ConnectorRun | None:
-        """The current run; None if there is none."""
-        return self._run
+    def view(self, stored: StoredConnector) -> FlowView:
+        """Return the flow of a source connector, also if it has no run."""
+        self._drop_ended()
+        run, status = self.run or next(iter(self._ending), None), None
+        if run is None:
+            connector = self._worker.connector(self._name, stored.config, stored.secrets)
+            status = self._status.of(_flow_of(connector, stored))
+        return FlowView(self._name, run, status, stored.target_state, self.failure, self._failed_at)
 
     def has_runs(self) -> bool:
         """Return whether any run of the connector has not ended yet."""
         self._drop_ended()
-        return self._run is not None or bool(self._ending)
+        return self.run is not None or bool(self._ending)
 
     def _move(self, state: SlotState) -> None:
         self.state = SLOT_STATES.step(self.state, state)
 
     def _drop_ended(self) -> None:
-        self._ending = [run for run in self._ending if not run.is_over()]
+        if self._ending:
+            self._ending = [run for run in self._ending if not run.is_over()]
+            if not self._ending:
+                self._status.run_has_ended()
 
     def _stop_run(self) -> None:
-        if self._run is not None:
-            self._run.stop()
-            self._ending.append(self._run)
-            self._run = None
+        if self.run is not None:
+            self.run.stop()
+            self._ending.append(self.run)
+            self.run = None
 
     def _reconfigure(self, stored: StoredConnector) -> None:
         """Apply another config: to the current run if no task is affected, else to the next one."""
         try:
             connector = self._worker.connector(self._name, stored.config, stored.secrets)
-            if self._run is not None and self._run.adopt(connector):
+            if self.run is not None and self.run.adopt(connector):
                 log.info("Connector %s continues with its new config; no task is restarted", self._name)
                 self._config = stored.config, stored.secrets
-                self._restarts = self._make_restarts(connector)
+                self._restarts = _restarts_of(connector, self._worker)
                 return
         except ConfigError as error:
             log.debug("%s cannot apply its new config: %s", self._name, error)  # the next run reports it
@@ -163,23 +223,16 @@ class ConnectorSlot:
         self._config = stored.config, stored.secrets
         self._begun_at = None
         if self._restarts is None:
-            self._restarts = self._make_restarts(connector)
+            self._restarts = _restarts_of(connector, self._worker)
         try:
-            self._run = ConnectorRun(connector, self._engine)
+            self.run = ConnectorRun(connector, self._engine, self._status.of(connector.flow))
         except HeliographError as error:
             self._fail(str(error))
         except Exception as error:  # noqa: BLE001  (a class of the user's may raise anything; other connectors run on)
             log.debug("%s", trace_of(error))
             self._fail(unexpected(error))
         else:
-            self._run.start()
-
-    def _make_restarts(self, connector: ConnectorConfig) -> Restarts:
-        try:
-            limits = RestartLimits.of(connector.settings(connector.flow))
-        except ConfigError:
-            limits = RestartLimits.of(self._worker.settings)
-        return Restarts(limits, _FIRST_PAUSE_S)
+            self.run.start()
 
     def _fail(self, reason: str, *, is_fenced: bool = False) -> None:
         assert self._restarts is not None
@@ -193,17 +246,17 @@ class ConnectorSlot:
         is_final = math.isinf(self._retry_at)
         level = logging.ERROR if is_final or reason != self.failure else logging.DEBUG
         log.log(level, "Connector %s failed: %s %s", self._name, reason, consequence)
+        if self.failure is None:
+            self._failed_at = time.time()
         self.failure = reason
         self._stop_run()
         self._move(SlotState.FAILED if is_final else SlotState.BACKING_OFF)
 
     def _snapshot(self, stored: StoredConnector) -> ConnectorSnapshot | None:
-        if self.state is SlotState.RUNNING and self._run is not None:
-            self._run.log_progress()
-            topics = self._run.take_topics() if self._is_tracking_topics else ()
-            return ConnectorSnapshot(
-                self._run.state, [dict(config) for config in self._run.task_configs], tuple(topics)
-            )
+        if self.state is SlotState.RUNNING and self.run is not None:
+            self.run.log_progress()
+            topics = self.run.take_topics() if self._is_tracking_topics else ()
+            return ConnectorSnapshot(self.run.state, [dict(config) for config in self.run.task_configs], tuple(topics))
         if self.failure is not None:
             return ConnectorSnapshot(RunState("FAILED", self.failure, ()))
         if self.state is SlotState.IDLE:
@@ -211,6 +264,22 @@ class ConnectorSlot:
         return ConnectorSnapshot(
             RunState("UNASSIGNED", None, tuple(("UNASSIGNED", None) for _config in stored.task_configs))
         )
+
+
+def _restarts_of(connector: ConnectorConfig, worker: WorkerConfig) -> Restarts:
+    try:
+        limits = RestartLimits.of(connector.settings(connector.flow))
+    except ConfigError:
+        limits = RestartLimits.of(worker.settings)
+    return Restarts(limits, _FIRST_PAUSE_S)
+
+
+def _flow_of(connector: ConnectorConfig, stored: StoredConnector) -> Flow:
+    try:
+        return connector.flow
+    except ConfigError:
+        aliases = (stored.config.get(key.name, "") for key in (keys.SOURCE_ALIAS, keys.TARGET_ALIAS))
+        return Flow(*aliases)
 
 
 def _resting(stored: StoredConnector) -> ConnectorSnapshot:
@@ -277,12 +346,17 @@ class ConnectorSlots:
         with self.lock:
             return name in self._slots and self._slots[name].has_runs()
 
-    def flows(self) -> list[FlowSnapshot]:
-        """Return the flows of all source connectors that run here, by name."""
+    def flows(self, stored: Mapping[str, StoredConnector]) -> list[FlowSnapshot]:
+        """Return the flows of all source connectors, by name, also of those that do not run; none without the lead."""
         with self.lock:
-            runs = [self._slots[name].run for name in sorted(self._slots)]
-        found = [run.flow for run in runs if run is not None]
-        return [flow for flow in found if flow is not None]
+            if self._leads_since is None:
+                return []
+            views = [
+                self.slot(name).view(connector)
+                for name, connector in sorted(stored.items())
+                if kind_of(connector.config.get("connector.class")) == "source"
+            ]
+        return [flow for flow in (view.snapshot() for view in views) if flow is not None]
 
     def source_flow(self, name: str) -> SourceFlow | None:
         """Return the flow of a source connector that runs here; None if there is none."""

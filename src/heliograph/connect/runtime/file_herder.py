@@ -12,7 +12,7 @@ request reads those of its moment.
 
 from __future__ import annotations
 
-import threading
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -24,10 +24,11 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_run import task_configs
-from heliograph.status.flow_snapshot import FlowLosses
+from heliograph.status.flow_snapshot import FlowLosses, LoopIssue, UnreadyFlow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import threading
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.connect.contract.herder import ConnectOffset
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from heliograph.status.flow_snapshot import FlowSnapshot
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
+
+
+_LOOPS: tuple[ConnectorKind, ...] = ("checkpoint", "heartbeat")
 
 
 class _Part(NamedTuple):
@@ -61,6 +65,10 @@ class RunningFile(Protocol):
     @property
     def control(self) -> Control:
         """Return the loops."""
+
+    @property
+    def starting(self) -> threading.Lock:
+        """Return the lock that keeps flows from being started again: offsets must not be altered meanwhile."""
 
 
 class _View(NamedTuple):
@@ -103,7 +111,6 @@ class FileHerder:
 
     def __init__(self, runs: RunningFile, log_levels: LogLevels, cluster_id: Callable[[], str]) -> None:
         self.worker_id = ""
-        self._lock = threading.Lock()  # offsets must not be altered while tasks start again
         self._runs = runs
         self._control = runs.control
         self._log_levels = log_levels
@@ -172,23 +179,33 @@ class FileHerder:
             return [entry for entry in source_offsets.read() if entry[0].get("cluster") == flow.source]
 
     def flows(self) -> list[FlowSnapshot]:
-        """Return the flows of the file, by name."""
+        """Return the flows of the file, by name, with the issues of their checkpoints and heartbeats."""
         return [
-            running.snapshot(str(flow), connector_name(flow, "source"))
+            replace(
+                running.snapshot(str(flow), connector_name(flow, "source")), loop_issues=tuple(self._loop_issues(flow))
+            )
             for flow, running in sorted(self._view.flows.items(), key=lambda each: str(each[0]))
         ]
+
+    def _loop_issues(self, flow: Flow) -> Iterator[LoopIssue]:
+        for kind in _LOOPS:
+            for issue in self._control.issues(flow, f"{kind}s"):
+                yield LoopIssue(connector_name(flow, kind), issue)
+
+    def unready(self) -> list[UnreadyFlow]:
+        """Return why flows are not ready."""
+        return UnreadyFlow.all_of(self.flows())
 
     def losses(self) -> list[FlowLosses]:
         """Return the newest losses of each flow, by name."""
         return [FlowLosses.of(flow) for flow in self.flows()]
 
     def set_target_state(self, name: str, state: TargetState) -> None:
-        """Stop, pause or resume the tasks of a source connector, until the process ends."""
-        if name not in self._view.parts:
-            raise refusals.UNKNOWN_CONNECTOR.error(name=name)
-        running = self._source_flow(name)
-        with self._lock:
-            running.set_suspended(None if state == "STARTED" else state)
+        """Stop, pause or resume the tasks of a source connector, until the process ends or the flow leaves the file."""
+        with self._runs.starting:
+            if name not in self._view.parts:
+                raise refusals.UNKNOWN_CONNECTOR.error(name=name)
+            self._source_flow(name).set_suspended(None if state == "STARTED" else state)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Look at the connector's clusters again, and restart its tasks or the failed ones; return their new status."""
@@ -215,10 +232,10 @@ class FileHerder:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectOffset] | None) -> None:
         """Alter the source offsets of a stopped source connector, or reset all of them (None)."""
-        view = self._view
-        kind, flow = view.part(name)
-        running = self._source_flow(name)
-        with self._lock:
+        with self._runs.starting:
+            view = self._view
+            kind, flow = view.part(name)
+            running = self._source_flow(name)
             if self.status(name).state != "STOPPED" or not running.is_suspended:
                 raise refusals.NOT_STOPPED.error(name=name)
             with ConnectorOffsets(view.config, flow, view.config.source_connector(flow), kind) as source_offsets:
@@ -235,13 +252,13 @@ class FileHerder:
         kind, flow = view.parts[name]
         if kind != "source":
             raise refusals.NOT_AN_ACTION.error(name=name)
-        return view.flows[flow]
+        return _that_takes_requests(view.flows[flow], name)
 
     def restart_partitions(self, flow: str, request: RestartRequest) -> Sequence[RestartedPartition]:
         """Restart partitions of a flow of the file."""
         for known, running in self._view.flows.items():
             if str(known) == flow:
-                return running.restart_partitions(request)
+                return _that_takes_requests(running, flow).restart_partitions(request)
         raise refusals.NO_SUCH_FLOW.error(name=flow)
 
     def session_keys(self) -> tuple[bytes, ...]:
@@ -269,6 +286,12 @@ def _running(control: Control, view: _View, part: _Part) -> SourceFlow | Checkpo
     if part.kind == "source":
         return view.flows[part.flow]
     return (control.checkpoints if part.kind == "checkpoint" else control.heartbeats).get(part.flow)
+
+
+def _that_takes_requests(running: SourceFlow, name: str) -> SourceFlow:
+    if running.life.has_failed:
+        raise refusals.FLOW_FAILED.error(name=name, reason=str(running.error).rstrip("."))
+    return running
 
 
 def connector_name(flow: Flow, kind: ConnectorKind) -> str:

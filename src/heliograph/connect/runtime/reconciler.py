@@ -21,7 +21,7 @@ import time
 from typing import TYPE_CHECKING
 
 from heliograph.config.resolve.redaction import trace_of, unexpected
-from heliograph.connect.contract.refusals import NO_SUCH_FLOW
+from heliograph.connect.contract.refusals import FLOW_AT_REST, NO_SUCH_FLOW
 from heliograph.connect.runtime.connector_run import RunState
 from heliograph.connect.runtime.connector_slot import ConnectorSlot, ConnectorSlots
 from heliograph.connect.runtime.status_publisher import StatusPublisher
@@ -111,15 +111,16 @@ class Reconciler:
         self._wake.set()
 
     def flows(self) -> list[FlowSnapshot]:
-        """Return the flows that run here; none if this worker does not lead."""
-        return self._slots.flows()
+        """Return the flow of every source connector; none if this worker does not lead."""
+        return self._slots.flows(self._configs.connectors)
 
     def restart_partitions(self, name: str, request: RestartRequest) -> tuple[RestartedPartition, ...]:
         """Restart partitions of the flow that a connector runs here; raises ConnectError if there is none."""
         flow = self._slots.source_flow(name)
-        if flow is None:
-            raise NO_SUCH_FLOW.error(name=name)
-        return flow.restart_partitions(request)
+        if flow is not None:
+            return flow.restart_partitions(request)
+        state = next((flow.state for flow in self.flows() if flow.name == name), None)
+        raise NO_SUCH_FLOW.error(name=name) if state is None else FLOW_AT_REST.error(name=name, state=state)
 
     def is_running(self, name: str) -> bool:
         """Return whether any run of a connector has not ended yet."""

@@ -88,6 +88,11 @@ class FlowLifeCycle:
         """Return whether the flow has begun and does not end."""
         return self.phase is FlowPhase.RUNNING and not self.stopping.is_set()
 
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the flow has failed for good: it takes no requests, and nothing starts it again by itself."""
+        return self.phase is FlowPhase.FAILED and self.error is not None
+
     def stop(self) -> None:
         """Ask the flow to stop."""
         with self._lock:

@@ -11,7 +11,6 @@ import logging
 import math
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.diagnostics import problem, warning
 from heliograph.driver.steps.issues import StepIssues, TaskIssues, brief
 from heliograph.model import counted
-from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag, Rates, TaskRow
+from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag, Rates, TaskRow, stall_reasons
 from heliograph.status.partition_status import (
     KNOWN_FOR_S,
     PartitionFacts,
@@ -28,6 +27,7 @@ from heliograph.status.partition_status import (
     judge,
 )
 from heliograph.status.progress_log import LineKind, ProgressLog
+from heliograph.status.rate_samples import RateSamples, sum_of_rates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,17 +38,18 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec
     from heliograph.model import Flow, TopicPartition
+    from heliograph.status.losses import Loss
 
 
 log = logging.getLogger(__name__)
 
 _TASK_STEP = "task "
-_RATE_WINDOW_S = 5.0
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
 _LOOK_INTERVAL_S = 5.0  # of the log; a look walks all partitions
 _STARTING = "STARTING"
+_LOOPS = ("checkpoints", "heartbeats")
 _MOVING = (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
-_MOMENT_S = 5.0
+_SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 
 
 class SourceStep(StrEnum):
@@ -65,6 +66,11 @@ class SourceStep(StrEnum):
 def task_step(number: int) -> str:
     """Return the name under which the issues of a task that was given up are kept."""
     return f"{_TASK_STEP}{number}"
+
+
+def loop_name(flow: Flow, what: str) -> str:
+    """Return the name of the `checkpoints` or `heartbeats` of a flow, with which the names of their steps begin."""
+    return f"{flow} {what}"
 
 
 def prevents_copying(step: str) -> bool:
@@ -89,27 +95,6 @@ class TopicRow:
 
 
 @dataclass(slots=True)
-class _Samples:
-    """The counters of a topic over the last seconds."""
-
-    samples: deque[tuple[float, int, int, int, int]] = field(default_factory=deque)
-
-    def add(self, now: float, records: int, size: int, latency_sum: int, latency_count: int) -> None:
-        self.samples.append((now, records, size, latency_sum, latency_count))
-        while len(self.samples) > 2 and self.samples[0][0] < now - _RATE_WINDOW_S:
-            self.samples.popleft()
-
-    def rates(self) -> Rates:
-        if len(self.samples) < 2:
-            return Rates()
-        first, last = self.samples[0], self.samples[-1]
-        elapsed = max(1e-3, last[0] - first[0])
-        batches = last[4] - first[4]
-        latency = (last[3] - first[3]) / batches if batches else None
-        return Rates((last[1] - first[1]) / elapsed, (last[2] - first[2]) / elapsed, latency)
-
-
-@dataclass(slots=True)
 class _Row:
     """One partition of the flow."""
 
@@ -123,8 +108,7 @@ class _Row:
     since: float = 0.0
     reason: Diagnostic | None = None
     opening: int = 0  # the newest that its task was asked for
-    halted_since: float | None = None
-    halted_at_offset: int | None = None
+    stopped_since: float | None = None
 
     @property
     def counts(self) -> Counts:
@@ -157,8 +141,9 @@ class _Row:
         facts.task_issue = task_issue
         facts.failure = problem(report.failure) if report.failure else None
         facts.issue = (unavailable or warning(report.issue)) if report.issue else None
+        facts.stable_end = report.stable_end
         facts.is_done = report.is_done and report.pending_ms is None and report.issue is None
-        if report.next_offset is not None:
+        if report.next_offset is not None or report.failure:
             facts.next_offset = report.next_offset
         if report.acked_age_ms is not None:
             facts.acked_at = now - report.acked_age_ms / 1000
@@ -177,23 +162,22 @@ class _Row:
 
     def judge(self, now: float) -> None:
         """Decide its state."""
-        self.facts.note_lag(now)
-        state, self.reason = judge(self.facts, now)
+        facts = self.facts
+        facts.note_lag(now)
+        state, self.reason = judge(facts, now)
         if state is not self.state or not self.since:
             self.state, self.since = state, now
         if state not in _MOVING:
-            if self.halted_since is None:
-                self.halted_since, self.halted_at_offset = now, self.facts.next_offset
-        elif state is not PartitionState.COPYING or self.facts.next_offset != self.halted_at_offset:
-            self.halted_since = None  # between two tries that fail it copies, too, and comes no further
-
-    def is_well(self, now: float) -> bool:
-        """Return whether it moves, or has stood still only for a moment: a leader may be moving."""
-        return self.halted_since is None or now - self.halted_since < _MOMENT_S
+            self.stopped_since = now if self.stopped_since is None else self.stopped_since
+        elif self.stopped_since is not None:
+            # A task that starts and fails again and again is copying in between only if it gets anything done.
+            has_copied = facts.acked_at is not None and facts.acked_at > self.stopped_since
+            if has_copied or facts.is_held_back or state is not PartitionState.COPYING:
+                self.stopped_since = None
 
 
 class _OfTask(NamedTuple):
-    """What the newest report of a task says of all its partitions."""
+    """The part of the newest report of a task that holds for all its partitions."""
 
     reported_at: float
     unavailable_clusters: tuple[str, ...]
@@ -201,10 +185,14 @@ class _OfTask(NamedTuple):
 
 
 class FlowStatus:
-    """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task."""
+    """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task.
+
+    `losses` are those that the last run of the flow knew when it ended.
+    """
 
     def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
         self.flow = flow
+        self.losses: tuple[Loss, ...] = ()
         self._clock = clock
         self._state, self._state_since = _STARTING, clock()
         self._step_issues = StepIssues()
@@ -215,8 +203,11 @@ class FlowStatus:
         self._of_tasks: dict[str, _OfTask] = {}
         self._lock = threading.Lock()
         self._rows: dict[TopicPartition, _Row] = {}
-        self._samples: dict[str, _Samples] = {}
+        self._samples: dict[str, RateSamples] = {}
         self._sampled_at = -math.inf
+        self._sharing = threading.Lock()
+        self._shared: FlowSnapshot | None = None
+        self._shared_at = 0.0
 
     # --- what the flow's thread reports -------------------------------------------------------------------------------
 
@@ -312,14 +303,18 @@ class FlowStatus:
                     row.facts.retried = None
 
     def restart(self) -> None:
-        """Forget all of a run that has ended but its counts: the next run of the flow reports into the same status."""
+        """Forget all of a run that has ended but its counts and losses: the next run reports into the same status."""
         for step in self.issues:
             if step in list(SourceStep) or step.startswith(_TASK_STEP):
                 self.note(step, ())
         with self._lock:
             for row in self._rows.values():
                 row.finished, row.report, row.facts, row.opening = row.counts, None, PartitionFacts(), 0
+                row.stopped_since = None
+            self._samples.clear()
         self.state = _STARTING
+        with self._sharing:
+            self._shared = None
 
     # --- what look-ups report -----------------------------------------------------------------------------------------
 
@@ -387,7 +382,7 @@ class FlowStatus:
     def counts(self) -> Counts:
         """The counters of all partitions, also of those that are no longer replicated."""
         with self._lock:
-            return _sum_of(row.counts for row in self._rows.values())
+            return Counts.sum_of(row.counts for row in self._rows.values())
 
     @property
     def lag(self) -> Lag:
@@ -410,31 +405,51 @@ class FlowStatus:
             rows = sorted(self._current(), key=lambda row: row.tp)
             return tuple(self._status_of(row, now, shift, int(wall * 1000)) for row in rows)
 
-    def snapshot(self, name: str, connector: str, tasks: Sequence[TaskState]) -> FlowSnapshot:
-        """Return the whole flow at this moment."""
+    def snapshot(
+        self, name: str, connector: str, tasks: Sequence[TaskState], suspended_as: str | None = None
+    ) -> FlowSnapshot:
+        """Return the whole flow at this moment. One that is suspended on request is shown as that, and is ready."""
         partitions = self.partitions()
         with self._lock:
             now = self._clock()
             unavailable = self._unavailable_clusters(now)
             of_tasks = frozenset(issue for task in self._of_tasks.values() for issue in task.issues)
-            rates = _sum_of_rates(samples.rates() for samples in self._samples.values())
-            is_halted = bool(partitions) and not any(row.is_well(now) for row in self._current())
+            rates = sum_of_rates(samples.rates() for samples in self._samples.values())
         wall = time.time()
         return FlowSnapshot(
             name=name,
             connector=connector,
             flow=self.flow,
-            state=self._state,
+            state=suspended_as or self._state,
             since=wall - (now - self._state_since),
             at=wall,
-            issues=tuple(self._all_issues()),
-            unready=self._unready(unavailable, partitions, is_halted=is_halted),
+            issues=tuple(self._all_issues(without=tuple(loop_name(self.flow, what) for what in _LOOPS))),
+            unready=() if suspended_as else self._unready(unavailable, partitions, wall),
             partitions=partitions,
             tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
             counts=self.counts,
             rates=rates,
+            losses=self.losses,
             task_issues=of_tasks,
         )
+
+    def shared_snapshot(
+        self,
+        name: str,
+        connector: str,
+        tasks: Callable[[], Sequence[TaskState]] = tuple,
+        suspended_as: str | None = None,
+    ) -> FlowSnapshot:
+        """Return a snapshot that callers within a short time share.
+
+        Many requests for ten thousand partitions must not occupy a core.
+        """
+        with self._sharing:
+            now, shared = time.monotonic(), self._shared
+            if shared is None or now - self._shared_at > _SHARED_S or shared.connector != connector:
+                shared = self._shared = self.snapshot(name, connector, tasks(), suspended_as)
+                self._shared_at = now
+            return shared
 
     def rows(self) -> list[TopicRow]:
         """Return one row per topic."""
@@ -442,7 +457,7 @@ class FlowStatus:
         for partition in self.partitions():
             by_topic.setdefault(partition.tp.topic, []).append(partition)
         with self._lock:
-            rates = {topic: self._samples.get(topic, _Samples()).rates() for topic in by_topic}
+            rates = {topic: self._samples.get(topic, RateSamples()).rates() for topic in by_topic}
         return [self._topic_row(topic, rows, rates[topic]) for topic, rows in by_topic.items()]
 
     def _topic_row(self, topic: str, rows: list[PartitionStatus], rates: Rates) -> TopicRow:
@@ -478,20 +493,18 @@ class FlowStatus:
             acked_at=None if facts.acked_at is None else facts.acked_at + shift,
             records=counts.records,
             bytes=counts.bytes,
+            stopped_since=None if row.stopped_since is None else row.stopped_since + shift,
         )
 
     def _unready(
-        self, unavailable: Sequence[str], partitions: Sequence[PartitionStatus], *, is_halted: bool
+        self, unavailable: Sequence[str], partitions: Sequence[PartitionStatus], now: float
     ) -> tuple[str, ...]:
         if self._state not in ("RUNNING", "STOPPING", "STOPPED", "DONE"):
             issues = self.issues.get(SourceStep.START, ())
             return issues or (f"the flow is {self._state}",)
         if unavailable:
             return tuple(unavailable)
-        if is_halted:
-            reason = next((partition.reason for partition in partitions if partition.reason), None)
-            return (f"no partition is copied: {reason}" if reason else "no partition is copied",)
-        return () if partitions else self.issues.get(SourceStep.TOPICS, ())
+        return stall_reasons(partitions, now) if partitions else self.issues.get(SourceStep.TOPICS, ())
 
     def _unavailable_clusters(self, now: float) -> list[str]:
         """Return the clusters that a task has found unavailable and that lasts; its report must not be old."""
@@ -504,10 +517,11 @@ class FlowStatus:
             )
         )
 
-    def _all_issues(self) -> list[str]:
+    def _all_issues(self, without: tuple[str, ...] = ()) -> list[str]:
         with self._lock:
             of_tasks = self._task_issues.texts
-        return [*(issue for step in self.issues.values() for issue in step), *of_tasks]
+        steps = [issues for step, issues in self.issues.items() if not step.startswith(without)]
+        return [*(issue for issues in steps for issue in issues), *of_tasks]
 
     def _row(self, tp: TopicPartition) -> _Row:
         row = self._rows.get(tp)
@@ -533,25 +547,7 @@ class FlowStatus:
                 total[2] += row.report.latency_sum_ms
                 total[3] += row.report.latency_count
         for topic, (records, size, latency_sum, latency_count) in sums.items():
-            self._samples.setdefault(topic, _Samples()).add(now, records, size, latency_sum, latency_count)
-
-
-def _sum_of(counts: Iterable[Counts]) -> Counts:
-    total = Counts()
-    for each in counts:
-        total = total.plus(each)
-    return total
-
-
-def _sum_of_rates(rates: Iterable[Rates]) -> Rates:
-    """Return the sums, and the latency of the slowest topic."""
-    listed = list(rates)
-    latencies = [each.latency_ms for each in listed if each.latency_ms is not None]
-    return Rates(
-        sum(each.records_per_s for each in listed),
-        sum(each.bytes_per_s for each in listed),
-        max(latencies, default=None),
-    )
+            self._samples.setdefault(topic, RateSamples()).add(now, records, size, latency_sum, latency_count)
 
 
 class ProgressLines:
@@ -559,7 +555,7 @@ class ProgressLines:
 
     def __init__(self, name: str, status: FlowStatus, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._status, self._clock = name, status, clock
-        self._lines = ProgressLog(clock())
+        self._lines = ProgressLog(clock(), status.counts)
         self._look_at = clock() + _LOOK_INTERVAL_S
         self._fields = {"flow": name}
 

@@ -18,6 +18,7 @@ from heliograph.driver.flow.acl_sync import AclSync
 from heliograph.driver.flow.config_sync import ConfigSync
 from heliograph.driver.flow.flow_status import SourceStep
 from heliograph.driver.flow.topic_sync import Replicated, TopicSync
+from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.driver.steps.step_runner import StepRunner
 from heliograph.errors import EngineError
@@ -25,6 +26,7 @@ from heliograph.executor.contract.source_offsets import SourceOffsets, read_sour
 from heliograph.kafka.admin.producer_fencing import fence_producers
 from heliograph.kafka.request_options import LATEST
 from heliograph.kafka.topics.compacted_topic import StoredTopic
+from heliograph.mirror.policy.change_rules import CHANGE_KEYS, ChangeRules
 from heliograph.mirror.topics.internal_topics import transactional_prefix
 from heliograph.mirror.topics.topic_rules import topic_rules
 from heliograph.wire.records.connect_offsets import encode_key, encode_value
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from heliograph.driver.flow.flow_status import FlowStatus
     from heliograph.driver.steps.step_runner import Step
     from heliograph.kafka.admin.admin import Admin
-    from heliograph.model import CreateTopic, SourceOffset, TopicPartition
+    from heliograph.model import ChangeActions, CreateTopic, SourceOffset, TopicPartition
 
 
 log = logging.getLogger(__name__)
@@ -72,6 +74,8 @@ class FlowSteps:
         self._settings = config.settings(self._flow)
         self._connector = config.source_connector(self._flow)
         self._rules = topic_rules(config, self._flow)
+        self._change_rules = ChangeRules.of(self._settings)
+        self._actions: dict[str, ChangeActions] = {}  # of each topic, by these rules
         # If the producer writes to another cluster than the one we administer, that one needs the remote topics too.
         self._topic_syncs = [
             TopicSync(self._settings, self._rules, self._source, target) for target in self._written.topic_clusters
@@ -120,7 +124,11 @@ class FlowSteps:
 
     def refresh_topics(self) -> tuple[str, ...]:
         """Create and grow remote topics, and update what is replicated; return the issues found."""
-        self.replicated = self._sync_topics()
+        replicated = self._sync_topics()
+        topics = within_matching_time(replicated.remote_topics, CHANGE_KEYS, self._source.alias)
+        known = self._actions  # matching thousands of topics again at each refresh would take a second
+        self._actions = {topic: known.get(topic) or self._change_rules.actions(topic) for topic in topics}
+        self.replicated = replace(replicated, actions=self._actions)
         remote = self.replicated.remote_topics
         lacking = self.replicated.lacking
         self._status.set_replicated({tp: remote.get(tp.topic) for tp in (*self.replicated.partitions, *lacking)})

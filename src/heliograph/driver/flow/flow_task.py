@@ -15,12 +15,12 @@ from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
 from heliograph.states import StateMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from heliograph.driver.spark.spark_engine import RunningTask
     from heliograph.executor.contract.task_report import PartitionReport
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
-    from heliograph.model import SourceOffset, TopicPartition
+    from heliograph.model import ChangeActions, SourceOffset, TopicPartition
     from heliograph.wire.records.connect_status import State
 
 
@@ -192,6 +192,13 @@ class FlowTask:
         self.tried_at = time.monotonic()
         self.retry_partitions_at = None
         return self.assigned(self.specs)
+
+    def change_actions(self, actions: Mapping[str, ChangeActions]) -> bool:
+        """Give its partitions the actions of their topics; return whether any of them had others."""
+        if all(actions.get(spec.tp.topic, spec.actions) == spec.actions for spec in self.specs):
+            return False
+        self.assigned([replace(spec, actions=actions.get(spec.tp.topic, spec.actions)) for spec in self.specs])
+        return True
 
     def note_committed(self, rows: Iterable[PartitionReport]) -> None:
         """Forget the moves that the current run has committed; an earlier opening's offset is not the moved one."""

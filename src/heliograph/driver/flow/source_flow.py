@@ -33,6 +33,7 @@ from heliograph.driver.steps.issues import Change
 from heliograph.driver.steps.restart_policy import NO_RESTARTS, RestartLimits, keep_trying
 from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import ClusterError, ConnectError, EngineError, HeliographError
+from heliograph.mirror.policy.change_rules import ChangeRules
 from heliograph.mirror.topics.topic_rules import topic_rules
 from heliograph.status.losses import LossCause
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.model import Flow, RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.status.losses import Loss
     from heliograph.wire.records.connect_status import State
 
 
@@ -54,7 +56,6 @@ _LOSSES_TIMEOUT_S = 10.0
 _TASKS_INTERVAL_S = 5.0
 _TASKS = "tasks"
 _ANSWER_TIMEOUT_S = 60.0
-_SHARED_S = 0.5  # a snapshot of ten thousand partitions takes about 0.1 s
 _CONFLICT = 409
 _NOT_RUNNING = "The flow {flow} cannot restart partitions now: it has not begun, or it waits for a cluster, or it ends"
 _CONNECTOR_STATES: dict[str, State] = {"STARTING": "UNASSIGNED", "RUNNING": "RUNNING", "FAILED": "FAILED"}
@@ -127,6 +128,7 @@ class SourceFlow:
         self.flow = flow
         self.status = status or FlowStatus(flow)
         self.life = FlowLifeCycle(self.status)
+        self.wanted_suspension: Suspension | None = None  # the tasks follow
         self._flow_count, self._once = flow_count, once
         settings = config.settings(flow)
         self._begin_limits = RestartLimits.of(settings) if keeps_trying else NO_RESTARTS
@@ -144,16 +146,20 @@ class SourceFlow:
             flow_count=flow_count,
             once=once,
         )
+        self._written_before = self.status.records_by_topic()
         self._losses = LossLog(config, flow)
-        self._snapshot_lock = threading.Lock()
-        self._shared_snapshot: FlowSnapshot | None = None
-        self._shared_at = 0.0
         self._loss_loop = ControlLoop(f"{flow} losses", self._losses, self.status)
         self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
         self._thread = threading.Thread(target=self._run, name=f"flow-{config.label(flow)}", daemon=True)
 
+    def continue_from(self, last_run: SourceFlow) -> None:
+        """Begin, when started, with what the last run of this flow has left: losses to write, and a user's request."""
+        self.wanted_suspension = self._supervisor.suspended_as = last_run.wanted_suspension
+        self._losses.add(last_run.unwritten_losses)
+
     def start(self) -> None:
         """Start the flow's thread."""
+        self._losses.show(self.status.losses[::-1])
         self._thread.start()
         self._loss_loop.start()
         if not self._once:
@@ -163,6 +169,8 @@ class SourceFlow:
         """Ask the flow to flush, commit and end."""
         self.life.stop()
         self._log_ends.stop()
+        if self.life.is_abandoned:  # its thread may wait for a cluster long after the next run of this flow has begun
+            self._loss_loop.stop()
         self._events.put(Stop())
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -191,8 +199,14 @@ class SourceFlow:
             raise ConnectError(_CONFLICT, _NOT_RUNNING.format(flow=self.flow)) from None
 
     def set_suspended(self, state: Suspension | None) -> None:
-        """Stop the tasks, shown as this state, or start them again (None)."""
+        """Stop the tasks, shown as this state, or start them again (None); the next run continues with it."""
+        self.wanted_suspension = state
         self._events.put(SetSuspended(state))
+
+    @property
+    def unwritten_losses(self) -> tuple[Loss, ...]:
+        """The losses that are not recorded on the target yet."""
+        return self._losses.waiting
 
     @property
     def is_suspended(self) -> bool:
@@ -206,6 +220,7 @@ class SourceFlow:
     def adopt(self, config: MirrorConfig) -> None:
         """Continue with another configuration; it may differ only in keys that no running task depends on."""
         topic_rules(config, self.flow)  # an unusable configuration raises here, not in the flow's thread
+        ChangeRules.of(config.settings(self.flow))
         self._events.put(AdoptConfig(config))
 
     @property
@@ -247,24 +262,23 @@ class SourceFlow:
         return state, trace
 
     def snapshot(self, name: str, connector: str) -> FlowSnapshot:
-        """Return the flow at this moment, under its name in REST and the name of its connector.
-
-        Callers within a short time share a snapshot: many requests for ten thousand partitions must not occupy a core.
-        """
-        with self._snapshot_lock:
-            now = time.monotonic()
-            shared = self._shared_snapshot
-            if shared is None or now - self._shared_at > _SHARED_S or shared.connector != connector:
-                current = self.status.snapshot(name, connector, self.task_states)
-                shared = replace(current, losses=self._losses.newest_first)
-                self._shared_snapshot, self._shared_at = shared, now
-            return shared
+        """Return the flow at this moment, under its name in REST and the name of its connector."""
+        suspended_as = None if self.error is not None else self._supervisor.suspended_as
+        shared = self.status.shared_snapshot(name, connector, lambda: self.task_states, suspended_as)
+        return replace(shared, losses=self._losses.newest_first)
 
     @property
     def written(self) -> dict[str, int]:
-        """Records written since the start, by remote topic."""
+        """Records written by all runs of the flow, by remote topic."""
         remote = self._steps.replicated.remote_topics
         return {remote[topic]: count for topic, count in self.status.records_by_topic().items() if topic in remote}
+
+    @property
+    def written_by_this_run(self) -> dict[str, int]:
+        """Records written by this run alone, by remote topic."""
+        remote = self._steps.replicated.remote_topics
+        before = {remote[topic]: count for topic, count in self._written_before.items() if topic in remote}
+        return {topic: count - before.get(topic, 0) for topic, count in self.written.items()}
 
     # --- the flow's thread --------------------------------------------------------------------------------------------
 
@@ -283,8 +297,10 @@ class SourceFlow:
         finally:
             self._log_ends.stop()
             self._loss_loop.stop()
-            if self._losses.has_waiting:
-                self._loss_loop.join(_LOSSES_TIMEOUT_S)
+            if self._losses.has_waiting and not self._loss_loop.join(_LOSSES_TIMEOUT_S):
+                log.error("%s: losses are not recorded: '%s' does not answer.", self.flow, self.flow.target)
+            if not self.life.is_abandoned:  # the next run may have begun
+                self.status.losses = self._losses.newest_first
             self._source.close()
             self._written.close()
 
@@ -340,10 +356,12 @@ class SourceFlow:
         match event:
             case TaskReported(spec):
                 report = self._reports.take(spec)
-                self._take_losses(report)
+                self._hasten_topics(report)
                 self._supervisor.task_reported(spec, report)
             case TaskEnd():
-                self._take_losses(event.report)
+                if event.report is not None:
+                    self._losses.add(event.report.losses)
+                    self._hasten_topics(event.report)
                 self._supervisor.task_ended(event, is_stopping=is_stopping)
             case RestartTask(number) if not is_stopping:
                 self._supervisor.restart(number)
@@ -366,15 +384,13 @@ class SourceFlow:
         except HeliographError as error:
             answer.set_exception(error)
 
-    def _take_losses(self, report: TaskReport | None) -> None:
-        if report is None:
-            return
-        self._losses.add(report.losses)
+    def _hasten_topics(self, report: TaskReport) -> None:
         if any(loss.cause is LossCause.TARGET_DELETED for loss in report.losses) and not self._once:
             self._steps.runner.schedule.hasten(SourceStep.TOPICS, 0.0)  # the refresh creates the topic again
 
     def _put_report(self, spec: TaskSpec, report: TaskReport) -> None:
         """Take a report on a lease thread; the flow's thread may be busy with a cluster that does not answer."""
+        self._losses.add(report.losses)  # before the answer: the task then commits what follows from them
         self.status.take(spec.task_id, report, spec.attempt)
         if self._reports.put(spec, report):
             self._events.put(TaskReported(spec))

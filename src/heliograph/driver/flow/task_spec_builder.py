@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.driver.flow.topic_sync import Replicated
     from heliograph.executor.contract.source_offsets import SourceOffsets
     from heliograph.model import CreateTopic, Flow, TopicPartition
 
@@ -61,9 +62,6 @@ def task_spec(
         max_commit_interval_ms=transaction_timeout_ms // client_keys.COMMITS_PER_TRANSACTION_TIMEOUT,
         bytes_per_s=rate_share(settings[keys.THROTTLE_BYTES_PER_SECOND], task_count),
         tolerates_too_large=settings[keys.ERRORS_TOLERANCE] == "all",
-        on_truncation=settings[keys.ON_TRUNCATION],
-        on_recreated=settings[keys.ON_RECREATED],
-        on_target_deleted=settings[keys.ON_TARGET_DELETED],
         syncs=_syncs_spec(config, flow),
         source_offsets=offsets_spec(config, flow),
     )
@@ -71,7 +69,7 @@ def task_spec(
 
 def partition_specs(
     tps: Iterable[TopicPartition],
-    remote_topics: Mapping[str, str],
+    replicated: Replicated,
     source_offsets: SourceOffsets,
     stop_offsets: Mapping[TopicPartition, int],
 ) -> tuple[PartitionSpec, ...]:
@@ -79,10 +77,11 @@ def partition_specs(
     return tuple(
         PartitionSpec(
             tp,
-            remote_topics[tp.topic],
+            replicated.remote_topics[tp.topic],
             source_offsets.offsets.get(tp),
             stop_offsets.get(tp),
             tp in source_offsets.reset,
+            actions=replicated.actions[tp.topic],
         )
         for tp in sorted(tps)
     )

@@ -109,14 +109,23 @@ class TaskSupervisor:
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def assign_if_changed(self) -> None:
-        """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way."""
+        """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way.
+
+        A running task that keeps its partitions gets their actions, if these have changed.
+        """
         if self.suspended_as is None and self.tasks.assigned != frozenset(self._steps.replicated.partitions):
             self.assign()
+        for task in self.tasks:
+            if task.running is not None and task.change_actions(self._steps.replicated.actions):
+                self._engine.assign(task.running, task.specs)
 
     def assign(self) -> None:
-        """Assign every partition to a task; start tasks that are new, update those whose partitions have changed."""
+        """Assign every partition to a task; start tasks that are new, update those whose partitions have changed.
+
+        A flow that begins suspended has its tasks, too; `resume` starts them.
+        """
         partitions = self._steps.replicated.partitions
-        if self.suspended_as is not None or (not partitions and not self.tasks):
+        if not partitions and not self.tasks:
             return
         tasks_max = self._settings[keys.TASKS_MAX]
         count, slots = task_count(
@@ -143,6 +152,8 @@ class TaskSupervisor:
                 self._stop_for_restart(task)
             elif task.running is not None:
                 self._engine.assign(task.running, self._partition_specs(task, source_offsets))
+            elif self.suspended_as is not None:
+                self._suspended(task)
             elif task.phase is TaskPhase.NEW:
                 self._start(task, source_offsets)
 
@@ -154,8 +165,8 @@ class TaskSupervisor:
             self._engine.share(running, share)
 
     def _partition_specs(self, task: FlowTask, source_offsets: SourceOffsets) -> tuple[PartitionSpec, ...]:
-        remote_topics = self._steps.replicated.remote_topics
-        return task.assigned(partition_specs(task.tps, remote_topics, source_offsets, self._steps.stop_offsets))
+        replicated, stop_offsets = self._steps.replicated, self._steps.stop_offsets
+        return task.assigned(partition_specs(task.tps, replicated, source_offsets, stop_offsets))
 
     # --- starts and restarts ------------------------------------------------------------------------------------------
 
@@ -460,8 +471,9 @@ class TaskSupervisor:
         return {"flow": self._label} if task is None else {"flow": self._label, "task": task.number}
 
     def _log_events(self, task: FlowTask | None, report: TaskReport) -> None:
-        for event in report.events:
-            log.log(event.severity, "%s", event, extra=self._about(task))
+        for severity, message, tp in report.events:
+            about = {"topic": tp.topic, "partition": tp.partition} if tp is not None else {}
+            log.log(severity, "%s", message, extra=self._about(task) | about)
 
     def _log_new_failures(self) -> None:
         """Log the partitions that have failed, each once however often it is tried again, and no line for each of many.

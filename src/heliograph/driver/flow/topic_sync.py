@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.resolve.settings import Settings
     from heliograph.kafka.admin.admin import Admin
+    from heliograph.model import ChangeActions
 
 
 log = logging.getLogger(__name__)
@@ -63,12 +64,14 @@ class TopicPlan:
 class Replicated:
     """The source partitions that a flow copies, those whose remote partition exists, and the names of remote topics.
 
-    `lacking` are those that it cannot copy, and why: the target has no partition for them.
+    `actions` has those of each source topic. `lacking` are the partitions that it cannot copy, and why: the target has
+    no partition for them.
     """
 
     partitions: tuple[TopicPartition, ...]
     remote_topics: dict[str, str]
     issues: tuple[str, ...] = ()
+    actions: Mapping[str, ChangeActions] = field(default_factory=dict)
     lacking: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
@@ -125,7 +128,7 @@ class TopicSync:
             remote_topics[tp.topic] = before.remote_topics[tp.topic]
         unusable = unusable_sentence(self._source.alias, "topics", seen.unusable)
         all_issues = (*unusable, *hidden, *plan.issues, *issues)
-        return Replicated(tuple(partitions), remote_topics, all_issues, lacking)
+        return Replicated(tuple(partitions), remote_topics, all_issues, lacking=lacking)
 
     def _hidden_now(self, before: Replicated, seen: SeenTopics) -> list[TopicPartition]:
         """Return the partitions that were replicated and whose topics the source hides now."""

@@ -41,7 +41,7 @@ from heliograph.mirror.groups.checkpoints import (
     remote_partition,
     share_positions,
 )
-from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync, unsettled_partitions, valid_offsets
+from heliograph.mirror.groups.group_moves import is_movable, plan_group_sync, unsettled_partitions
 from heliograph.mirror.groups.moved_offsets import MovedOffsets
 from heliograph.mirror.groups.offset_map import InverseMap
 from heliograph.mirror.policy.filters import group_filter
@@ -55,12 +55,13 @@ from heliograph.wire.records.mirror_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.driver.steps.step_runner import Schedule
     from heliograph.kafka.admin.consumer_groups import ListedGroups
     from heliograph.kafka.admin.coordinators import GroupAnswers
+    from heliograph.mirror.groups.group_moves import LogBounds
     from heliograph.model import Checkpoint, CommittedOffset, Flow
 
 
@@ -318,16 +319,23 @@ class CheckpointSync:
         committed: dict[str, dict[TopicPartition, CommittedOffset]],
     ) -> list[str]:
         """Set the offsets of groups to their checkpoints if the rule allows it; why some were not set."""
-        tps = {tp for group, wanted in checkpoints.items() for tp in unsettled_partitions(wanted, committed[group])}
-        logs = log_bounds(self._target, tps)
+        concerned = {group: (*wanted, *self._known.of(group).values()) for group, wanted in checkpoints.items()}
+        logs = self._bounds(concerned, committed)
         issues: list[str] = []
         for group, wanted in checkpoints.items():
-            is_own = type_ is GroupType.CONSUMER and self._own(group, valid_offsets(committed[group], logs))
+            is_own = type_ is GroupType.CONSUMER and self._own(group, committed[group], logs)
             offsets = plan_group_sync(wanted, committed[group], states[group], logs, consumes_there=is_own)
             if offsets:
                 self._check()
                 issues += self._set(group, type_, offsets)
         return issues
+
+    def _bounds(
+        self,
+        checkpoints: Mapping[str, Iterable[Checkpoint]],
+        committed: dict[str, dict[TopicPartition, CommittedOffset]],
+    ) -> dict[TopicPartition, LogBounds]:
+        return log_bounds(self._target, unsettled_partitions(checkpoints, committed))
 
     def _look_at_active(self, type_: GroupType, groups: list[str]) -> None:
         """Note who has committed the offsets of groups that have members on the target, and report these groups once.
@@ -336,15 +344,23 @@ class CheckpointSync:
         """
         if type_ is not GroupType.CONSUMER or not groups:
             return
-        for group, committed in self._target_groups.committed_answered(groups).of.items():
-            self._own(group, committed)
+        found = self._target_groups.committed_answered(groups).of
+        logs = self._bounds({group: self._known.of(group).values() for group in found}, found)
+        for group, committed in found.items():
+            self._own(group, committed, logs)
             self._report_both_sides(group, f"it has members on '{self.flow.target}'")
 
-    def _own(self, group: str, committed: dict[TopicPartition, CommittedOffset]) -> bool:
+    def _own(
+        self,
+        group: str,
+        committed: dict[TopicPartition, CommittedOffset],
+        logs: dict[TopicPartition, LogBounds],
+    ) -> bool:
         """Return whether a group's consumers on the target have committed offsets; such a group is reported once."""
         policy = self._rules.policy
         own = self._moved.own(
-            group, committed, self._known.of(group).values(), lambda topic: policy.topic_source(topic) is not None
+            *(group, committed, self._known.of(group).values(), logs),
+            lambda topic: policy.topic_source(topic) is not None,
         )
         if own:
             why = f"its consumers on '{self.flow.target}' have committed offsets of {counted(len(own), 'partition')}"

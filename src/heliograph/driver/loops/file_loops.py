@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from heliograph.config import keys
-from heliograph.driver.flow.flow_status import FlowStatus
+from heliograph.driver.flow.flow_status import FlowStatus, loop_name
 from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.driver.loops.heartbeats import HeartbeatSource
 from heliograph.driver.steps.step_runner import ControlLoop
@@ -48,13 +48,13 @@ class Control:
 
     def _loop(self, what: str, flow: Flow, work: Work) -> ControlLoop:
         # A flow that has only heartbeats is not on the screen; its issues are logged nevertheless.
-        return ControlLoop(_loop_name(flow, what), work, self._statuses.setdefault(flow, FlowStatus(flow)))
+        return ControlLoop(loop_name(flow, what), work, self._statuses.setdefault(flow, FlowStatus(flow)))
 
     def issues(self, flow: Flow, what: str) -> list[str]:
         """Return the issues of the `checkpoints` or the `heartbeats` of a flow, and for whom they wait."""
         loop = (self._checkpoint_loops if what == "checkpoints" else self._heartbeat_loops).get(flow)
         awaited = loop.unanswered() if loop is not None else []
-        begin = f"{_loop_name(flow, what)}: "
+        begin = f"{loop_name(flow, what)}: "
         reported = self._statuses[flow].issues if flow in self._statuses else {}
         return awaited + [issue for step, issues in reported.items() if step.startswith(begin) for issue in issues]
 
@@ -124,12 +124,8 @@ class Control:
     def _forget_issues(self, flow: Flow, what: str) -> None:
         status = self._statuses[flow]
         for step in status.issues:
-            if step.startswith(f"{_loop_name(flow, what)}: "):
+            if step.startswith(f"{loop_name(flow, what)}: "):
                 status.note(step, ())
-
-
-def _loop_name(flow: Flow, what: str) -> str:
-    return f"{flow} {what}"
 
 
 def _has_checkpoints(config: MirrorConfig, flow: Flow) -> bool:

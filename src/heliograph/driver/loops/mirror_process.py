@@ -5,23 +5,26 @@ starts a new one with the new configuration after it has ended, in the same Spar
 would write every record twice. Other flows are not affected.
 
 Used in one thread, which calls `look_after` now and then; `config`, `flows` and `control` may be read from any. `flows`
-is replaced, never changed.
+is replaced, never changed. While another thread holds `starting`, no flow is started again: that thread suspends a flow
+or alters the source offsets of one.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
 from heliograph.config.effective.file_changes import Effect, compare_files
-from heliograph.driver.flow.flow_status import FlowStatus
+from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.loops.file_loops import Control
 from heliograph.driver.spark.spark_engine import LaunchOptions
-from heliograph.driver.steps.issues import LogOnce
+from heliograph.driver.steps.issues import Change
 from heliograph.errors import HeliographError
+from heliograph.mirror.policy.change_rules import ChangeRules
 from heliograph.mirror.topics.topic_rules import topic_rules
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ class MirrorProcess:
         slots: Callable[[MirrorMakerConfig], int] | None = None,
     ) -> None:
         self.config = config
+        self.starting = threading.Lock()
         self.has_changed = False
         self._engine, self._once, self._slots = engine, once, slots
         self._share_slots()
@@ -60,7 +64,6 @@ class MirrorProcess:
         self._ending: dict[Flow, SourceFlow] = {}
         self._waiting: set[Flow] = set()  # to start as soon as its last run has ended
         self._try_at = 0.0
-        self._reported = LogOnce(log)
 
     def start(self) -> None:
         """Start every flow, and the loops unless the flows copy once."""
@@ -87,6 +90,7 @@ class MirrorProcess:
         changes = compare_files(self.config, config)
         for flow in config.flows:
             topic_rules(config, flow)
+            ChangeRules.of(config.settings(flow))
         loops = self.control.prepare(config, changes)
         self.has_changed = self.has_changed or bool(changes)
         self.config = config
@@ -106,21 +110,36 @@ class MirrorProcess:
     def look_after(self) -> None:
         """Start the flows whose last run has ended."""
         self._ending = {flow: running for flow, running in self._ending.items() if not running.join(0)}
-        if not self._waiting or time.monotonic() < self._try_at:
+        if not self._waiting or time.monotonic() < self._try_at or not self.starting.acquire(blocking=False):
             return
+        try:
+            self._start_waiting()
+        finally:
+            self.starting.release()
+
+    def _start_waiting(self) -> None:
         for flow in [flow for flow in self.config.flows if flow in self._waiting and flow not in self._ending]:
             try:
-                self._status(flow).restart()
                 running = self._make(flow)
             except HeliographError as error:  # a secret may be missing for a moment while it is rotated
-                self._reported.report(logging.ERROR, f"{flow}: cannot be started: {error} (will be tried again)")
-                self._try_at = time.monotonic() + _TRY_AGAIN_S
+                self._cannot_start(flow, f"cannot be started: {error}")
                 continue
+            self._status(flow).restart()
+            last_run = self.flows.get(flow)
+            if last_run is not None:
+                running.continue_from(last_run)
             self._waiting.discard(flow)
             known = {**self.flows, flow: running}
             self.flows = {each: known[each] for each in self.config.flows if each in known}
             running.start()
             log.info("%s: started with the new configuration", flow, extra={"flow": str(flow)})
+
+    def _cannot_start(self, flow: Flow, reason: str) -> None:
+        status = self._status(flow)
+        status.state = "FAILED"
+        if status.note(SourceStep.START, (reason,)) is Change.NEW:
+            log.error("%s: %s (will be tried again)", flow, reason, extra={"flow": str(flow)})
+        self._try_at = time.monotonic() + _TRY_AGAIN_S
 
     def stop(self) -> None:
         """Stop every flow, and wait until it has flushed, committed and ended."""

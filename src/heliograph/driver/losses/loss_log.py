@@ -71,6 +71,11 @@ class LossLog:
                 self._dropped += too_many
                 del self._waiting[:too_many]
 
+    def show(self, losses: Iterable[Loss]) -> None:
+        """Show losses that an earlier run knew until the topic was read."""
+        with self._lock:
+            self._newest.add_all(losses)
+
     @property
     def newest_first(self) -> tuple[Loss, ...]:
         """The losses that are kept in memory, also those that are not written yet."""
@@ -83,25 +88,29 @@ class LossLog:
         with self._lock:
             return bool(self._waiting)
 
+    @property
+    def waiting(self) -> tuple[Loss, ...]:
+        """The losses that are not written yet."""
+        with self._lock:
+            return tuple(self._waiting)
+
     def begin(self) -> Iterable[str]:
         """Read what was recorded before.
 
         A topic that we may not read is no issue as long as there is nothing to record: earlier versions needed no
         permission for it.
         """
-        before: list[Loss] = []
+        known = NewestLosses()
         try:
-            before.extend(read_losses(self._admin, self._topic.name, self._flow))
+            for loss in read_losses(self._admin, self._topic.name, self._flow):
+                known.add(loss)
         except BrokerError as error:
             if error.code != TOPIC_AUTHORIZATION_FAILED:
                 raise
             log.warning("%s: earlier losses are not shown: %s", self._flow, error)
         with self._lock:
-            reported = self._newest.newest_first[::-1]
-            self._newest = NewestLosses()
-            self._newest.add_all(before)
-            new = {loss.key for loss in self._newest.add_all(reported)}
-            self._waiting = [loss for loss in self._waiting if loss.key in new]
+            self._waiting = known.add_all(self._waiting)
+            self._newest = known
         return ()
 
     def plan(self, schedule: Schedule) -> None:
@@ -110,17 +119,23 @@ class LossLog:
 
     def write(self) -> Iterable[str]:
         """Append the losses that wait; none is removed before it is written."""
-        with self._lock:
-            losses, dropped = self._waiting[:_MOST_AT_ONCE], self._dropped
-        if losses:
+        while waiting := self._all_waiting():
+            losses = waiting[:_MOST_AT_ONCE]
             try:
                 self._append(losses)
             except ClusterError as error:
-                return (f"losses of {counted(sum(loss.count for loss in losses), 'record')} are not recorded: {error}",)
+                count = sum(loss.count for loss in waiting)
+                return (f"losses of {counted(count, 'record')} are not recorded: {error}",)
+            written = {loss.key for loss in losses}
             with self._lock:
-                written = {loss.key for loss in losses}
                 self._waiting = [loss for loss in self._waiting if loss.key not in written]
+        with self._lock:
+            dropped = self._dropped
         return (f"{dropped:,} losses were not recorded, too many waited; they are in the log",) if dropped else ()
+
+    def _all_waiting(self) -> list[Loss]:
+        with self._lock:
+            return self._waiting[:]
 
     def _append(self, losses: list[Loss]) -> None:
         if not self._has_topic:

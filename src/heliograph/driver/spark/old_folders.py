@@ -1,11 +1,12 @@
-"""Removes the folders that earlier runs left in the temporary folder.
+"""Removes the folders that earlier runs left where this one makes its own.
 
 A run that was killed cannot remove its folder, and one that failed keeps it for Spark's log, which may be the only
 record of the reason. So a folder whose process is gone is kept for a day, and of more than ten such folders the newest
 ten are kept: a service that fails at each start would otherwise fill the disk within that day.
 
 Folders of others, and links, are not touched: anyone may create names in the temporary folder. The process of a folder
-is gone if none has its id, or if that one was started after the folder was made.
+is gone if none has its id, or if that one was started after the folder was made. In a container each run may have the
+same id, so this is asked of our own as well.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 import time
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +39,8 @@ class _Left(NamedTuple):
     path: Path
 
 
-def remove_old_folders(parent: Path | None = None) -> None:
+def remove_old_folders(folder: Path) -> None:
     """Remove the folders of runs that are gone; a failure is not worth more than a line, and only for debugging."""
-    folder = parent or Path(tempfile.gettempdir())
     left = sorted(_left_in(folder), reverse=True)
     oldest = time.time() - KEPT_S
     for number, (made_at, path) in enumerate(left):
@@ -67,8 +69,6 @@ def _left_in(folder: Path) -> list[_Left]:
 
 def _is_gone(pid: int, changed_at: float) -> bool:
     """Return whether the process that made a folder has ended; when in doubt it has not."""
-    if pid == os.getpid():
-        return False
     try:
         return bool(psutil.Process(pid).create_time() > changed_at + _CLOCK_STEP_S)
     except psutil.NoSuchProcess:

@@ -176,8 +176,7 @@ def _start_context(settings: SparkSettings) -> Any:
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
     _forbid_core_dumps()
-    remove_old_folders()
-    settings.folder.mkdir(mode=0o700)
+    _make_folder(settings)
     settings.log_config_file.write_text(_LOG_CONFIG.format(log=settings.log_file))
     conf = SparkConf().setMaster(settings.master)
     java_options = f"{_QUICK_JVM} -Dlog4j2.configurationFile=file:{settings.log_config_file}"
@@ -196,6 +195,13 @@ def _start_context(settings: SparkSettings) -> Any:
     if not settings.is_local:
         context.addPyFile(_package_archive(settings.folder))
     return context
+
+
+def _make_folder(settings: SparkSettings) -> None:
+    """Make the folder of this run, and remove those of earlier ones; their sockets may have been in another place."""
+    for parent in {settings.folder.parent, settings.socket_folder.parent}:
+        remove_old_folders(parent)
+    settings.folder.mkdir(mode=0o700)
 
 
 def _python_sockets(settings: SparkSettings) -> dict[str, str]:

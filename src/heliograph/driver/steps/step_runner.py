@@ -8,7 +8,8 @@ Steps of one runner never run at the same time, so they may share clients and st
 
 A loop may be stopped because its worker no longer leads the group, and the new leader writes already. So a step that
 takes long checks before each write that the loop was not stopped (`Interruptible`). A step interrupted this way has not
-failed.
+failed. What a step finds after its loop was stopped is discarded: a successor may use the same issue log by then, and
+would never clear what it has not found itself.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from heliograph.config.resolve.redaction import trace_of, unexpected
-from heliograph.driver.steps.issues import log_change
+from heliograph.driver.steps.issues import Change, log_change
 from heliograph.errors import HeliographError
 from heliograph.kafka.backoff import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from heliograph.driver.steps.issues import IssueLog
 
@@ -204,15 +205,40 @@ class WaitsForClusters(Protocol):
         """Return a sentence for each cluster that has not answered for some time; called from any thread."""
 
 
+class _UntilStopped:
+    """The issue log of a loop, which takes nothing once the loop was stopped."""
+
+    def __init__(self, issue_log: IssueLog) -> None:
+        self.stopping = threading.Event()
+        self._issue_log = issue_log
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """Take nothing more, and set `stopping`."""
+        with self._lock:
+            self.stopping.set()
+
+    def note(self, step: str, issues: Iterable[str]) -> Change:
+        """Replace the issues of a step, unless the loop was stopped; return what has changed."""
+        with self._lock:
+            return Change.NONE if self.stopping.is_set() else self._issue_log.note(step, issues)
+
+    @property
+    def issues(self) -> Mapping[str, tuple[str, ...]]:
+        """The issues of each step that has any."""
+        return self._issue_log.issues
+
+
 class ControlLoop:
     """Runs the steps of a work, one after the other, in a thread of its own until stopped."""
 
     def __init__(self, name: str, work: Work, issue_log: IssueLog, most_pause_s: float = _LONGEST_PAUSE_S) -> None:
         self.name = name
         self._work = work
-        self._steps = StepRunner(name, issue_log, qualifies_steps=True)
+        self._issue_log = _UntilStopped(issue_log)
+        self._stopping = self._issue_log.stopping
+        self._steps = StepRunner(name, self._issue_log, qualifies_steps=True)
         self._steps.set_pauses(_FIRST_PAUSE_S, most_pause_s)
-        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         if isinstance(work, Interruptible):
             work.check_before_writes(self._check)
@@ -222,8 +248,8 @@ class ControlLoop:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the loop to end after the running step, or before that step's next write."""
-        self._stopping.set()
+        """Ask the loop to end after the running step, whose issues are discarded, or before that step's next write."""
+        self._issue_log.stop()
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; return whether it has come."""

@@ -167,6 +167,11 @@ class TaskLease(Protocol):
     def report(self, report: TaskReport) -> None:
         """Send a report; does not block."""
 
+    def await_losses(self) -> None:
+        """Wait until the driver has the losses of all reports; raises LeaseLostError if it is gone, or does not answer
+        for the lease's time. Returns at once if there are none.
+        """
+
     def take_assignment(self) -> TaskAssignment | None:
         """Return the assignment that the driver has sent since the last call, if any."""
 

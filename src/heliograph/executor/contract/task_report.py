@@ -11,9 +11,9 @@ import queue
 import time
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from heliograph.diagnostics import Diagnostic, Severity
+from heliograph.diagnostics import Severity
 from heliograph.model import TopicPartition
 from heliograph.status.losses import Loss, loss_members, loss_of
 
@@ -30,8 +30,9 @@ class PartitionReport:
 
     `next_offset` is the first source offset that the target is not known to have. Ages are those at the time of the
     report, since the clocks of driver and executor may differ: of the last acknowledgement, and of the end of the
-    source's log. `pending_ms` is the timestamp of the oldest record that was fetched and is not acknowledged,
-    `copied_ms` that of the newest record that was copied. None is unknown.
+    source's log. `stable_end` is its last stable offset, if only committed records are read. `pending_ms` is the
+    timestamp of the oldest record that was fetched and is not acknowledged, `copied_ms` that of the newest record that
+    was copied. None is unknown.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class PartitionReport:
     committed_offset: int | None = None
     log_end: int | None = None
     log_end_age_ms: int | None = None
+    stable_end: int | None = None
     acked_age_ms: int | None = None
     pending_ms: int | None = None
     copied_ms: int | None = None
@@ -63,6 +65,14 @@ class PartitionReport:
         return TopicPartition(self.topic, self.partition)
 
 
+class TaskEvent(NamedTuple):
+    """A line for the driver's log; `tp` is the partition that it is about, if it is about one."""
+
+    severity: Severity
+    message: str
+    tp: TopicPartition | None = None
+
+
 @dataclass(slots=True)
 class TaskReport:
     """The state of one task; `events` are for the driver's log, `losses` for the losses topic: since the last report.
@@ -72,7 +82,7 @@ class TaskReport:
     """
 
     partitions: list[PartitionReport] = field(default_factory=list)
-    events: list[Diagnostic] = field(default_factory=list)
+    events: list[TaskEvent] = field(default_factory=list)
     issue: list[str] = field(default_factory=list)
     throttled_ms: int = 0
     assignment: int = 0
@@ -88,7 +98,7 @@ class TaskReport:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; of each partition they are a list, since a task may have thousands."""
         own = {name: getattr(self, name) for name in _REPORT_FIELDS}
-        own["events"] = [[event.severity, event.message] for event in self.events]
+        own["events"] = self.events
         own["losses"] = [loss_members(loss) for loss in self.losses]
         own["partitions"] = list(map(_PARTITION_VALUES, self.partitions))
         return own
@@ -98,7 +108,7 @@ class TaskReport:
         """Return the report that `to_json` encoded."""
         return cls(
             [PartitionReport(*row) for row in data["partitions"]],
-            [Diagnostic(Severity(severity), message) for severity, message in data["events"]],
+            [TaskEvent(Severity(level), text, tp and TopicPartition(*tp)) for level, text, tp in data["events"]],
             list(data["issue"]),
             int(data["throttled_ms"]),
             int(data["assignment"]),
@@ -116,19 +126,17 @@ class TaskEvents:
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._events: queue.SimpleQueue[Diagnostic] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[TaskEvent] = queue.SimpleQueue()
         self._losses: queue.SimpleQueue[Loss] = queue.SimpleQueue()
 
     def error(self, message: str, tp: TopicPartition) -> None:
         """Add an event of a partition that has stopped, or whose copy has lost or gained records."""
-        self._add(Severity.ERROR, f"{self._flow} {tp}: {message}")
+        self._events.put(TaskEvent(Severity.ERROR, f"{self._flow} {tp}: {message}", tp))
 
     def warn(self, message: str, tp: TopicPartition | None = None) -> None:
         """Add an event of a partition, or of the whole task, that continues."""
-        self._add(Severity.WARNING, f"{self._flow}: {message}" if tp is None else f"{self._flow} {tp}: {message}")
-
-    def _add(self, severity: Severity, message: str) -> None:
-        self._events.put(Diagnostic(severity, message))
+        about = f"{self._flow}" if tp is None else f"{self._flow} {tp}"
+        self._events.put(TaskEvent(Severity.WARNING, f"{about}: {message}", tp))
 
     def lose(
         self,
@@ -140,15 +148,21 @@ class TaskEvents:
         *,
         is_exact: bool = True,
     ) -> None:
-        """Add a loss of records from the first to the last of these source offsets."""
+        """Add a loss of records from the first to the last of these source offsets; a negative one is not known."""
+        first, last = (None if offset is None or offset < 0 else offset for offset in offsets)
         known_id = None if topic_id is None else str(topic_id)
         at_ms = int(time.time() * 1000)
-        self._losses.put(Loss(at_ms, self._flow, *tp, *offsets, count, cause, known_id, is_exact))
+        self._losses.put(Loss(at_ms, self._flow, *tp, first, last, count, cause, known_id, is_exact))
+
+    @property
+    def has_losses(self) -> bool:
+        """Return whether there are losses since the last report."""
+        return not self._losses.empty()
 
     def take_losses(self) -> list[Loss]:
         """Return the losses since the last call."""
         return [self._losses.get() for _ in range(self._losses.qsize())]
 
-    def take(self) -> list[Diagnostic]:
+    def take(self) -> list[TaskEvent]:
         """Return the events since the last call."""
         return [self._events.get() for _ in range(self._events.qsize())]

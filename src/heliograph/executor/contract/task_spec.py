@@ -14,7 +14,7 @@ from uuid import UUID
 
 from heliograph.kafka.request_options import FetchLimits, ProduceLimits
 from heliograph.kafka.security.connection_spec import ClusterSpec  # noqa: TC001  (a field's type stays importable)
-from heliograph.model import Address, Flow, SourceOffset, TargetLog, TopicPartition
+from heliograph.model import Address, ChangeActions, Flow, SourceOffset, TargetLog, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ class PartitionSpec:
 
     If its source offset was reset (a null record), it is copied again, even if the target has its records. A higher
     `opening` than that of the partition which a task copies makes the task begin with it again: where it was, or, if a
-    user has moved its source offset (`is_moved`), there.
+    user has moved its source offset (`is_moved`), there. `actions` may change while a task copies it.
     """
 
     tp: TopicPartition
@@ -36,6 +36,7 @@ class PartitionSpec:
     is_reset: bool = False
     opening: int = 0
     is_moved: bool = False
+    actions: ChangeActions = field(default_factory=ChangeActions)
 
     @property
     def position(self) -> int | None:
@@ -50,15 +51,16 @@ class PartitionSpec:
     def to_json(self) -> list[Any]:
         """Return all fields, in order, as JSON values."""
         source_offsets = None if self.source_offsets is None else _offset_to_json(self.source_offsets)
-        how = self.stop_offset, self.is_reset, self.opening, self.is_moved
+        how = self.stop_offset, self.is_reset, self.opening, self.is_moved, list(self.actions)
         return [list(self.tp), self.remote_topic, source_offsets, *how]
 
     @classmethod
     def from_json(cls, values: list[Any]) -> Self:
         """Return the partition that `to_json` encoded."""
-        tp, remote_topic, source_offsets, *rest = values
+        tp, remote_topic, source_offsets, stop_offset, is_reset, opening, is_moved, actions = values
         known = None if source_offsets is None else _offset_from_json(source_offsets)
-        return cls(TopicPartition(*tp), remote_topic, known, *rest)
+        how = stop_offset, is_reset, opening, is_moved, ChangeActions(*actions)
+        return cls(TopicPartition(*tp), remote_topic, known, *how)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the same encoding, so that a task gets the same value at its start and later."""
@@ -131,9 +133,6 @@ class TaskSpec:
     max_commit_interval_ms: int = 20_000  # of a transaction
     bytes_per_s: int = 0
     tolerates_too_large: bool = False
-    on_truncation: str = "continue"
-    on_recreated: str = "fail"
-    on_target_deleted: str = "recopy"
     syncs: SyncsSpec | None = None
     source_offsets: ClusterSpec | None = None
 

@@ -110,6 +110,11 @@ class CopyClients:
         return not any(producer.has_retries for producer in self._producers)
 
     @property
+    def are_syncs_written(self) -> bool:
+        """Return whether the offset syncs are written, or cannot be."""
+        return self.syncs is None or self.syncs.is_idle or self.syncs.issue is not None
+
+    @property
     def throttled_ms(self) -> int:
         """Return how long the brokers' quotas made the copy wait, in all."""
         return self.fetcher.throttled_ms + self.producer.throttled_ms

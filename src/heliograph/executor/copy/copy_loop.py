@@ -6,7 +6,9 @@ connections, `RecordFlow` moves the records, `FetchBudget` bounds the memory, `O
 Invariants:
 A. Only offsets that the target has acknowledged, in order, or that need no copy, are committed.
 B. A partition that cannot continue is failed with a message naming topic, partition and offset; the others continue.
-C. The loop ends only if all partitions are done (`--once`), if the lease says stop or is lost, or with a TaskError.
+C. A source offset that follows from a loss is committed only when the driver has the loss: until then the next start
+   finds the loss again.
+D. The loop ends only if all partitions are done (`--once`), if the lease says stop or is lost, or with a TaskError.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class CopyLoop:
             clients.offsets_producer,
             clients.offsets_session,
             self._partitions.source_offsets,
+            self._hand_over_losses,
             self._on_committed,
         )
         self._target_changes = TargetChanges(spec, clients, self._schedule, self._commits.has_all, self._records.fail)
@@ -73,6 +76,9 @@ class CopyLoop:
                 self._step(fetch=True)
             self._drain()
             return self._report()
+        except Exception:
+            self._lease.report(self._report())  # or its last events and losses would be gone
+            raise
         finally:
             self._clients.close()
 
@@ -86,10 +92,14 @@ class CopyLoop:
                 return
             self._step(fetch=False)
         points = wait_under_lease(
-            lambda: resume_points(self.spec, self.spec.partitions, self._events), self._keep_lease
+            lambda: resume_points(self.spec, self.spec.partitions, self._events, waits=False), self._keep_lease
         )
-        for point in points or ():
+        if points is None:
+            return
+        self._partitions.follow(self.spec.partitions)
+        for point in points:
             self._records.add(point)
+        self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
 
     def _keep_lease(self) -> bool:
         """Report if it is time; return False if the task is to stop."""
@@ -115,7 +125,7 @@ class CopyLoop:
             self._partitions.follow(assignment.partitions)
             self._budget.change_rate(assignment.bytes_per_s)
         if assignment is not None or self._partitions.closing:
-            self._lookup.follow(self._partitions.to_open(self._commits.has_all))
+            self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
         if not self._lookup.is_idle:
             for point in self._lookup.take(time.monotonic()):
                 if point.spec.is_moved:
@@ -156,6 +166,12 @@ class CopyLoop:
     @property
     def _commit_due_at(self) -> float:
         return self._schedule.due_at(is_quiet=not self._clients.producer.has_unsettled)
+
+    def _hand_over_losses(self) -> None:
+        """Wait for the driver if there are losses; that is rare, and its answer takes no longer than a round trip."""
+        if self._events.has_losses:
+            self._lease.report(self._report())
+        self._lease.await_losses()
 
     def _on_committed(self) -> None:
         self._schedule.ended(time.monotonic())
@@ -199,7 +215,7 @@ class CopyLoop:
             # Expensive with many partitions: not asked while records are in flight, nor again once none can follow.
             was_committed = is_committed and was_done and is_done
             is_committed = was_committed or (partitions.are_settled and self._commits.has_all(partitions.by_source))
-            if is_done and is_committed and self._are_syncs_written:
+            if is_done and is_committed and self._clients.are_syncs_written:
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
@@ -211,12 +227,6 @@ class CopyLoop:
         unwritten = self._commits.unwritten(partitions.by_source)
         if unwritten is not None:
             self._events.warn(unwritten)
-
-    @property
-    def _are_syncs_written(self) -> bool:
-        """Return whether the offset syncs are written, or cannot be."""
-        syncs = self._clients.syncs
-        return syncs is None or syncs.is_idle or syncs.issue is not None
 
 
 def run_copy(spec: TaskSpec, lease: TaskLease) -> dict[str, Any]:

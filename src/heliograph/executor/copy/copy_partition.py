@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
     from heliograph.kafka.produce.target_partition import Outgoing, TargetPartition
     from heliograph.mirror.groups.offset_syncs import PartitionSyncs
-    from heliograph.model import TopicPartition
+    from heliograph.model import OffsetRun, TopicPartition
     from heliograph.wire.batches.forward import Piece
 
 
@@ -39,8 +39,8 @@ class CopyPartition:
     needs no copy (a transaction marker, for example). While nothing is queued or in flight, both mean the same.
     `start_offset` is where it was read from first, or after records that the source no longer has.
 
-    `log_id`, `log_first` and `log_records` become the `TargetLog`. `is_log_replaced` is set when the target gives a
-    batch an offset that another one had: that batch, and what follows, does not count.
+    `log_id`, `log_first`, `log_records` and `log_cut_at` become the `TargetLog`. `log_cut_at` is set when the target
+    gives a batch an offset that another one had: that batch, and what follows, does not count.
     """
 
     __slots__ = (
@@ -49,13 +49,14 @@ class CopyPartition:
         "_unreported_runs",
         "acked_at_ms",
         "acked_offset",
+        "actions",
         "counters",
         "damaged_answers",
         "epochs",
         "is_cut",
         "is_log_exact",
-        "is_log_replaced",
         "lacks_from",
+        "log_cut_at",
         "log_first",
         "log_id",
         "log_issue",
@@ -72,6 +73,7 @@ class CopyPartition:
 
     def __init__(self, spec: PartitionSpec, target: TargetPartition, syncs: PartitionSyncs | None = None) -> None:
         self.spec = spec
+        self.actions = spec.actions
         self.syncs = syncs
         self._unreported_runs: array[int] = array("q")
         run = spec.source_offsets.run if spec.source_offsets is not None else None
@@ -94,14 +96,14 @@ class CopyPartition:
         self.log_first: int | None = log.first_offset if log is not None else None
         self.log_records = log.records if log is not None else self.target_end or 0
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
-        self.is_log_replaced = False
+        self.log_cut_at: int | None = None
         self.log_issue: str | None = None
         self.lacks_from: int | None = None  # of one that has stopped: the target lacks what was copied from here on
         self.damaged_answers = 0
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
     def continue_counters(self, earlier: CopyPartition) -> None:
-        """Count on from an earlier copy of it in this task."""
+        """Count on from an earlier copy of it in this task; its failure is not reported again."""
         self.counters = replace(
             earlier.counters, opening=self.spec.opening, failure=None, issue=None, is_done=False, already_there=0
         )
@@ -114,7 +116,7 @@ class CopyPartition:
     @property
     def safe_offset(self) -> int | None:
         """Return the last source offset that need not be copied again; None if this task has not passed any."""
-        if self.target.is_idle and self.counters.failure is None and not self.is_log_replaced:
+        if self.target.is_idle and self.counters.failure is None and self.log_cut_at is None:
             return self.passed_offset
         return self.acked_offset
 
@@ -147,16 +149,10 @@ class CopyPartition:
         if offset is None:
             return None
         first = max(0, offset) if self.log_first is None else self.log_first
-        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact)
-        known = self.target_end, self.topic_id, self._run_count(offset), self.epochs.up_to(offset), log
-        return SourceOffset(self.spec.tp, offset, *known)
-
-    def _run_count(self, offset: int) -> int:
-        """Return how many records up to an offset follow each other on both sides, up to the target's last record."""
+        log = TargetLog(self.log_id, first, self.log_records, self.is_log_exact, self.log_cut_at)
         run = self.syncs.last_run if self.syncs is not None and not self._unreported_runs else None
-        if run is None or (run.upstream + run.count, run.downstream + run.count) != (offset + 1, self.target_end):
-            return 0
-        return run.count
+        known = self.target_end, self.topic_id, _run_count(run, offset, self.target_end), self.epochs.up_to(offset), log
+        return SourceOffset(self.spec.tp, offset, *known)
 
     def report_runs(self) -> bool:
         """Hand acknowledged runs (in transactions: committed ones) to the offset syncs; return whether any was new."""
@@ -194,28 +190,23 @@ class CopyPartition:
         if self._log_end is not None:
             counters.log_end, read_at = self._log_end
             counters.log_end_age_ms = int((time.monotonic() - read_at) * 1000)
+        counters.stable_end = fetched.stable_end if fetched is not None else None
         # Also if nothing more is fetched: queued batches may still wait for the target.
         counters.issue = (fetched.issue if fetched is not None else None) or self.target.issue or self.log_issue
-        counters.next_offset = self._reported_offset(fetched)
+        counters.next_offset = _reported_offset(self, fetched)
         counters.acked_age_ms = None if self.acked_at_ms is None else max(0, now_ms - self.acked_at_ms)
         counters.pending_ms = self.pending_ms
         counters.committed_offset = committed_offset
         return counters
 
-    def _reported_offset(self, fetched: FetchPartition | None) -> int | None:
-        """Return the first source offset that the target is not known to have; None until the source's log was seen.
-
-        It may be another log than the one that the committed offset is of.
-        """
-        is_unseen = fetched is not None and fetched.needs_ends and self.acked_offset is None
-        if is_unseen and self.counters.failure is None:
-            return None
-        return self.next_offset if self.lacks_from is None else self.lacks_from
-
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
         """Count a batch that is safe; `base_offset` is its offset on the target, -1 if the broker does not say."""
-        if self.is_log_replaced or (self.target_end is not None and -1 < base_offset < self.target_end):
-            self.is_log_replaced = True
+        known_end = self.target_end if self.log_cut_at is None else self.log_cut_at
+        if known_end is not None and -1 < base_offset < known_end:
+            self.log_cut_at = base_offset
+            if self.acked_offset is None and self.spec.source_offsets is not None:
+                self.acked_offset = self.spec.source_offsets.offset  # to be committed with what was noticed
+        if self.log_cut_at is not None:
             return
         self.log_records += piece.record_count
         if self.log_first is None:
@@ -236,11 +227,35 @@ class CopyPartition:
             counters.copied_ms = piece.max_timestamp_ms
 
 
+def _reported_offset(partition: CopyPartition, fetched: FetchPartition | None) -> int | None:
+    """Return the first source offset that the target is not known to have; None until the source's log was seen.
+
+    It may be another log than the one that the committed offset is of.
+    """
+    is_unseen = fetched is not None and fetched.needs_ends and partition.acked_offset is None
+    if is_unseen and partition.counters.failure is None:
+        return None
+    return partition.next_offset if partition.lacks_from is None else partition.lacks_from
+
+
+def _run_count(run: OffsetRun | None, offset: int, target_end: int | None) -> int:
+    """Return how many records up to an offset follow each other on both sides, up to the target's last record."""
+    if run is None or (run.upstream + run.count, run.downstream + run.count) != (offset + 1, target_end):
+        return 0
+    return run.count
+
+
 def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSpec:
     """Return the specification to begin again with: by what was acknowledged, unless a user has moved it."""
     reached = earlier.source_offsets or earlier.spec.source_offsets
     if not assigned.is_moved:
-        return replace(earlier.spec, opening=assigned.opening, source_offsets=reached)
+        return replace(
+            earlier.spec,
+            opening=assigned.opening,
+            source_offsets=reached,
+            is_moved=False,
+            actions=assigned.actions,
+        )
     if reached is None or assigned.source_offsets is None:
         return assigned
     # The records of the target's log remain there, and their loss would be reported.
@@ -295,14 +310,15 @@ class CopyPartitions:
         partition = CopyPartition(spec, clients.producer.add(spec.target, again=earlier is not None), syncs)
         if earlier is not None:
             partition.continue_counters(earlier)
-        partition.target_end = point.target_end
+        if point.target_end is not None:  # or what was committed counts
+            partition.target_end = point.target_end
         partition.passed_offset = point.resumed_after
         if spec.position is None and point.resumed_after is not None:
             partition.start_offset = point.resumed_after + 1
         if spec.is_moved and spec.position is not None:
             partition.passed_offset = spec.position - 1  # committed before the first record
         partition.counters.already_there += point.already_there
-        partition.log_id = partition.log_id or point.target_id
+        partition.log_id = point.target_id or partition.log_id  # what that means was decided with the point
         self.departed.pop(spec.tp, None)
         self._missing.pop(spec.tp, None)
         self.by_source[spec.tp] = partition
@@ -322,14 +338,15 @@ class CopyPartitions:
             elif spec.opening > partition.spec.opening:
                 self.closing[tp] = self._stop(partition)
             else:
+                partition.actions = spec.actions
                 del self._missing[tp]
 
-    def to_open(self, has_committed: Callable[[Iterable[TopicPartition]], bool]) -> list[PartitionSpec]:
+    def to_open(self, uncommitted: Callable[[Iterable[TopicPartition]], set[TopicPartition]]) -> list[PartitionSpec]:
         """Return the assigned partitions that are not copied and whose resume point can be looked up now."""
-        for tp, partition in list(self.closing.items()):
-            # Not before the answers have come: what is appended after the look-up would be copied again.
-            if partition.target.is_idle and has_committed((tp,)):
-                del self.closing[tp]
+        # Not before the answers have come: what is appended after the look-up would be copied again.
+        answered = {tp for tp, partition in self.closing.items() if partition.target.is_idle}
+        for tp in answered - uncommitted(answered) if answered else ():
+            del self.closing[tp]
         ready = [spec for tp, spec in self._missing.items() if tp not in self.closing]
         earlier = self.by_target
         return [_begin_again(earlier[spec.target], spec) if spec.target in earlier else spec for spec in ready]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _RECONNECT_PAUSE_S = 0.2
+_ANSWER_PAUSE_S = 0.005
 
 
 class LeaseClient:
@@ -31,6 +32,7 @@ class LeaseClient:
         self._assignments: queue.SimpleQueue[TaskAssignment] = queue.SimpleQueue()
         self._taken_number = 0
         self._unsent: TaskReport | None = None
+        self._reported_losses = self._taken_losses = 0  # each is counted by one thread
         self._stop_reason: str | None = None
         self._lost: str | None = None
         self._answered_at = time.monotonic()
@@ -44,7 +46,16 @@ class LeaseClient:
 
     def report(self, report: TaskReport) -> None:
         """Queue a report for the driver."""
+        self._reported_losses += len(report.losses)
         self._reports.put(replace(report, assignment=self._taken_number))
+
+    def await_losses(self) -> None:
+        """Wait until the driver has the losses of all reports; raises LeaseLostError if it is gone, or does not answer
+        for the lease's time. Returns at once if there are none.
+        """
+        while self._taken_losses < self._reported_losses:
+            self.check()
+            time.sleep(_ANSWER_PAUSE_S)
 
     def take_assignment(self) -> TaskAssignment | None:
         """Return the newest assignment if it was not taken yet; later reports name its number."""
@@ -91,6 +102,8 @@ class LeaseClient:
             answer = channel.receive()
             self._unsent = None
             self._follow(answer)
+            if "gone" not in answer:
+                self._taken_losses += len(report.losses)
 
     def _newest(self, report: TaskReport) -> TaskReport:
         """Return the newest report in the queue, with the events and losses of all."""

@@ -37,7 +37,7 @@ _IDS_PAUSE_PER_PARTITION_S = 0.005  # the metadata of ten thousand partitions is
 
 
 class SourceChanges:
-    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; reports each decision as event and loss."""
+    """Decides by `heliograph.on.truncation` and `heliograph.on.recreated`; reports each change as event and loss."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class SourceChanges:
     def _accepts_loss(self, partition: CopyPartition, position: int, earliest: int) -> bool:
         lost = earliest - position
         change = f"offsets {position} to {earliest - 1} are gone from the source before they were copied ({lost} lost)"
-        if self._spec.on_truncation == "fail":
+        self._events.lose(
+            partition.spec.tp, LossCause.SOURCE_TRUNCATED, (position, earliest - 1), lost, partition.topic_id
+        )
+        if partition.actions.truncation == "fail":
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.lost_offsets += lost
         partition.pass_over(earliest - 1)
         partition.epochs.clear()  # of the record before the new position nothing is known
-        self._events.lose(
-            partition.spec.tp, LossCause.SOURCE_TRUNCATED, (position, earliest - 1), lost, partition.topic_id
-        )
         self._events.error(
             f"{change}; continuing at {earliest}. Raise its retention or look at the lag.", partition.spec.tp
         )
@@ -98,13 +98,13 @@ class SourceChanges:
             f" {position - 1}: the target has records of offsets {cut} to {position - 1} ({count}) that the source no"
             " longer has"
         )
-        if self._spec.on_truncation == "fail":
+        self._events.lose(partition.spec.tp, LossCause.SOURCE_CUT, (cut, position - 1), count, partition.topic_id)
+        if partition.actions.truncation == "fail":
             partition.lacks_from = cut
             self._fail(partition, f"{change}, and heliograph.on.truncation=fail")
             return False
         partition.counters.cut_offsets += count
         partition.go_back(cut)
-        self._events.lose(partition.spec.tp, LossCause.SOURCE_CUT, (cut, position - 1), count, partition.topic_id)
         self._events.error(
             f"{change}; continuing at {cut} with what the source has now, after what the target has.", partition.spec.tp
         )
@@ -126,7 +126,7 @@ class SourceChanges:
             # Batches in flight are of the old topic; their acknowledgements must not count for the new one.
             raise TaskError(f"{partition.spec.tp}: {change}; the task begins again.")
         self._lose_uncopied(partition)
-        if self._spec.on_recreated != "restart":
+        if partition.actions.recreated != "restart":
             partition.lacks_from = 0
             self._fail(
                 partition,
@@ -208,16 +208,17 @@ class TargetChanges:
     def _why_replaced(self, partition: CopyPartition, now: float) -> str | None:
         topic = partition.spec.target.topic
         topic_id, missing_since = self._target.topic_ids.get(topic), self._target.missing_since.get(topic)
-        if partition.is_log_replaced:
+        if partition.log_cut_at is not None:
             return f"the target's log of {partition.spec.target} is another one than before"
         if missing_since is not None:
             is_gone = partition.log_records > 0 and now - missing_since >= _MISSING_TOPIC_TIMEOUT_S
             return f"the target has no topic {topic} any more" if is_gone else None
         if topic_id is None or topic_id == partition.log_id:
             return None
-        is_first = partition.log_id is None
-        partition.log_id = topic_id if is_first else partition.log_id
-        return None if is_first else f"the target's topic {topic} was deleted and created again"
+        if partition.log_id is not None and partition.log_records:
+            return f"the target's topic {topic} was deleted and created again"
+        partition.log_id = topic_id
+        return None
 
     def _begin_again_if_committed(self, now: float) -> None:
         if not self._replaced:

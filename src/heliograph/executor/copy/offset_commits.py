@@ -69,8 +69,10 @@ class OffsetCommits:
         producer: BatchProducer,
         session: ProducerSession,
         source_offsets: Callable[[], Mapping[TopicPartition, SourceOffset]],
+        before_write: Callable[[], None],
         on_committed: Callable[[], None],
     ) -> None:
+        """`before_write` returns when the offsets of the moment may be written."""
         self.committed: dict[TopicPartition, int] = {}
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._keys: dict[TopicPartition, tuple[bytes, int]] = {}
@@ -79,6 +81,7 @@ class OffsetCommits:
         self._producer = producer
         self._session = session
         self._source_offsets = source_offsets
+        self._before_write = before_write
         self._on_committed = on_committed
         self._state = COMMIT_STATES.initial
         self._awaited = 0
@@ -126,7 +129,11 @@ class OffsetCommits:
 
     def has_all(self, tps: Iterable[TopicPartition]) -> bool:
         """Return whether nothing is left to commit of some partitions."""
-        return self.is_idle and self._moved().keys().isdisjoint(tps)
+        return not self.uncommitted(tps)
+
+    def uncommitted(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Return those of some partitions that are not committed; all, while a commit is under way. Expensive."""
+        return self._moved().keys() & set(tps) if self.is_idle else set(tps)
 
     def unwritten(self, tps: Iterable[TopicPartition]) -> str | None:
         """Return the warning of a task that ends without having written all source offsets of some partitions."""
@@ -141,6 +148,7 @@ class OffsetCommits:
 
     def _write(self, timestamp_ms: int) -> bool:
         """Queue the records of offsets that have changed; return False if none has."""
+        self._before_write()
         self._committing = self._moved()
         if self._committing:
             self._become(CommitState.WRITING)
@@ -200,8 +208,8 @@ def _offsets_alias(spec: TaskSpec) -> str:
 
 def _identity(known: SourceOffset) -> tuple[object, ...]:
     """Return what must be written again when it changes: in another log the same offset is another record's."""
-    target_id = None if known.target_log is None else known.target_log.topic_id
-    return known.offset, known.topic_id, known.epochs, target_id
+    log = known.target_log
+    return known.offset, known.topic_id, known.epochs, None if log is None else (log.topic_id, log.cut_at)
 
 
 class CommitSchedule:

@@ -9,7 +9,8 @@ A remote topic that is missing, or has another id than when the source offset wa
 was copied to it: `TargetLogs` reports the loss and decides by `heliograph.on.target.deleted`.
 
 The partitions of a task's start and those that are assigned later get their resume points here, in a thread of its own:
-the task keeps its lease meanwhile, and continues to copy its other partitions.
+the task keeps its lease meanwhile, and continues to copy its other partitions. A start waits for no topic that is
+missing: its partitions are looked up as if they were assigned later.
 
 Invariants:
 A. A record is passed over only if one of the same timestamp, key, value and headers was found on the target, in order.
@@ -37,7 +38,7 @@ from heliograph.status.losses import LossCause
 from heliograph.wire.batches.fingerprint import fingerprints, match_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Future
     from uuid import UUID
 
@@ -75,8 +76,13 @@ class ResumePoint:
     lacks_from: int | None = None
 
 
-def resume_points(spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events: TaskEvents) -> list[ResumePoint]:
-    """Return the resume point of each partition, in the order given. Blocks."""
+def resume_points(
+    spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events: TaskEvents, *, waits: bool = True
+) -> list[ResumePoint]:
+    """Return the resume point of each partition, in the order given. Blocks.
+
+    Unless it `waits`, partitions whose remote topic seems to be deleted, which takes long to decide, are left out.
+    """
     if not partitions:
         return []
     source, target = _admin(spec.source, spec), _admin(spec.target, spec)  # neither connects before it is asked
@@ -84,7 +90,8 @@ def resume_points(spec: TaskSpec, partitions: tuple[PartitionSpec, ...], events:
         if spec.transactional_id is not None:
             source_offsets = read_offsets(target, spec.offsets_topic, spec.connector, spec.flow.source)
             partitions = tuple(replace(p, source_offsets=source_offsets.get(p.tp)) for p in partitions)
-        checked = TargetLogs(spec, source, target, events).check(partitions)
+        logs = TargetLogs(spec, source, target, events)
+        checked = logs.check(partitions if waits else logs.present(partitions))
         if spec.transactional_id is not None:
             points = [ResumePoint(each.spec) for each in checked]
         else:
@@ -243,15 +250,21 @@ class TargetLogs:
         self._target = target
         self._events = events
 
+    def present(self, partitions: tuple[PartitionSpec, ...]) -> tuple[PartitionSpec, ...]:
+        """Return the partitions whose remote topic is not missing after records were written to it. Blocks."""
+        view = self._target.view({partition.remote_topic for partition in partitions})
+        return tuple(p for p in partitions if p.remote_topic in view.topic_ids or not _has_lost_topic(p, view))
+
     def check(self, partitions: tuple[PartitionSpec, ...]) -> list[CheckedPartition]:
         """Return each partition as it resumes, in the order given. Blocks."""
         view = self._settled_view(partitions)
         written = [p for p in partitions if p.source_offsets is not None and p.source_offsets.target_end is not None]
-        ends = self._target.known_offsets([p.target for p in written], LATEST) if written else {}
+        ends = self._ends(written)
         deleted = {p.tp for p in partitions if self._is_deleted(p, view, ends)}
         starts: dict[TopicPartition, int] = {}
-        if deleted and self._spec.on_target_deleted == "recopy":
-            starts = self._source.known_offsets(sorted(deleted), EARLIEST)
+        recopied = sorted(p.tp for p in partitions if p.tp in deleted and p.actions.target_deleted == "recopy")
+        if recopied:
+            starts = self._source.known_offsets(recopied, EARLIEST)
         checked = []
         for partition in partitions:
             topic_id = view.topic_ids.get(partition.remote_topic)
@@ -260,6 +273,15 @@ class TargetLogs:
             else:
                 checked.append(self._check_end(partition, topic_id, ends.get(partition.target)))
         return checked
+
+    def _ends(self, written: Sequence[PartitionSpec]) -> dict[TopicPartition, int]:
+        """Return the ends of the target's logs, as far as known; of a log that went back, the offset of the cut."""
+        ends = self._target.known_offsets([p.target for p in written], LATEST) if written else {}
+        for partition in written:
+            log = partition.source_offsets.target_log if partition.source_offsets is not None else None
+            if log is not None and log.cut_at is not None:
+                ends[partition.target] = min(log.cut_at, ends.get(partition.target, log.cut_at))
+        return ends
 
     def _settled_view(self, partitions: tuple[PartitionSpec, ...]) -> ClusterView:
         """Return the metadata of the remote topics; what would be a loss is looked at again, since a broker may not
@@ -308,11 +330,12 @@ class TargetLogs:
         if partition.is_moved:  # a user has decided
             self._events.error(f"{gone}; continuing at offset {known.offset + 1}, as requested.", partition.tp)
             return CheckedPartition(replace(partition, source_offsets=continued), topic_id, is_changed=True)
-        key = f"heliograph.on.target.deleted={self._spec.on_target_deleted}"
-        if self._spec.on_target_deleted == "fail":
+        action = partition.actions.target_deleted
+        key = f"heliograph.on.target.deleted={action}"
+        if action == "fail":
             failure = f"{gone}, and {key}; recopy would copy again what the source still has"
             return CheckedPartition(partition, topic_id, failure=failure, lacks_from=first)
-        if self._spec.on_target_deleted == "continue":
+        if action == "continue":
             self._events.error(f"{gone}; continuing after offset {known.offset} ({key}).", partition.tp)
             new = continued
         else:
@@ -328,9 +351,21 @@ class TargetLogs:
         known = partition.source_offsets
         if known is None or known.target_end is None or end is None or end >= known.target_end:
             return CheckedPartition(partition, topic_id)
-        count = known.target_end - end
+        log = known.target_log
+        if log is None or log.records:  # or what is gone was written by others
+            log = self._lose_end(partition, known, topic_id, known.target_end - end)
+        log = None if log is None else log._replace(cut_at=None)
+        shorter = replace(known, target_end=end, run_count=0, target_log=log)
+        return CheckedPartition(replace(partition, source_offsets=shorter), topic_id, is_changed=True)
+
+    def _lose_end(
+        self, partition: PartitionSpec, known: SourceOffset, topic_id: UUID | None, count: int
+    ) -> TargetLog | None:
+        """Report that the last records of a log of the target are gone; return what is left of ours."""
+        assert known.target_end is not None
         self._events.error(
-            f"the target's log ends at offset {end}, but {known.target_end} was acknowledged: it has lost records.",
+            f"the target's log was cut at offset {known.target_end - count}, but {known.target_end} was acknowledged:"
+            " it has lost records.",
             partition.tp,
         )
         first = known.offset + 1 - count if count <= known.run_count else None
@@ -338,10 +373,7 @@ class TargetLogs:
         is_exact = self._spec.transactional_id is None
         self._events.lose(partition.tp, LossCause.TARGET_CUT, (first, known.offset), count, topic_id, is_exact=is_exact)
         log = known.target_log
-        if log is not None:
-            log = log._replace(records=max(0, log.records - count))
-        shorter = replace(known, target_end=end, run_count=0, target_log=log)
-        return CheckedPartition(replace(partition, source_offsets=shorter), topic_id, is_changed=True)
+        return None if log is None else log._replace(records=max(0, log.records - count))
 
 
 def _has_lost_topic(partition: PartitionSpec, view: ClusterView) -> bool:
@@ -388,7 +420,8 @@ class ResumeLookup:
         self._wanted = {}
         for partition in assigned:
             known = before.get(partition.tp, partition)
-            self._wanted[partition.tp] = known if known.opening == partition.opening else partition
+            is_same = (known.opening, known.actions) == (partition.opening, partition.actions)
+            self._wanted[partition.tp] = known if is_same else partition
         if not self._wanted:
             self.issue = None
 

@@ -78,6 +78,7 @@ class FetchPartition:
     doubt: Doubt | None = None
     high_watermark: int = 0
     high_watermark_at: float | None = None  # when it was read
+    stable_end: int | None = None  # the last stable offset, if only committed records are read
     log_start: int = 0
     retry_at: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first_s=0.1, most_s=2.0))

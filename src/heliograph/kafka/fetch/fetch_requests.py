@@ -120,7 +120,7 @@ class FetchRequests:
             done()
             if response.throttle_time_ms > 0:
                 self.throttled_ms += response.throttle_time_ms
-                lane.not_before = time.monotonic() + response.throttle_time_ms / 1000
+                lane.not_before = connection.throttled_until = time.monotonic() + response.throttle_time_ms / 1000
             self._on_response(lane, response, buffer)
 
         def lost(why: str) -> None:

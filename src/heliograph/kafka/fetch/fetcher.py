@@ -168,6 +168,7 @@ class Fetcher:
                 self._on_error(partition, data.error_code)
                 continue
             partition.high_watermark, partition.high_watermark_at = data.high_watermark, lane.answered_at
+            partition.stable_end = data.last_stable_offset if data.last_stable_offset >= 0 else None
             partition.log_start = data.log_start_offset
             self._retries.clear_issue(partition)
             if data.preferred_read_replica >= 0:

@@ -109,6 +109,8 @@ class Connection:
         self._moved_bytes = 0
         self._noted_bytes = 0
         self._moved_at = -math.inf
+        self._answered_at = -math.inf
+        self.throttled_until = -math.inf  # by a quota: until then the broker reads no request
 
     def version_of(self, request_class: Any, newest: int, oldest: int = 0) -> int:
         """Return the newest version of an API that both sides support."""
@@ -279,6 +281,7 @@ class Connection:
             buffer.release()
             raise ConnectionLost(str(error)) from None
         self.pending.popleft()
+        self._answered_at = time.monotonic()
         return pending, response, buffer
 
     @property
@@ -287,11 +290,15 @@ class Connection:
         return bool(self.pending or self._held)
 
     def unanswered_api(self, now: float, after_s: float) -> str | None:
-        """Return the API of the oldest request if it has waited for so long, and nothing moves; None otherwise."""
+        """Return the API of the oldest request if it has waited for so long, and nothing moves; None otherwise.
+
+        Until the request before it was answered the broker may not have looked at it, nor while it throttles.
+        """
         if not self.pending or now - self._moved_at < after_s:
             return None
         oldest = self.pending[0]
-        return oldest.api if now - oldest.sent_at - oldest.wait_s >= after_s else None
+        began = max(oldest.sent_at, self._answered_at, self.throttled_until)
+        return oldest.api if now - began - oldest.wait_s >= after_s else None
 
     def is_moving(self, now: float) -> bool:
         """Return whether enough bytes arrive or leave, although a response is late; to be called about once a second.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from kafka.protocol.producer import ProduceRequest
@@ -118,6 +119,7 @@ class ProduceRequests:
 
         def answered(answer: ProduceResponseData, _buffer: Buffer) -> None:
             self._lanes.answered(lane, answer.throttle_time_ms)
+            connection.throttled_until = time.monotonic() + answer.throttle_time_ms / 1000
             for tp, code, base_offset in answer.partitions:
                 if tp in sent:
                     self._deliver(*sent.pop(tp), code, base_offset)

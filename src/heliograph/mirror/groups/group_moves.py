@@ -201,16 +201,18 @@ def _offsets_to_set(moves: Iterable[Move]) -> dict[TopicPartition, CommittedOffs
 
 
 def unsettled_partitions(
-    checkpoints: Iterable[Checkpoint], committed: Mapping[TopicPartition, CommittedOffset]
+    checkpoints: Mapping[str, Iterable[Checkpoint]],
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> set[TopicPartition]:
     """Return the partitions in which a group's offset on the target is not that of its checkpoint.
 
     Group sync looks up only their logs: in an idle interval it asks nothing.
     """
     return {
-        checkpoint.tp
-        for checkpoint in checkpoints
-        if checkpoint.tp not in committed or committed[checkpoint.tp].offset != checkpoint.downstream
+        each.tp
+        for group, offsets in committed.items()
+        for each in checkpoints.get(group, ())
+        if each.tp not in offsets or offsets[each.tp].offset != each.downstream
     }
 
 

@@ -10,11 +10,13 @@ change it gets 403, and its config with secrets hidden.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from heliograph.config.resolve.redaction import redact
 from heliograph.connect.contract.refusals import NO_SUCH_FLOW, NOT_FOUND
+from heliograph.status.flow_snapshot import UnreadyFlow
 from heliograph.web.access.access_rules import taken_by
 from heliograph.web.error_responses import MAY_NOT, NOT_LET_IN
 
@@ -176,6 +178,15 @@ class GuardedHerder:
         self._caller.check_change_worker()
         self._herder.set_cluster_log_level(logger, level)
 
+    def unready(self) -> Sequence[UnreadyFlow]:
+        """Return why flows are not ready, without names and reasons of those that the caller may not see.
+
+        A probe needs to see no connector to learn that one is not ready.
+        """
+        found = self._herder.unready()
+        seen = [each for each in found if each.connector is None or self._caller.may_see(each.connector)]
+        return seen if len(seen) == len(found) else [*seen, UnreadyFlow(None, None, "a flow is not ready")]
+
     # --- connectors that the caller may see ---------------------------------------------------------------------------
 
     def connectors(self) -> list[str]:
@@ -210,8 +221,15 @@ class GuardedHerder:
         return self._herder.offsets(name)
 
     def flows(self) -> Sequence[FlowSnapshot]:
-        """Return the flows of connectors that the caller may see."""
-        return [flow for flow in self._herder.flows() if self._caller.may_see(flow.connector)]
+        """Return the flows of connectors that the caller may see, without issues of connectors that it may not see."""
+        seen = self._caller.may_see
+        return [
+            replace(flow, loop_issues=tuple(each for each in flow.loop_issues if seen(each.connector)))
+            if flow.loop_issues
+            else flow
+            for flow in self._herder.flows()
+            if seen(flow.connector)
+        ]
 
     def losses(self) -> Sequence[FlowLosses]:
         """Return the losses of flows of connectors that the caller may see."""

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from heliograph.web.exchange import Call
 
 
-_PAGE = 1_000
-_MOST_IN_PAGE = 10_000
+_MOST_IN_PAGE = 1_000  # a larger page would keep reports of tasks waiting while it is rendered
 _MOST_DIGITS = 9
 
 
@@ -76,9 +75,12 @@ def live(call: Call) -> RestResponse:  # noqa: ARG001
 
 
 def ready(call: Call) -> RestResponse:
-    """Return whether the worker is ready and every flow reaches its clusters and moves; if not, why."""
+    """Return whether the worker is ready and every flow reaches its clusters and moves; if not, why.
+
+    The status is that of all flows, also of those that the caller may not see.
+    """
     reasons: list[dict[str, str | None]] = [
-        {"flow": flow.name, "reason": hide_known(reason)} for flow in call.herder.flows() for reason in flow.unready
+        {"flow": each.name, "reason": hide_known(each.reason)} for each in call.herder.unready()
     ]
     if not call.herder.is_ready():
         reasons.append({"flow": None, "reason": "the worker is starting"})
@@ -100,7 +102,7 @@ def _flow(call: Call) -> FlowSnapshot:
 
 def _page(call: Call) -> tuple[int, int]:
     """Return where a page starts, and how much it may have."""
-    start, limit = _number(call, "start", 0), _number(call, "limit", _PAGE)
+    start, limit = _number(call, "start", 0), _number(call, "limit", _MOST_IN_PAGE)
     if not 1 <= limit <= _MOST_IN_PAGE:
         raise WRONG_PARAMETER.error(name="limit", expected=f"a number from 1 to {_MOST_IN_PAGE}")
     return start, limit

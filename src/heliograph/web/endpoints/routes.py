@@ -253,14 +253,15 @@ ROUTES = (
     _flow(
         "/partitions",
         flow_endpoints.list_partitions,
-        "Its partitions; `state`, `topic`, and for pages `start` and `limit`",
+        "Its partitions; `state`, `topic`, and for pages `start` and `limit` (at most 1,000)",
     ),
     Endpoint(
         "GET",
         "/heliograph/v1/losses",
         flow_endpoints.list_losses,
         "200",
-        "Records that source and target do not both have, newest first; `flow`, and for pages `start` and `limit`",
+        "Records that source and target do not both have, newest first; `flow`, and for pages `start` and `limit`"
+        " (at most 1,000)",
         Access.BE_KNOWN,
     ),
     Endpoint(

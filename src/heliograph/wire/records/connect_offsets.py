@@ -90,7 +90,7 @@ def encode_headers(source_offsets: SourceOffset) -> list[tuple[str, bytes]]:
     log = source_offsets.target_log
     if log is not None:
         log_id = None if log.topic_id is None else str(log.topic_id)
-        notes["target_log"] = [log_id, log.first_offset, log.records, log.is_exact]
+        notes["target_log"] = [log_id, *log[1:]]
     return [(_HEADER, dump_json(notes))] if notes else []
 
 
@@ -144,10 +144,11 @@ def _decode_epochs(pairs: object) -> tuple[tuple[int, int], ...]:
 def _decode_target_log(values: object) -> TargetLog | None:
     if not isinstance(values, list):
         return None
-    topic_id, first_offset, records, is_exact = values
+    topic_id, first_offset, records, is_exact, cut_at = values
     if not _is_offset(first_offset) or not _is_offset(records):
         return None
-    return TargetLog(UUID(topic_id) if topic_id else None, first_offset, records, is_exact is True)
+    known_id, known_cut = UUID(topic_id) if topic_id else None, cut_at if _is_offset(cut_at) else None
+    return TargetLog(known_id, first_offset, records, is_exact is True, known_cut)
 
 
 def _is_offset(number: object) -> bool:
