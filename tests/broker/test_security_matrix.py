@@ -267,7 +267,7 @@ def test_a_password_that_changes_is_used_as_soon_as_the_file_has_it_without_a_re
         flow.write(5)
         assert flow.end(lab.south.cluster, f"{alias}.{topic}") == 10, "nobody gets in with the old one"
         secret.write_text("password=second-canary\n")
-        flow.cleared("password changed", "task 0 begins with 2 partitions")
+        flow.cleared("password changed", "task 0 runs again")
         wait_for(lambda: flow.is_only("Checkpoint", "RUNNING"))
         assert len(flow.log(f"^ERROR .*{words}")) <= 2, "of a renewal and of a login, however often it was tried"
         assert flow.log(f"{file}|canary") == [], "the file itself has not changed"

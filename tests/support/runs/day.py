@@ -23,6 +23,7 @@ from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.loops.mirror_process import MirrorProcess
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
+from heliograph.kafka.request_options import LATEST, READ_UNCOMMITTED
 from heliograph.model import TopicPartition
 from tests.interop.rest_story import ask
 from tests.support.clusters.clients import admin_of, write
@@ -193,9 +194,9 @@ class Day:
     def write(self, count: int, size: int = 10, partition: int = 0) -> None:
         write(self.source, self.topic, ({"value": b"x" * size, "partition": partition} for _ in range(count)))
 
-    def end(self, cluster: EmbeddedCluster, topic: str, partition: int = 0) -> int:
+    def end(self, cluster: EmbeddedCluster, topic: str, partition: int = 0, isolation: int = READ_UNCOMMITTED) -> int:
         admin = admin_of(cluster)
-        (end,) = admin.end_offsets([TopicPartition(topic, partition)]).values()
+        (end,) = admin.list_offsets([TopicPartition(topic, partition)], LATEST, isolation).values()
         admin.close()
         return end
 

@@ -261,9 +261,16 @@ def test_a_task_that_fails_at_every_start_is_logged_once_until_it_copies_again(
         return sum("task 0 failed" in line for line in caplog.messages)
 
     assert [fail("refused."), fail("refused."), fail("unreachable."), fail("unreachable.")] == [1, 0, 1, 0]
-    flow.report(flow.engine.started[-1].spec, TaskReport())
-    assert fail("unreachable.") == 0, "it has copied nothing"
-    flow.report(flow.engine.started[-1].spec, TaskReport([PartitionReport("a", 0)]))
+    copies = TaskReport([PartitionReport("a", 0)])
+    flow.report(flow.engine.started[-1].spec, copies)
+    assert caplog.messages[-1:] == ["A->B: task 0 begins with 1 partition: 1 without source offsets"]
+    assert fail("unreachable.") == 0, "it began, and failed in the same way"
+    flow.report(flow.engine.started[-1].spec, copies)
+    assert not [line for line in caplog.messages if "begins" in line]
+    clock.now += 6
+    for _report in range(2):
+        flow.report(flow.engine.started[-1].spec, copies)
+    assert [line for line in caplog.messages if "again" in line] == ["A->B: task 0 runs again"]
     assert fail("unreachable.") == 1
 
 

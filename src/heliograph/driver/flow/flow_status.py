@@ -170,9 +170,10 @@ class _Row:
         if state not in _MOVING:
             self.stopped_since = now if self.stopped_since is None else self.stopped_since
         elif self.stopped_since is not None:
-            # A task that starts and fails again and again is copying in between only if it gets anything done.
-            has_copied = facts.acked_at is not None and facts.acked_at > self.stopped_since
-            if has_copied or facts.is_held_back or state is not PartitionState.COPYING:
+            # A task that starts and fails again and again moves in between only if it gets or learns anything.
+            news_at = facts.acked_at if state is PartitionState.COPYING else facts.log_end_at
+            has_news = news_at is not None and news_at > self.stopped_since
+            if has_news or facts.is_held_back or state is PartitionState.DONE:
                 self.stopped_since = None
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NO_SLOT = "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master."
 _SLOT_WAIT_S = 60.0
+_RECOVERED_AFTER_S = 5.0
 _MOST_FAILURES = 20  # a status is a record, and its topic refuses one of a megabyte
 
 
@@ -91,7 +92,8 @@ class FlowTask:
     retry_partitions_at: float | None = None
     trace: str | None = None  # why the last run failed, until the next one has reported
     has_logged_start: bool = False
-    logged_failure: str | None = None  # of its last run
+    logged_start: str = ""
+    logged_failure: str | None = None  # until it has run for a while again
     has_logged_waiting: bool = False
 
     @classmethod
@@ -268,6 +270,13 @@ class FlowTask:
     def is_over(self) -> bool:
         """Return whether it will not run again by itself."""
         return self.phase in (TaskPhase.DONE, TaskPhase.GIVEN_UP)
+
+    def has_recovered(self) -> bool:
+        """Return whether its current run has lasted, after runs that failed; true only once."""
+        if self.logged_failure is None or time.monotonic() - self.started_at < _RECOVERED_AFTER_S:
+            return False
+        self.logged_failure = None
+        return True
 
     def newly_waiting_for_slot(self) -> bool:
         """Return whether it has waited long for a slot since its last start; true only once for each start."""

@@ -394,9 +394,13 @@ class TaskSupervisor:
         if not report.partitions:
             self._status.hold(task.tps, note(f"task {task.number} looks for where to resume"))
         elif not task.has_logged_start:  # by now the task knows where its partitions resume
-            task.has_logged_start, task.logged_failure = True, None
+            task.has_logged_start = True
             summary = resume_summary(spec.partitions, report.partitions)
-            log.info("%s: task %d %s", self._label, task.number, summary, extra=self._about(task))
+            level = logging.DEBUG if summary == task.logged_start and task.logged_failure else logging.INFO
+            task.logged_start = summary
+            log.log(level, "%s: task %d %s", self._label, task.number, summary, extra=self._about(task))
+        elif task.has_recovered():
+            log.info("%s: task %d runs again", self._label, task.number, extra=self._about(task))
 
     def task_ended(self, end: TaskEnd, *, is_stopping: bool) -> None:
         """Take the end of a run, and decide whether and when the task is started again.
@@ -444,7 +448,7 @@ class TaskSupervisor:
         pause_s = task.failed(reason)
         if pause_s is not None:
             self._status.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
-            level = logging.DEBUG if task.logged_failure == reason else logging.ERROR  # once until it copies again
+            level = logging.DEBUG if task.logged_failure == reason else logging.ERROR  # once until it runs again
             task.logged_failure = reason
             log.log(
                 level,
