@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import itertools
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -48,6 +49,16 @@ from tests.support.clusters.clients import SAFE_DOWNGRADE, set_feature  # noqa: 
 KEEP_RECORDS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "1000", "quota.window.num": "2"}
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def level_of_our_loggers() -> Iterator[None]:
+    """A command sets the level for its process; the next test must not see more lines than alone."""
+    logger = logging.getLogger("heliograph")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
 
 # Producers of one transactional id tell each other apart by a random number: in one case of a thousand they do not.
 _marks = itertools.count()

@@ -257,3 +257,10 @@ class RestartedPartition(NamedTuple):
     tp: TopicPartition
     position: int | None = None
     skipped: int | None = None
+
+    @property
+    def left_out(self) -> tuple[int, int] | None:
+        """The first and the last offset that are not copied because of that; None if there are none."""
+        if self.position is None or self.skipped is None or self.skipped <= 0:
+            return None
+        return self.position - self.skipped, self.position - 1

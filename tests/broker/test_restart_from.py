@@ -12,6 +12,7 @@ from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.errors import ConnectError
 from heliograph.model import RestartRequest, TopicPartition
+from heliograph.status.losses import LossCause
 from tests.support.clusters.clients import admin_of, make_topic, read, write
 from tests.support.runs.copying import wait_for
 from tests.support.runs.flow_clusters import Clusters
@@ -100,8 +101,10 @@ def test_from_the_end_leaves_out_what_a_failed_partition_has_not_copied(
         wait_for(lambda: not flow.status.failures)
         run.write(1)
         wait_for(lambda: run.values(0) == numbers(0, ONCE, 1))
+        (loss,) = flow.snapshot("A->B", "A->B").losses
+        assert (loss.tp, loss.cause, loss.count) == (TopicPartition(topic, 0), LossCause.LEFT_OUT, 2)
     assert len(engine.started) == 1
-    assert "2 offsets are left out on request" in caplog.text
+    assert f"{topic}-0: offsets {ONCE} to {ONCE + 1} (2) are left out on request" in caplog.text
 
 
 def test_where_it_is_nothing_is_copied_again(clusters: Clusters, topic: str) -> None:

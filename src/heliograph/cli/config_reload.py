@@ -89,7 +89,7 @@ class ConfigReload:
             self._log_refusal(error)
             return
         if self._try_at is not None:
-            log.info("%s: is no longer refused", self._file)
+            log.info("%s: it is valid again", self._file)
         self._try_at, self._sentences = None, []
         self._log_changes(changes, is_requested=is_requested)
         now = self._process.config

@@ -178,5 +178,5 @@ def stall_reasons(partitions: Sequence[PartitionStatus], now: float) -> tuple[st
         return ()
     reason = next((each.reason for each in stopped if each.reason), None)
     count = counted(len(stopped), "partition")
-    what = f"{count} of {len(partitions):,} {'is' if len(stopped) == 1 else 'are'} behind and not copied"
+    what = f"{count} of {len(partitions):,} {'is' if len(stopped) == 1 else 'are'} not copied"
     return (f"{what}: {reason}" if reason else what,)

@@ -36,6 +36,7 @@ class LossCause(StrEnum):
     SOURCE_CUT = "source_cut"  # the target has records that an unclean election removed from the source
     SOURCE_RECREATED = "source_recreated"  # what was not copied of the deleted topic is gone
     RECORD_TOO_LARGE = "record_too_large"  # left out, by errors.tolerance=all
+    LEFT_OUT = "left_out"  # by a user, who moved a partition past what was not copied
     TARGET_DELETED = "target_deleted"  # the remote topic was deleted with the records that were copied to it
     TARGET_CUT = "target_cut"  # the target's log ends before the last record that it acknowledged
 

@@ -115,7 +115,7 @@ def test_the_end_of_a_refusal_is_logged_also_if_the_file_is_the_old_one_again(
     ends = [line.removeprefix(f"{watching.file}: ") for line in caplog.messages if "'many'" not in line]
     assert ends == 2 * [
         "the changed file is not applied; the configuration before it stays in effect",
-        "is no longer refused",
+        "it is valid again",
     ]
 
 

@@ -76,7 +76,7 @@ def test_an_idle_partition_does_not_hide_that_all_others_wait() -> None:
     status, clock = flow_of(idle, *stuck)
     assert unready_after(status, clock, 4, idle, *stuck) == (), "a leader may be moving"
     assert unready_after(status, clock, 20, idle, *stuck) == (
-        "99 partitions of 100 are behind and not copied: NOT_ENOUGH_REPLICAS",
+        "99 partitions of 100 are not copied: NOT_ENOUGH_REPLICAS",
     )
     moving = PartitionReport("idle", 0, 6, None, 9, 0, acked_age_ms=0)
     assert unready_after(status, clock, 1, moving, *stuck) == (), "one of those that are behind is copied"

@@ -60,6 +60,7 @@ def test_the_causes_have_these_names() -> None:
         "source_cut",
         "source_recreated",
         "record_too_large",
+        "left_out",
         "target_deleted",
         "target_cut",
     ]

@@ -46,7 +46,8 @@ def restart(
 
     With --topic only its partitions are restarted, inside their tasks: try failed ones again now. With --from they
     continue at another offset: at the beginning everything is copied again, after what the target has; at the end, what
-    was not copied is left out. The offset is committed, so it holds after a restart of the process.
+    was not copied is left out, and recorded as a loss. Without --topic, --from moves every partition of the flow. The
+    offset is committed, so it holds after a restart of the process.
     """
     if partition is not None and topic is None:
         raise ConfigError("--partition needs --topic.")

@@ -143,8 +143,7 @@ class _Row:
         facts.issue = (unavailable or warning(report.issue)) if report.issue else None
         facts.stable_end = report.stable_end
         facts.is_done = report.is_done and report.pending_ms is None and report.issue is None
-        if report.next_offset is not None or report.failure:
-            facts.next_offset = report.next_offset
+        facts.next_offset = report.next_offset
         if report.acked_age_ms is not None:
             facts.acked_at = now - report.acked_age_ms / 1000
         facts.pending_ms = report.pending_ms

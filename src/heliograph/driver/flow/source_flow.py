@@ -35,7 +35,7 @@ from heliograph.driver.steps.step_runner import ControlLoop
 from heliograph.errors import ClusterError, ConnectError, EngineError, HeliographError
 from heliograph.mirror.policy.change_rules import ChangeRules
 from heliograph.mirror.topics.topic_rules import topic_rules
-from heliograph.status.losses import LossCause
+from heliograph.status.losses import Loss, LossCause
 
 if TYPE_CHECKING:
     from heliograph.config.effective.mirror_config import MirrorConfig
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.model import Flow, RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowSnapshot
-    from heliograph.status.losses import Loss
     from heliograph.wire.records.connect_status import State
 
 
@@ -380,9 +379,18 @@ class SourceFlow:
 
     def _restart_partitions(self, request: RestartRequest, answer: Future[tuple[RestartedPartition, ...]]) -> None:
         try:
-            answer.set_result(self._supervisor.restart_partitions(request))
+            restarted = self._supervisor.restart_partitions(request)
         except HeliographError as error:
             answer.set_exception(error)
+            return
+        at_ms = int(time.time() * 1000)
+        left_out = [(each.tp, *each.left_out) for each in restarted if each.left_out is not None]
+        # Offsets without a record are among them.
+        self._losses.add(
+            Loss(at_ms, self.flow, *tp, first, last, last - first + 1, LossCause.LEFT_OUT, is_exact=False)
+            for tp, first, last in left_out
+        )
+        answer.set_result(restarted)
 
     def _hasten_topics(self, report: TaskReport) -> None:
         if any(loss.cause is LossCause.TARGET_DELETED for loss in report.losses) and not self._once:

@@ -277,17 +277,19 @@ class TaskSupervisor:
             skipped = position - reached if position is not None and reached is not None else None
             found.append(RestartedPartition(tp, position, skipped))
         log.info("%s: %s restarted on request", self._flow, counted(len(tps), "partition"), extra=self._about())
-        for topic in dict.fromkeys(tp.topic for tp in tps):
-            moves = [each.skipped for each in found if each.tp.topic == topic and each.skipped]
-            for what, count in (
-                ("are left out", sum(skipped for skipped in moves if skipped > 0)),
-                ("are copied again", -sum(skipped for skipped in moves if skipped < 0)),
-            ):
-                if count:
-                    about = {**self._about(), "topic": topic}
-                    log.warning(
-                        "%s %s: %s %s on request", self._flow, topic, counted(count, "offset"), what, extra=about
-                    )
+        moved_ones = [
+            (each.tp, each.position, each.skipped) for each in found if each.position is not None and each.skipped
+        ]
+        for tp, position, skipped in moved_ones[:_MOST_LOGGED]:
+            first, last = sorted((position, position - skipped))
+            what = "left out" if skipped > 0 else "copied again"
+            about = {**self._about(), "topic": tp.topic, "partition": tp.partition}
+            text = f"{tp}: offsets {first} to {last - 1} ({last - first}) are {what} on request"
+            log.warning("%s %s", self._flow, text, extra=about)
+        if len(moved_ones) > _MOST_LOGGED:
+            out = sum(max(0, skipped) for _tp, _position, skipped in moved_ones)
+            again = sum(max(0, -skipped) for _tp, _position, skipped in moved_ones)
+            log.warning("%s: in all %d offsets left out, %d copied again", self._flow, out, again, extra=self._about())
         return tuple(found)
 
     def _write_moves(self, tasks: Iterable[FlowTask]) -> None:

@@ -230,8 +230,11 @@ class CopyPartition:
 def _reported_offset(partition: CopyPartition, fetched: FetchPartition | None) -> int | None:
     """Return the first source offset that the target is not known to have; None until the source's log was seen.
 
-    It may be another log than the one that the committed offset is of.
+    It may be another log than the one that the committed offset is of. It is not known either while the remote topic
+    is missing, with what was copied to it.
     """
+    if partition.log_issue is not None and partition.counters.failure is None:
+        return None
     is_unseen = fetched is not None and fetched.needs_ends and partition.acked_offset is None
     if is_unseen and partition.counters.failure is None:
         return None
