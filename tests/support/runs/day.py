@@ -33,7 +33,7 @@ from tests.support.runs.copying import PATIENCE_S, wait_for
 from tests.support.runs.thread_engine import thread_engine
 
 NOTICED_S = 10.0
-SLACK_S = 5.0  # of a machine that runs other tests beside these
+SLACK_S = 30.0  # of a busy machine; the seconds that it took are printed
 _POLL_S = 0.5  # as `run` looks at its flows
 
 
