@@ -16,8 +16,8 @@ SHARED = -n 3 --dist loadfile --no-loadscope-reorder
 # What needs no broker. Unit tests wait for sockets half of their time; compiled once, their collection takes a third.
 # Tests that play a broker over sockets, simulated hours, and comparisons with recorded answers of Java: half of the
 # time of all.
-LONGER = tests/unit/kafka tests/unit/executor tests/unit/cli/test_log_budget.py tests/golden tests/properties
-UNIT = tests/architecture tests/unit --ignore tests/unit/kafka --ignore tests/unit/executor --ignore tests/unit/cli/test_log_budget.py
+LONGER = tests/unit/kafka tests/unit/executor tests/unit/connect tests/unit/cli/test_log_budget.py tests/golden tests/properties
+UNIT = tests/architecture tests/unit --ignore tests/unit/kafka --ignore tests/unit/executor --ignore tests/unit/connect --ignore tests/unit/cli/test_log_budget.py
 ALONE = -m "not broker and not spark" --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
