@@ -144,18 +144,23 @@ class OffsetRun(NamedTuple):
 
 
 class OffsetSync(NamedTuple):
-    """One record's offset on both clusters; `runs` cover all records up to it, None if Java MM2 wrote the sync."""
+    """One record's offset on both clusters; `runs` cover all records up to it, None if Java MM2 wrote the sync.
+
+    `log_id` is the id of the remote topic that has the record; None is not known.
+    """
 
     tp: TopicPartition
     upstream: int
     downstream: int
     runs: tuple[OffsetRun, ...] | None = None
+    log_id: UUID | None = None
 
 
 class Checkpoint(NamedTuple):
     """A group's committed offset on the source, and its translation; `tp` is of the remote topic.
 
-    `moved` is saved with it for group sync (`mirror/groups/moved_offsets.py`); None in a record of Java MM2.
+    `moved` is saved with it for group sync (`mirror/groups/moved_offsets.py`); None in a record of Java MM2. `log_id`
+    is the id of the remote topic that the translation is for; None is not known.
     """
 
     group: str
@@ -164,6 +169,7 @@ class Checkpoint(NamedTuple):
     downstream: int
     metadata: str = ""
     moved: tuple[int, ...] | None = None
+    log_id: UUID | None = None
 
 
 class CommittedOffset(NamedTuple):

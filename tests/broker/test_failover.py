@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
+from kafka.admin import KafkaAdminClient
 
 from heliograph.cli.inputs import MachineLookup
 from heliograph.cli.main import cli
@@ -19,8 +20,9 @@ from heliograph.driver.loops.checkpoint_sync import CheckpointSync
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.task_spec import SyncsSpec
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
-from heliograph.model import CommittedOffset, Flow, TopicPartition
+from heliograph.model import ChangeActions, CommittedOffset, Flow, TopicPartition
 from tests.broker.test_groups import member
+from tests.broker.test_lost_records import delete_topic
 from tests.broker.test_offset_syncs import write_transactions
 from tests.support.clusters.clients import admin_of, make_topic, read, write
 from tests.support.clusters.guarded import Guarded
@@ -53,9 +55,12 @@ class Site:
         path.write_text("\n".join(lines))
         return path
 
+    @property
+    def syncs(self) -> SyncsSpec:
+        return SyncsSpec(cluster_spec(self.flow.source, self.source), f"mm2-offset-syncs.{self.flow.target}.internal")
+
     def replicate(self) -> None:
-        spec = SyncsSpec(cluster_spec(self.flow.source, self.source), f"mm2-offset-syncs.{self.flow.target}.internal")
-        self.copy.once(syncs=spec)
+        self.copy.once(syncs=self.syncs)
 
     def checkpoint(self) -> None:
         """What a running flow does every few seconds."""
@@ -101,6 +106,12 @@ def consume(cluster: EmbeddedCluster, group: str, topic: str, count: int) -> lis
     consumer.commit(offsets=[Place(topic, p, offset) for p, offset in next_offsets.items()], asynchronous=False)
     consumer.close()
     return values
+
+
+def delete_group(cluster: EmbeddedCluster, group: str) -> None:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    client.delete_groups([group])
+    client.close()
 
 
 def offsets_on(cluster: EmbeddedCluster, group: str) -> dict[TopicPartition, int]:
@@ -150,6 +161,32 @@ def test_a_group_moves_when_its_source_is_gone(site: Site) -> None:
     seen += consume(site.target, site.topic, site.copy.remote, 80)
     assert sorted(seen) == [b"%03d" % n for n in range(100)]
     assert "cannot move back" in str(CliRunner().invoke(cli, ["failback", str(dark), "--all"]).exception)
+
+
+def test_no_group_moves_by_a_checkpoint_of_a_topic_that_was_deleted(site: Site) -> None:
+    """Source and remote topic are created again with more records, and the source no longer knows the group."""
+    old, new = [{"value": b"%d" % n, "partition": 0} for n in range(30)], [{"value": b"new", "partition": 0}] * 40
+    write(site.source, site.topic, old)
+    site.replicate()
+    consume(site.source, site.topic, site.topic, 30)
+    site.checkpoint()
+    flow = ("--flow", site.flow, "--group", site.topic)
+    (plan,) = groups_json("failover", site.file(source=GONE), *flow, "--dry-run")
+    assert [row["offset"] for row in plan["partitions"]] == [30]
+
+    delete_group(site.source, site.topic)
+    for cluster, topic in ((site.source, site.topic), (site.target, site.copy.remote)):
+        delete_topic(cluster, topic)
+        make_topic(cluster, topic)
+    write(site.source, site.topic, new)
+    site.copy.once(ChangeActions(recreated="restart"), syncs=site.syncs)
+    assert [seen.value for seen in read(site.target, site.copy.remote, 2)[0]] == [b"new"] * 40
+
+    (refused,) = groups_json("failover", site.file(), *flow, code=1)
+    (row,) = refused["partitions"]
+    assert (refused["moved"], row["outcome"], row["offset"]) == (False, "impossible", None)
+    assert row["why"] == "its checkpoint is of an earlier topic of this name, which was deleted"
+    assert offsets_on(site.target, site.topic) == {}
 
 
 def test_a_group_with_members_is_refused_and_the_others_move(site: Site) -> None:

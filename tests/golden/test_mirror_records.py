@@ -15,8 +15,8 @@ from heliograph.wire.records.mirror_records import (
     decode_heartbeat,
     decode_offset_sync,
     encode_checkpoint,
+    encode_checkpoint_headers,
     encode_heartbeat,
-    encode_moved,
     encode_offset_sync,
     encode_runs,
 )
@@ -88,11 +88,14 @@ def test_runs_that_cannot_be_are_passed_over_and_their_sync_is_not(run: tuple[in
 
 @given(
     st.builds(
-        Checkpoint, _NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES, st.none() | st.lists(_OFFSETS, max_size=9).map(tuple)
+        Checkpoint,
+        *(_NAMES, _TPS, _OFFSETS, _OFFSETS, _NAMES),
+        st.none() | st.lists(_OFFSETS, max_size=9).map(tuple),
+        st.none() | st.uuids(),
     )
 )
 def test_checkpoint_serde(checkpoint: Checkpoint) -> None:
-    headers = encode_moved(checkpoint.moved)
+    headers = encode_checkpoint_headers(checkpoint)
     assert decode_checkpoint(*encode_checkpoint(checkpoint), headers) == checkpoint
 
 

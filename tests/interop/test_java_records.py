@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +18,9 @@ from heliograph.wire.records.mirror_records import (
     decode_heartbeat,
     decode_offset_sync,
     encode_checkpoint,
+    encode_checkpoint_headers,
     encode_heartbeat,
-    encode_moved,
+    encode_log_id,
     encode_offset_sync,
     encode_runs,
 )
@@ -31,6 +33,7 @@ PLACES = st.one_of(st.integers(0, 1000), st.integers(0, 2**62))  # others are pa
 NAMES = st.text(st.characters(codec="utf-8"), max_size=30)
 TPS = st.builds(TopicPartition, NAMES, st.integers(0, 2**31 - 1))
 MARKS = st.none() | st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3)
+LOG_IDS = st.none() | st.uuids()
 RUNS = st.lists(st.builds(OffsetRun, *[st.integers(0, 2**62)] * 3), max_size=5)
 few = settings(max_examples=100)
 
@@ -44,12 +47,12 @@ def seen_by_java(tp: Any) -> TopicPartition:
 
 
 @few
-@given(st.builds(OffsetSync, TPS, PLACES, PLACES, st.none()), RUNS)
-def test_offset_syncs(java: Java, sync: OffsetSync, runs: list[OffsetRun]) -> None:
-    """With and without the header of our runs, which Java must not mind."""
+@given(st.builds(OffsetSync, TPS, PLACES, PLACES, st.none()), RUNS, LOG_IDS)
+def test_offset_syncs(java: Java, sync: OffsetSync, runs: list[OffsetRun], log_id: UUID | None) -> None:
+    """With and without the headers that only Heliograph writes, which Java must not mind."""
     key, value = encode_offset_sync(sync)
-    header = encode_runs(array("q", [number for run in runs for number in run]))
-    for headers in ((), (header,)):
+    runs_header = encode_runs(array("q", [number for run in runs for number in run]))
+    for headers in ((), (runs_header, *encode_log_id(log_id))):
         seen = java.call(f"{MIRROR}.OffsetSync", "deserializeRecord", java.record("syncs", key, value, headers))
         assert (seen_by_java(seen.topicPartition()), seen.upstreamOffset(), seen.downstreamOffset()) == sync[:3]
     theirs = java.new(f"{MIRROR}.OffsetSync", java.tp(*sync.tp), long(java, sync.upstream), long(java, sync.downstream))
@@ -59,12 +62,12 @@ def test_offset_syncs(java: Java, sync: OffsetSync, runs: list[OffsetRun]) -> No
 
 
 @few
-@given(st.builds(Checkpoint, NAMES, TPS, OFFSETS, OFFSETS, NAMES, MARKS))
+@given(st.builds(Checkpoint, NAMES, TPS, OFFSETS, OFFSETS, NAMES, MARKS, LOG_IDS))
 def test_checkpoints(java: Java, checkpoint: Checkpoint) -> None:
-    """Java must not mind the header that says what group sync has set."""
-    group, tp, upstream, downstream, metadata, moved = checkpoint
+    """Java must not mind the headers that only Heliograph writes."""
+    group, tp, upstream, downstream, metadata = checkpoint[:5]
     key, value = encode_checkpoint(checkpoint)
-    headers = encode_moved(moved)
+    headers = encode_checkpoint_headers(checkpoint)
     assert decode_checkpoint(key, value, headers) == checkpoint
     seen = java.call(f"{MIRROR}.Checkpoint", "deserializeRecord", java.record("checkpoints", key, value, headers))
     assert checkpoint[:5] == (

@@ -200,6 +200,7 @@ class FlowGroups:
             reverse_rules=self._reverse_rules,
             reverse_known=reverse_known,
             checkpoint_times=dict(self._checkpoint_times),
+            remote_ids=self._target.view({tp.topic for tp in remote}).topic_ids,
         )
 
     def _ask_source(self, ask: Callable[[], T]) -> T | None:
@@ -247,7 +248,8 @@ class FlowGroups:
         for tp, reported in source_offsets.items():
             run = reported.run
             if run is not None and known.translate(tp, 0) is None:
-                known.take(OffsetSync(tp, reported.offset, run.downstream + run.count - 1, (run,)))
+                log_id = None if reported.target_log is None else reported.target_log.topic_id
+                known.take(OffsetSync(tp, reported.offset, run.downstream + run.count - 1, (run,), log_id))
         return known
 
 

@@ -50,7 +50,7 @@ class Target:
         self.before: dict[Any, Callable[[], None]] = {}
 
     def view(self, _topics: object) -> Any:
-        return SimpleNamespace(brokers=dict(enumerate(BROKERS)))
+        return SimpleNamespace(brokers=dict(enumerate(BROKERS)), topic_ids={})
 
     def known_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         self.asked["starts" if timestamp == EARLIEST else "ends"] += 1

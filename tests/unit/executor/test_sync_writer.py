@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import pytest
 from kafka.protocol.producer import ProduceRequest
@@ -208,3 +209,15 @@ def test_an_answer_that_is_none_costs_the_connection_and_the_sync_is_sent_again(
     writing.until(lambda: len(writing.sent()) == 2 and writing.writer.is_idle)
     assert writing.sent() == [[(ONE, 0)], [(ONE, 0)]]
     assert len({seen.connection for seen in writing.brokers.seen_of(ProduceRequest)}) == 2
+
+
+def test_a_sync_names_the_remote_topic(writing: Writing) -> None:
+    log_id = UUID(int=7)
+    writing.partitions[ONE].begin_log(log_id)
+    writing.note(ONE, 0)
+    writing.until(lambda: len(writing.sent()) == 1)
+    (request,) = writing.brokers.requests(ProduceRequest)
+    batch = MemoryRecords(bytes(request.topic_data[0].partition_data[0].records)).next_batch()
+    assert batch is not None
+    syncs = [decode_offset_sync(record.key, record.value, record.headers) for record in batch]
+    assert {sync and sync.log_id for sync in syncs} == {log_id}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -270,6 +271,21 @@ def test_a_restart_finds_checkpoints_of_a_log_that_is_gone_without_having_seen_i
     story.restart(compacted_to=len(story.reported))
     story.emit()
     assert story.topic == [checkpoint(900, 900), checkpoint(950, 450)]
+
+
+def test_a_checkpoint_names_its_topic_and_is_replaced_if_the_topic_is_another() -> None:
+    """By offsets alone the old checkpoint could be of the new log, which is longer."""
+    before, now = UUID(int=1), UUID(int=2)
+    known = OffsetMap()
+    known.take(OffsetSync(TP, 2000, 1500, (OffsetRun(500, 0, 1501),), now))
+    old = checkpoint(900, 300)._replace(log_id=before)
+    written = WrittenCheckpoints([old])
+    due = written.due(known, GROUP, TP, REMOTE, CommittedOffset(600))
+    assert due == checkpoint(600, 100)._replace(log_id=now)
+    written.add(due)
+    assert written.due(known, GROUP, TP, REMOTE, CommittedOffset(600)) is None
+    same = WrittenCheckpoints([checkpoint(900, 400)])
+    assert same.due(known, GROUP, TP, REMOTE, CommittedOffset(900)) is None, "without an id it may be of this log"
 
 
 def test_a_checkpoint_that_could_not_be_written_is_due_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -254,3 +255,18 @@ def test_what_is_not_known_is_not_reported_as_zero() -> None:
     (row,) = report_groups(view_of(SOURCE, NOWHERE, OffsetMap()), follows_groups=True, now_ms=1)
     assert (row.behind, row.checkpoint_behind, row.checkpoint_age_s, row.again) == (None, None, None, None)
     assert not row.is_catching_up
+
+
+def test_a_checkpoint_of_a_topic_that_was_deleted_moves_no_group() -> None:
+    """The group is gone on the source, and source and remote topic were created again: the offset means nothing."""
+    before, now = UUID(int=1), UUID(int=2)
+    gone, there = cluster("Dead", {}, {T: 100}), NOWHERE
+    checkpoint = Checkpoint(GROUP, A_T, 50, 40, log_id=before)
+    view = view_of(gone, there, OffsetMap(), checkpoints=(checkpoint,))
+    (plan,) = plan_failover(replace(view, remote_ids={"a.t": now}))
+    (move,) = plan.moves
+    assert (move.outcome, move.offset) == (Outcome.IMPOSSIBLE, None)
+    assert move.why == "its checkpoint is of an earlier topic of this name, which was deleted"
+    for ids in ({}, {"a.t": before}):
+        (plan,) = plan_failover(replace(view, remote_ids=ids))
+        assert plan.offsets == {A_T: CommittedOffset(40)}, "the same topic, or not known"

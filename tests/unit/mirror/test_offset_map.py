@@ -6,6 +6,7 @@ import random
 from array import array
 from collections.abc import Iterable
 from itertools import pairwise
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from heliograph.mirror.groups.offset_syncs import DueSync, PartitionSyncs, marks
 from heliograph.model import OffsetRun, OffsetSync, TopicPartition
 
 TP = TopicPartition("t", 0)
+FIRST_LOG, SECOND_LOG = UUID(int=1), UUID(int=2)
 
 
 # --- Java's store, by vectors taken from Kafka 4.3.1's classes --------------------------------------------------------
@@ -385,6 +387,37 @@ def test_a_target_log_that_was_replaced_drops_its_old_offsets() -> None:
     known.add(OffsetRun(100, 0, 10))
     assert known.translate(50) is None
     assert known.translate(105) == (5, True)
+
+
+def test_a_sync_with_another_topic_id_is_of_another_log_whatever_its_offsets() -> None:
+    known = OffsetMap()
+    known.take(OffsetSync(TP, 99, 99, (OffsetRun(0, 0, 100),), FIRST_LOG))
+    assert (known.translate(TP, 50), known.log_of(TP)) == (50, FIRST_LOG)
+    assert known.take_replaced_logs() == set()
+    known.take(OffsetSync(TP, 150, 100, (OffsetRun(150, 100, 1),), SECOND_LOG))
+    assert (known.translate(TP, 50), known.translate(TP, 151), known.log_of(TP)) == (-1, 101, SECOND_LOG)
+    assert known.take_replaced_logs() == {TP}
+    known.take(OffsetSync(TP, 151, 101))
+    assert known.log_of(TP) == SECOND_LOG, "a sync of Java MM2 has no id"
+    assert known.log_of(TopicPartition("t", 1)) is None
+
+
+def test_the_runs_of_a_log_that_was_deleted_are_never_sent_with_the_id_of_the_next() -> None:
+    syncs = PartitionSyncs(100)
+    syncs.begin_log(FIRST_LOG)
+    syncs.note(OffsetRun(0, 0, 500))
+    sync = syncs.take()
+    syncs.begin_log(SECOND_LOG)
+    syncs.confirm()
+    assert sync is not None
+    assert (syncs.take(), syncs.log_id) == (None, SECOND_LOG)
+    syncs.note(OffsetRun(500, 0, 10))
+    assert syncs.is_due, "the first of a log is sent at once"
+    sync = syncs.take()
+    assert sync is not None
+    assert (sync.upstream, sync.downstream, list(sync.runs)) == (509, 9, [500, 0, 10])
+    syncs.begin_log(None)
+    assert syncs.log_id == SECOND_LOG, "a broker that gives no id says nothing new"
 
 
 def test_forgotten_runs_are_translated_to_the_run_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,8 @@ def _headline(result: GroupResult, cluster: str, *, dry_run: bool) -> str:
     plan, done = result.plan, "to set" if dry_run else "set"
     count = len(plan.offsets)
     if not result.is_moved:
-        verb = "WOULD NOT MOVE" if dry_run else "NOT MOVED"
+        partly, none = ("WOULD MOVE PARTLY", "WOULD NOT MOVE") if dry_run else ("MOVED PARTLY", "NOT MOVED")
+        verb = partly if count else none
         return f"{plan.group}: {verb} to '{cluster}' ({count} of {counted(plan.wanted_count, 'offset')} {done})"
     verb = "would continue" if dry_run else "continues"
     return f"{plan.group}: {verb} on '{cluster}', {counted(count, 'offset')} {done}"

@@ -51,7 +51,7 @@ from heliograph.model import GroupType, TopicPartition, counted
 from heliograph.wire.records.mirror_records import (
     decode_checkpoint,
     encode_checkpoint,
-    encode_moved,
+    encode_checkpoint_headers,
 )
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class CheckpointSync:
             checkpoint for group, offsets in reported.of.items() for checkpoint in self._translated(group, offsets)
         ]
         fresh = [self._marked(each) for each in (*fresh, *self._with_unsaved_marks(fresh))]
-        records = [OwnRecord(*encode_checkpoint(each), encode_moved(each.moved)) for each in fresh]
+        records = [OwnRecord(*encode_checkpoint(each), encode_checkpoint_headers(each)) for each in fresh]
         write_records(self._target_clients.records, self._topic, records, self._check, timeout_s=STEP_TIMEOUT_S)
         for checkpoint in fresh:
             self._known.add(checkpoint)

@@ -158,6 +158,7 @@ class CopyPartition:
         """Hand acknowledged runs (in transactions: committed ones) to the offset syncs; return whether any was new."""
         if self.syncs is None or not self._unreported_runs:
             return False
+        self.syncs.begin_log(self.log_id)
         self.syncs.note_all(self._unreported_runs)
         self._unreported_runs = array("q")
         return True

@@ -18,7 +18,7 @@ from heliograph.kafka.own_records import OwnRecord, build_batches
 from heliograph.kafka.produce.own_batches import send_own_batch
 from heliograph.mirror.groups.offset_syncs import PartitionSyncs
 from heliograph.model import OffsetSync, TopicPartition
-from heliograph.wire.records.mirror_records import encode_offset_sync, encode_runs
+from heliograph.wire.records.mirror_records import encode_log_id, encode_offset_sync, encode_runs
 
 if TYPE_CHECKING:
     from heliograph.kafka.net.cluster import Cluster
@@ -31,7 +31,7 @@ _PAUSE_PER_PARTITION_S = 0.005  # a thousand busy ones then cost little to write
 _FLUSH_INTERVAL_S = 5.0  # of what is not due
 _LEADER_TIMEOUT_S = 2.0
 _MOST_REQUEST_BYTES = 256 * 1024
-_RECORD_BYTES = 64  # of a record's value, the name of its header and its lengths; the key and the runs aside
+_RECORD_BYTES = 96  # of a record's value, its headers and its lengths; the key and the runs aside
 _NO_RUNS: array[int] = array("q")
 
 
@@ -124,13 +124,14 @@ class SyncWriter:
         records: list[tuple[TopicPartition, OwnRecord]] = []
         size = 0
         for tp in list(self._wanted):
-            sync = self._partitions[tp].take()
+            syncs = self._partitions[tp]
+            sync = syncs.take()
             self._fresh.pop(tp, None)
             self._due.pop(tp, None)
             if sync is None:
                 continue
-            records += [(tp, _record(tp, upstream, downstream, _NO_RUNS)) for upstream, downstream in sync.marks]
-            last = _record(tp, sync.upstream, sync.downstream, sync.runs)
+            records += [(tp, _record(OffsetSync(tp, *mark, log_id=syncs.log_id), _NO_RUNS)) for mark in sync.marks]
+            last = _record(OffsetSync(tp, sync.upstream, sync.downstream, log_id=syncs.log_id), sync.runs)
             records.append((tp, last))
             size += len(sync.runs) * sync.runs.itemsize + (len(last.key) + _RECORD_BYTES) * (len(sync.marks) + 1)
             if size > _MOST_REQUEST_BYTES:
@@ -179,5 +180,5 @@ class SyncWriter:
         self.wake(tp)
 
 
-def _record(tp: TopicPartition, upstream: int, downstream: int, runs: array[int]) -> OwnRecord:
-    return OwnRecord(*encode_offset_sync(OffsetSync(tp, upstream, downstream)), (encode_runs(runs),))
+def _record(sync: OffsetSync, runs: array[int]) -> OwnRecord:
+    return OwnRecord(*encode_offset_sync(sync), (encode_runs(runs), *encode_log_id(sync.log_id)))

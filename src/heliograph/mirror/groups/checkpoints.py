@@ -16,6 +16,7 @@ from heliograph.model import Checkpoint, CommittedOffset, GroupType, TopicPartit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from uuid import UUID
 
     from heliograph.mirror.groups.offset_map import OffsetMap, Translator
     from heliograph.mirror.topics.topic_rules import TopicRules
@@ -70,6 +71,11 @@ def next_checkpoint(
     return Checkpoint(group, remote_tp, upstream, downstream, metadata) if is_due else None
 
 
+def is_of_another_log(checkpoint: Checkpoint, log_id: UUID | None) -> bool:
+    """Return whether a checkpoint is known to be of an earlier topic than the one with this id."""
+    return None not in (checkpoint.log_id, log_id) and checkpoint.log_id != log_id
+
+
 def latest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[str, dict[TopicPartition, Checkpoint]]:
     """Return the last checkpoint of each group and partition, of checkpoints in the order of their topic."""
     latest: dict[str, dict[TopicPartition, Checkpoint]] = {}
@@ -112,12 +118,16 @@ class WrittenCheckpoints:
         """Return the checkpoint to write for a group's committed offset in `tp` on the source, or None."""
         previous = self._latest.get(group, {}).get(remote_tp)
         downstream = known.translate(tp, committed.offset)
-        if previous is not None and known.contradicts(tp, previous.upstream, previous.downstream):
+        log_id = known.log_of(tp)
+        if previous is not None and (
+            is_of_another_log(previous, log_id) or known.contradicts(tp, previous.upstream, previous.downstream)
+        ):
             self._void.add((group, remote_tp))
             downstream = max(downstream or 0, 0)  # it must be replaced, and the start of the log skips nothing
         if (group, remote_tp) in self._void:
             previous = None
-        return next_checkpoint(previous, group, remote_tp, committed.offset, downstream, committed.metadata)
+        due = next_checkpoint(previous, group, remote_tp, committed.offset, downstream, committed.metadata)
+        return None if due is None else due._replace(log_id=log_id)
 
 
 def name_clash(type_: GroupType, type_there: GroupType | None, alias: str) -> str | None:

@@ -58,9 +58,10 @@ class GroupPosition(NamedTuple):
 
 
 class UnknownPosition(NamedTuple):
-    """A position that is not known: the group has read at most so many records of the partition."""
+    """A position that is not known; `read` is the highest number of records that the group can have read."""
 
-    read: int
+    read: int | None
+    why: str = "no offset sync or checkpoint covers its position"
 
 
 class Outcome(Enum):
@@ -140,7 +141,7 @@ def _decide_move(
 ) -> Move:
     before = None if committed is None else committed.offset
     if position is None or isinstance(position, UnknownPosition):
-        return _without_position(tp, None if position is None else position.read, before, log)
+        return _without_position(tp, position or UnknownPosition(None), before, log)
     outcome, offset, why = decide_offset(position.offset, before, log)
     again = None
     if log is not None and outcome is not Outcome.IMPOSSIBLE:
@@ -148,9 +149,9 @@ def _decide_move(
     return Move(tp, outcome, before, offset, again, why, position.metadata)
 
 
-def _without_position(tp: TopicPartition, read: int | None, before: int | None, log: LogBounds | None) -> Move:
+def _without_position(tp: TopicPartition, unknown: UnknownPosition, before: int | None, log: LogBounds | None) -> Move:
     """Return the move of a partition without a position, and what its consumers then read again or skip."""
-    why = "no offset sync or checkpoint covers its position"
+    read, why = unknown
     if read is None or log is None:
         return Move(tp, Outcome.IMPOSSIBLE, before, None, None, why)
     begins_at = log.start if before is None or not log.start <= before <= log.end else before

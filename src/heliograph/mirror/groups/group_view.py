@@ -16,7 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.mirror.groups.checkpoints import name_clash, original_partition, remote_partition, source_partition
+from heliograph.mirror.groups.checkpoints import (
+    is_of_another_log,
+    name_clash,
+    original_partition,
+    remote_partition,
+    source_partition,
+)
 from heliograph.mirror.groups.group_moves import (
     DEAD,
     GroupPlan,
@@ -35,6 +41,7 @@ from heliograph.model import GroupType, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from heliograph.mirror.groups.offset_map import OffsetMap, Translator
     from heliograph.mirror.topics.topic_rules import TopicRules
@@ -80,6 +87,7 @@ class GroupView:
     `known` is built from the offset syncs or, if they cannot be read, from the last run in the flow's source offsets.
     In active-active, a group also reads copies of the target's own topics on the source: `reverse_known`, from the
     offset syncs of the reverse flow, translates its offsets in them to these topics (None: no such flow, or not read).
+    `remote_ids` are the ids of the topics on the target: a checkpoint of a topic that was deleted is not used.
     """
 
     flow: Flow
@@ -93,6 +101,7 @@ class GroupView:
     reverse_rules: TopicRules | None = None
     reverse_known: OffsetMap | None = None
     checkpoint_times: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    remote_ids: Mapping[str, UUID] = field(default_factory=dict)
 
     def original(self, tp: TopicPartition) -> TopicPartition | None:
         """Return the target's own partition that a source partition is a copy of, or None.
@@ -131,10 +140,20 @@ class GroupView:
             tps |= {tp for tp in self.source.offsets(group) if self.reads(tp)}
         return sorted(tps)
 
+    def has_checkpoint_of_another_log(self, group: str, remote_tp: TopicPartition) -> bool:
+        """Return whether the group's checkpoint is of an earlier topic of that name."""
+        checkpoint = self.checkpoints.get(group, {}).get(remote_tp)
+        return checkpoint is not None and is_of_another_log(checkpoint, self.remote_ids.get(remote_tp.topic))
+
+    def checkpoint(self, group: str, remote_tp: TopicPartition) -> Checkpoint | None:
+        """Return the group's checkpoint of a partition of the target; None without one of its present log."""
+        is_void = self.has_checkpoint_of_another_log(group, remote_tp)
+        return None if is_void else self.checkpoints.get(group, {}).get(remote_tp)
+
     def position(self, group: str, tp: TopicPartition) -> GroupPosition | None:
         """Return where the group resumes in the copy of a source partition; None if that is not known."""
         committed = None if self.source is None else self.source.offsets(group).get(tp)
-        checkpoint = self.checkpoints.get(group, {}).get(self.remote(tp))
+        checkpoint = self.checkpoint(group, self.remote(tp))
         position = position_on_target(self.translator(tp), tp, committed, checkpoint)
         return None if position is None else position._replace(to_come=self.not_replicated(tp))
 
@@ -224,8 +243,17 @@ _Positions = dict["TopicPartition", GroupPosition | UnknownPosition | None]
 
 
 def _positions_on_target(view: GroupView, group: str) -> _Positions:
-    read = {} if view.source is None else view.source.offsets(group)
-    return {view.remote(tp): view.position(group, tp) or _unknown(read.get(tp)) for tp in view.partitions(group)}
+    return {
+        view.remote(tp): view.position(group, tp) or _unknown_on_target(view, group, tp)
+        for tp in view.partitions(group)
+    }
+
+
+def _unknown_on_target(view: GroupView, group: str, tp: TopicPartition) -> UnknownPosition | None:
+    unknown = _unknown(None if view.source is None else view.source.offsets(group).get(tp))
+    if unknown is None and view.has_checkpoint_of_another_log(group, view.remote(tp)):
+        return UnknownPosition(None, "its checkpoint is of an earlier topic of this name, which was deleted")
+    return unknown
 
 
 def _positions_on_source(view: GroupView, group: str) -> _Positions:
@@ -345,7 +373,7 @@ def _row(view: GroupView, group: str, tp: TopicPartition, *, follows_groups: boo
     committed = None if view.source is None else view.source.offsets(group).get(tp)
     source_log = None if view.source is None else view.source.logs.get(tp)
     position = view.position(group, tp)
-    checkpoint = view.checkpoints.get(group, {}).get(remote_tp)
+    checkpoint = view.checkpoint(group, remote_tp)
     there = view.target.offsets(group).get(remote_tp)
     target_log = view.target.logs.get(remote_tp)
     row = GroupRow(

@@ -7,8 +7,8 @@ for syncs of Java MM2, and before our first run, it is Java's (`PartitionSyncSto
 A. It never passes an unread record: every record copied from `u` or later is at the answer or after it.
 B. Inside a run, and in a gap whose neighbours are known, no record is read again either.
 C. Dropping runs keeps A: offsets of a dropped run are translated to the end of the run before it.
-D. Everything known is of one log on the target. A sync whose record is before the offset that A allows is of another
-   log, and everything known before is dropped.
+D. Everything known is of one log on the target. A sync with another topic id, or whose record is before the offset that
+   A allows, is of another log, and everything known before is dropped.
 E. The number of runs is bounded, for a partition and for all together: old runs of the largest partitions are dropped.
 `upstream_of(d)` translates back, for a group that has read the copy up to `d`; A to C hold with the sides exchanged.
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from uuid import UUID
 
     from heliograph.model import OffsetRun, OffsetSync, TopicPartition
 
@@ -51,6 +52,9 @@ class Translator(Protocol):
     def contradicts(self, tp: TopicPartition, upstream: int, downstream: int) -> bool:
         """Return whether a group that has read up to `upstream` would miss a record if it resumed at `downstream`."""
 
+    def log_of(self, tp: TopicPartition) -> UUID | None:
+        """Return the id of the topic on the target that the downstream offsets are of; None is not known."""
+
 
 class OffsetMap:
     """The offset map of all partitions of a flow, fed with its offset syncs in the order of their topic."""
@@ -60,6 +64,7 @@ class OffsetMap:
         self._runs: dict[TopicPartition, RunMap] = {}
         self._run_count = 0  # over all partitions
         self._stores: dict[TopicPartition, PartitionSyncStore] = {}  # of syncs that Java wrote
+        self._logs: dict[TopicPartition, UUID] = {}
         self._replaced_logs: set[TopicPartition] = set()
 
     def take_replaced_logs(self) -> set[TopicPartition]:
@@ -75,9 +80,11 @@ class OffsetMap:
 
     def take(self, sync: OffsetSync) -> None:
         """Take one sync."""
-        tp, upstream, downstream, runs = sync
+        tp, upstream, downstream, runs, log_id = sync
         if runs is not None and not runs:
             return  # a mark, which only Java needs: the sync after it has the runs
+        if log_id is not None:
+            self._take_log(tp, log_id)
         latest = self._latest.get(tp)
         if latest is not None:
             goes_back = upstream <= latest.upstream or downstream <= latest.downstream
@@ -95,6 +102,17 @@ class OffsetMap:
         self._run_count += len(known) - count_before
         if self._run_count > _MOST_RUNS_IN_ALL:
             self._thin_largest()
+
+    def _take_log(self, tp: TopicPartition, log_id: UUID) -> None:
+        if self._logs.setdefault(tp, log_id) != log_id:
+            self._logs[tp] = log_id
+            self._latest.pop(tp, None)
+            self._drop_runs(tp)
+            self._replace_log(tp)
+
+    def log_of(self, tp: TopicPartition) -> UUID | None:
+        """Return the id of the remote topic that the last sync with an id was of; None without any."""
+        return self._logs.get(tp)
 
     def _thin_largest(self) -> None:
         """Drop old runs of the largest partitions until there is room again."""
@@ -190,6 +208,9 @@ class InverseMap:
         """Return the offset in the copy `tp` for an offset in the original."""
         original = self._original(tp)
         return None if original is None else self._reverse.translate(original, downstream)
+
+    def log_of(self, tp: TopicPartition) -> UUID | None:
+        """Return None: the reverse flow's syncs have the ids of its remote topics, not of the originals."""
 
     def contradicts(self, tp: TopicPartition, upstream: int, downstream: int) -> bool:
         """Return whether records before `downstream` in the original may have copies at or after `upstream`.

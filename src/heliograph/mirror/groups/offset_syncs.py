@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.model import OffsetRun
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 MOST_RUNS_PER_SYNC = 16_000  # of 24 bytes: well below the usual limit of a record
 _MAX_UNSENT_RUNS = 1_000_000
@@ -36,9 +39,13 @@ class DueSync(NamedTuple):
 
 
 class PartitionSyncs:
-    """The runs of one source partition that no confirmed sync carries yet."""
+    """The runs of one source partition that no confirmed sync carries yet.
+
+    `log_id` is the id of the remote topic in which they are; None is not known.
+    """
 
     def __init__(self, lag_max: int) -> None:
+        self.log_id: UUID | None = None
         self._lag_max = lag_max
         self._runs: array[int] = array("q")  # upstream, downstream, count; the last run still grows
         self._previous = (-1, -1)
@@ -53,6 +60,16 @@ class PartitionSyncs:
     def last_run(self) -> OffsetRun | None:
         """The run that still grows."""
         return OffsetRun(*self._runs[-_FIELDS:]) if self._runs else None
+
+    def begin_log(self, log_id: UUID | None) -> None:
+        """Note in which log the next runs are; those of another log are dropped, since it is gone."""
+        if self.log_id is not None and log_id is not None and log_id != self.log_id:
+            self._runs = array("q")
+            self._previous = self._taken_last = (-1, -1)
+            self._last_synced_upstream = self._last_synced_downstream = -1
+            self._taken_runs = 0  # a confirmation that is still to come confirms nothing of this log
+            self.is_due = self.has_unsent = False
+        self.log_id = log_id or self.log_id
 
     def resume(self, run: OffsetRun) -> None:
         """Start with an earlier task's last run, which ours may continue; it is sent again with what continues it."""

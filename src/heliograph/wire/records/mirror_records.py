@@ -2,7 +2,7 @@
 
 Numbers are big-endian; a string is its length (INT16) and UTF-8. A record that cannot be read decodes to None: these
 topics are shared with Java MM2 and with every principal that may write to them. Heliograph's own values (the runs of an
-offset sync) are in a record header, which Java does not read.
+offset sync, the id of the remote topic) are in record headers, which Java does not read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from heliograph.model import Checkpoint, Heartbeat, OffsetRun, OffsetSync, TopicPartition
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 RUNS_HEADER = "heliograph.runs"
 MOVED_HEADER = "heliograph.moved"
+LOG_HEADER = "heliograph.log"
 
 _VERSION = 0
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
@@ -30,11 +32,13 @@ _HEARTBEAT = struct.Struct(">hq")
 _MAX_STRING_BYTES = 0x7FFF
 _RUN = struct.Struct(">qqq")
 _MARK_BYTES, _MOST_MARK_BYTES = 8, 512
+_ID_BYTES = 16
 
 _MAX_OFFSET = 2**63 - 2  # a group that has read it continues at the next
 _MAX_CACHED_KEYS = 16_384  # a key is in many records, and the whole topic is read at a start
 
 KeyValue = tuple[bytes, bytes]
+Header = tuple[str, bytes]
 
 
 def encode_offset_sync(sync: OffsetSync) -> KeyValue:
@@ -45,7 +49,7 @@ def encode_offset_sync(sync: OffsetSync) -> KeyValue:
 def decode_offset_sync(
     key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
 ) -> OffsetSync | None:
-    """Decode a sync, with the runs that only Heliograph writes; None if it cannot be read."""
+    """Decode a sync, with the runs and the topic id that only Heliograph writes; None if it cannot be read."""
     try:
         tp = _partition_of(key or b"")
         upstream, downstream = _TWO_OFFSETS.unpack_from(value or b"")
@@ -53,7 +57,7 @@ def decode_offset_sync(
         return None
     if not (0 <= upstream <= _MAX_OFFSET and 0 <= downstream <= _MAX_OFFSET):
         return None
-    return OffsetSync(tp, upstream, downstream, _decode_runs(headers))
+    return OffsetSync(tp, upstream, downstream, _decode_runs(headers), _decode_log_id(headers))
 
 
 @lru_cache(_MAX_CACHED_KEYS)
@@ -61,7 +65,19 @@ def _partition_of(key: bytes) -> TopicPartition:
     return _decode_tp(key, 0)[0]
 
 
-def encode_runs(runs: array[int]) -> tuple[str, bytes]:
+def encode_log_id(log_id: UUID | None) -> tuple[Header, ...]:
+    """Encode the id of the remote topic as headers of a sync or checkpoint; none if it is not known."""
+    return () if log_id is None else ((LOG_HEADER, log_id.bytes),)
+
+
+def _decode_log_id(headers: Iterable[tuple[str, bytes | None]]) -> UUID | None:
+    for name, value in headers:
+        if name == LOG_HEADER and value is not None and len(value) == _ID_BYTES and any(value):
+            return UUID(bytes=value)
+    return None
+
+
+def encode_runs(runs: array[int]) -> Header:
     """Return the header with a sync's runs, passed as flat triples since there can be thousands."""
     big_endian = array("q", runs)
     if sys.byteorder == "little":
@@ -92,9 +108,11 @@ def encode_checkpoint(checkpoint: Checkpoint) -> KeyValue:
     return key, value + _encode_string(checkpoint.metadata if has_room else "")
 
 
-def encode_moved(mark: tuple[int, ...] | None) -> tuple[tuple[str, bytes], ...]:
-    """Encode what group sync saves with a checkpoint, as the record's headers; none if nothing is known."""
-    return () if mark is None else ((MOVED_HEADER, struct.pack(f">{len(mark)}q", *mark)),)
+def encode_checkpoint_headers(checkpoint: Checkpoint) -> tuple[Header, ...]:
+    """Encode what only Heliograph saves with a checkpoint; none if nothing is known."""
+    mark = checkpoint.moved
+    moved = () if mark is None else ((MOVED_HEADER, struct.pack(f">{len(mark)}q", *mark)),)
+    return (*moved, *encode_log_id(checkpoint.log_id))
 
 
 def _decode_moved(headers: Iterable[tuple[str, bytes | None]]) -> tuple[int, ...] | None:
@@ -116,7 +134,7 @@ def decode_checkpoint(
         metadata, _at = _decode_string(value or b"", _VERSIONED_OFFSETS.size)
     except (struct.error, UnicodeDecodeError):
         return None
-    return Checkpoint(group, tp, upstream, downstream, metadata, _decode_moved(headers))
+    return Checkpoint(group, tp, upstream, downstream, metadata, _decode_moved(headers), _decode_log_id(headers))
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> KeyValue:
