@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.request import urlopen
 
 from tests.interop.java_mm2 import mirror_maker_command
 
@@ -28,6 +30,7 @@ offset.storage.replication.factor = 1
 status.storage.replication.factor = 1
 config.storage.replication.factor = 1
 """
+_SCRAPE_INTERVAL_S = 1.0
 # The settings of the design's measurements: the best found for Java MM2 on this kind of machine.
 _TUNED = """\
 tasks.max = 4
@@ -46,6 +49,7 @@ class Copier:
     is_java: bool
     extra: str = ""
     python: str = sys.executable  # of the installation of Heliograph
+    metrics_port: int | None = None  # its metrics are scraped every second
 
     def for_row(self, number: int, workload: Workload) -> Copier:
         """The same program for one row: what the row needs on top, and an alias that has no past."""
@@ -65,7 +69,8 @@ class Copier:
         with (folder / f"{self.alias}.log").open("ab") as log:
             process = subprocess.Popen(self._command(file), stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
         try:
-            yield process
+            with nullcontext() if self.metrics_port is None else _scraped(self.metrics_port):
+                yield process
         finally:
             process.terminate()
             try:
@@ -76,8 +81,28 @@ class Copier:
 
     def _command(self, file: Path) -> list[str]:
         if not self.is_java:
-            return [self.python, "-m", "heliograph", "run", str(file)]
+            metrics = [] if self.metrics_port is None else ["--metrics", str(self.metrics_port)]
+            return [self.python, "-m", "heliograph", "run", str(file), *metrics]
         return mirror_maker_command(file)
+
+
+@contextmanager
+def _scraped(port: int) -> Iterator[None]:
+    """Read the page of metrics every second, as Prometheus does."""
+    over = threading.Event()
+
+    def scrape() -> None:
+        while not over.wait(_SCRAPE_INTERVAL_S):
+            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+                page.read()
+
+    scraper = threading.Thread(target=scrape)
+    scraper.start()
+    try:
+        yield
+    finally:
+        over.set()
+        scraper.join()
 
 
 JAVA_DEFAULTS = Copier("Java MM2, defaults", "jd", is_java=True)

@@ -207,13 +207,13 @@ def main() -> None:
         bench = _start_bench(arguments, cleanup)
         _warm_up(bench, warm_ups, scale)
         for number, workload in enumerate(selected(arguments.workload, scale)):
-            if arguments.against:
-                chosen = _alternating(arguments.against, arguments.rounds)
+            if arguments.against or arguments.scraped:
+                chosen = _alternating(arguments)
             else:
                 copiers = [c for c in COPIERS if workload.has_java_defaults or c is not JAVA_DEFAULTS]
                 chosen = [c for c in copiers if not arguments.copier or c.alias in arguments.copier]
             figures += bench.row(number, workload, chosen)
-    if arguments.against:
+    if arguments.against or arguments.scraped:
         print_versions(figures)
         return
     table = Table(figures)
@@ -225,11 +225,13 @@ def main() -> None:
         write_picture(file)
 
 
-def _alternating(python: str, rounds: int) -> list[Copier]:
-    """Return this version and another one, in turn, the order swapped in every round."""
+def _alternating(arguments: argparse.Namespace) -> list[Copier]:
+    """Return this version and another one, or this one with and without scrapes, in turn: swapped in every round."""
     copiers: list[Copier] = []
-    for number in range(rounds):
-        pair = [replace(OURS, alias=f"he{number}r"), replace(OTHER, alias=f"ot{number}r", python=python)]
+    for number in range(arguments.rounds):
+        port = free_port() if arguments.scraped else None
+        ours = replace(OURS, alias=f"he{number}r", metrics_port=port)
+        pair = [ours, replace(OTHER, alias=f"ot{number}r", python=arguments.against or sys.executable)]
         copiers += pair if number % 2 else reversed(pair)
     return copiers
 
@@ -246,6 +248,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--copier", action="append", choices=[c.alias for c in COPIERS], help="only this; repeatable")
     parser.add_argument(
         "--against", metavar="PYTHON", help="compare with the Heliograph of another environment instead"
+    )
+    parser.add_argument(
+        "--scraped", action="store_true", help="compare with metrics read every second, and without, instead"
     )
     parser.add_argument("--rounds", type=int, default=5, help="of that comparison, the order swapped in each")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one warm-up, shorter latency")

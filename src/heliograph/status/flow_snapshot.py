@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.model import counted
 from heliograph.status.partition_status import PartitionState
+from heliograph.status.windows import LatencyHistogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from heliograph.diagnostics import Diagnostic
     from heliograph.model import Flow
-    from heliograph.status.losses import Loss
+    from heliograph.status.losses import Loss, LossCause
     from heliograph.status.partition_status import PartitionStatus
-
+    from heliograph.status.task_status import TaskRow
 
 _MOMENT_S = 5.0
 
@@ -55,15 +56,6 @@ class Lag(NamedTuple):
         return f"at least {self.known_records:,}" if self.known_records else "unknown"
 
 
-class TaskRow(NamedTuple):
-    """One task of a flow in Connect's terms."""
-
-    number: int
-    state: str
-    trace: str | None
-    partitions: int
-
-
 class Counts(NamedTuple):
     """Counters, summed over all runs of the tasks since the process started."""
 
@@ -94,6 +86,13 @@ class Rates(NamedTuple):
     latency_ms: float | None = None
 
 
+class LossTotal(NamedTuple):
+    """All losses of one cause that are known, also those that are no longer kept in memory."""
+
+    events: int
+    records: int
+
+
 @dataclass(frozen=True, slots=True)
 class FlowSnapshot:
     """One flow at one moment.
@@ -118,6 +117,11 @@ class FlowSnapshot:
     losses: tuple[Loss, ...] = ()
     loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
+    loss_totals: Mapping[LossCause, LossTotal] = field(default_factory=dict)
+    latency: LatencyHistogram = LatencyHistogram()  # noqa: RUF009  (immutable)
+    catch_up_seconds: float | None = None  # infinite if the lag does not fall
+    throttle_bytes_per_s: int = 0  # the limit that is configured, 0 is none
+    heartbeat_paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # clusters, by topic of heartbeats
 
     @property
     def lag(self) -> Lag:

@@ -25,6 +25,7 @@ from heliograph.model import counted
 if TYPE_CHECKING:
     from heliograph.diagnostics import Diagnostic
     from heliograph.model import TopicPartition
+    from heliograph.status.windows import PartitionWindow
 
 KNOWN_FOR_S = 8.0
 STALLED_AFTER_S = 8.0
@@ -195,3 +196,5 @@ class PartitionStatus(NamedTuple):
     records: int
     bytes: int
     stopped_since: float | None = None  # since then it has neither copied a record nor caught up
+    window: PartitionWindow | None = None
+    copied_ms: int | None = None  # timestamp of the newest record that was copied

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from heliograph.diagnostics import problem
 from heliograph.model import Flow, TopicPartition
-from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Rates, TaskRow
+from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Rates
 from heliograph.status.partition_status import PartitionState, PartitionStatus
+from heliograph.status.task_status import TaskRow
 
 AT = 1_700_000_000.0
 
@@ -39,7 +40,7 @@ def flow(name: str, *partitions: PartitionStatus, unready: tuple[str, ...] = ())
         issues=(),
         unready=unready,
         partitions=partitions,
-        tasks=(TaskRow(0, "FAILED", "t-1: no.", 2),),
+        tasks=(TaskRow(0, "FAILED", "t-1: no.", frozenset({TopicPartition("t", 0), TopicPartition("t", 1)})),),
         counts=Counts(14, 1400),
         rates=Rates(1.5, 150.0, None),
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from heliograph.diagnostics import problem, warning
 from heliograph.driver.steps.issues import StepIssues, TaskIssues, brief
 from heliograph.model import counted
-from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag, Rates, TaskRow, stall_reasons
+from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Lag, Rates, stall_reasons
 from heliograph.status.partition_status import (
     KNOWN_FOR_S,
     PartitionFacts,
@@ -28,6 +28,7 @@ from heliograph.status.partition_status import (
 )
 from heliograph.status.progress_log import LineKind, ProgressLog
 from heliograph.status.rate_samples import RateSamples, sum_of_rates
+from heliograph.status.task_status import TaskRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -426,7 +427,7 @@ class FlowStatus:
             issues=tuple(self._all_issues(without=tuple(loop_name(self.flow, what) for what in _LOOPS))),
             unready=() if suspended_as else self._unready(unavailable, partitions, wall),
             partitions=partitions,
-            tasks=tuple(TaskRow(task.number, task.state, task.trace, len(task.tps)) for task in tasks),
+            tasks=tuple(TaskRow(task.number, task.state, task.trace, task.tps) for task in tasks),
             counts=self.counts,
             rates=rates,
             losses=self.losses,

@@ -1,0 +1,67 @@
+"""One task of a flow at one moment: its state, its partitions, and what it has counted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.status.windows import LatencyHistogram
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from heliograph.model import TopicPartition
+
+
+class RestartReason(StrEnum):
+    """Why a task, or a partition inside it, was started again."""
+
+    FAILED = "failed"  # the task ended with an error
+    LOST = "lost"  # its executor was lost, or killed
+    PARTITION = "partition"  # a failed partition was tried again
+    REQUESTED = "requested"  # by a user
+    CHANGED = "changed"  # its partitions or its configuration changed
+
+
+class TaskCounts(NamedTuple):
+    """Counters of one task, summed over all its runs since the process started."""
+
+    records: int = 0  # acknowledged by the target
+    bytes: int = 0
+    fetched_records: int = 0
+    received_bytes: int = 0  # from the source's brokers, all of the protocol
+    sent_bytes: int = 0  # to the target's brokers
+    commits: int = 0
+    failed_commits: int = 0
+    commit_sum_ms: int = 0
+    throttled_ms: int = 0  # by quotas of the clusters
+    latency: LatencyHistogram = LatencyHistogram()
+
+
+class TaskGauges(NamedTuple):
+    """What the current run of a task has now; all zero without a run."""
+
+    source_connections: int = 0
+    target_connections: int = 0
+    buffer_bytes: int = 0
+    used_buffer_bytes: int = 0
+    unacknowledged_records: int = 0
+    commit_mean_ms: float | None = None  # of the last minute; None without any
+    commit_highest_ms: float | None = None
+
+
+class TaskRow(NamedTuple):
+    """One task of a flow in Connect's terms."""
+
+    number: int
+    state: str
+    trace: str | None
+    tps: frozenset[TopicPartition] = frozenset()
+    counts: TaskCounts = TaskCounts()
+    gauges: TaskGauges = TaskGauges()
+    restarts: Mapping[RestartReason, int] = {}
+
+    @property
+    def partitions(self) -> int:
+        """The number of its partitions."""
+        return len(self.tps)
