@@ -64,7 +64,7 @@ def main() -> None:
     before = tracemalloc.get_traced_memory()[0]
     status = FlowStatus(Flow("A", "B"))
     status.state = "RUNNING"
-    status.set_replicated({tp: f"A.{tp.topic}" for tp in tps})
+    status.partitions.set_replicated({tp: f"A.{tp.topic}" for tp in tps})
 
     def take_all() -> None:
         for number, text in enumerate(texts):

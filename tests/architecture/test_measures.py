@@ -50,7 +50,6 @@ LARGE = {
     "ConnectorConfig",
     "Fetcher",
     "FileHerder",
-    "FlowStatus",
     "FlowTask",
     "GroupAdmin",
     "GuardedHerder",

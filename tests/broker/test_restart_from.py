@@ -95,7 +95,7 @@ def test_from_the_end_leaves_out_what_a_failed_partition_has_not_copied(
         wait_for(lambda: run.values(0) == numbers(0, ONCE))
         write(clusters.source, topic, [{"value": b"x" * 5000, "partition": 0}, {"value": b"after", "partition": 0}])
         wait_for(lambda: flow.status.failures)
-        wait_for(lambda: flow.status.next_offset_of(TopicPartition(topic, 0)) == ONCE)
+        wait_for(lambda: flow.status.partitions.next_offset_of(TopicPartition(topic, 0)) == ONCE)
         (restarted,) = flow.restart_partitions(RestartRequest(topic, 0, "end"))
         assert restarted.skipped == 2
         wait_for(lambda: not flow.status.failures)

@@ -36,7 +36,7 @@ class World:
     def __init__(self) -> None:
         self.now = 1000.0
         self.status = FlowStatus(Flow("A", "B"), lambda: self.now)
-        self.status.set_replicated({tp: f"A.{tp.topic}" for tp in TPS})
+        self.status.partitions.set_replicated({tp: f"A.{tp.topic}" for tp in TPS})
         self.status.state = "RUNNING"
         self.log_ends = [0] * 3
         self.reports: list[PartitionReport | None] = [None] * 3
@@ -50,13 +50,13 @@ class World:
             case "truncate":
                 self.log_ends[number] = max(0, self.log_ends[number] - amount)
             case "look up":
-                self.status.set_log_ends({tp: self.log_ends[number]}, self.now)
+                self.status.partitions.set_log_ends({tp: self.log_ends[number]}, self.now)
             case "wait":
                 self.now += amount
             case "restart":
                 if row is not None:
                     self.status.task_ended(str(number), [tp])
-                    self.status.hold([tp], note("starts again") if amount % 2 else warning("failed"))
+                    self.status.partitions.hold([tp], note("starts again") if amount % 2 else warning("failed"))
                 committed = None if row is None or row.next_offset is None else max(0, row.next_offset - amount)
                 self.reports[number] = PartitionReport(*tp, next_offset=committed)
             case _ if row is not None:

@@ -1,4 +1,4 @@
-"""What was measured lately: values of the last minute, as the sensors of Java MM2 keep them, and histograms."""
+"""Measured values of the last minute, as the sensors of Java MM2 keep them, and histograms."""
 
 from __future__ import annotations
 

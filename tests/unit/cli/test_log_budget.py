@@ -32,7 +32,7 @@ class Simulated:
         self.status = FlowStatus(Flow("A", "B"), lambda: self.now)
         self.status.state = "RUNNING"
         self.lines = LogLines(lambda: self.now)
-        self.status.set_replicated({TopicPartition(f"t{n:04}", 0): f"A.t{n:04}" for n in range(self.topics)})
+        self.status.partitions.set_replicated({TopicPartition(f"t{n:04}", 0): f"A.t{n:04}" for n in range(self.topics)})
 
     def run(self, seconds: int, *, per_topic: int = 0, lag: int = 0, step_s: int = 5) -> None:
         """Let time pass; each topic gets this many records a second, and stays this far behind."""

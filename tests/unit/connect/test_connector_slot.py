@@ -88,7 +88,7 @@ class FakeRun:
     def copy(self, records: int, lag: int, loss: Loss) -> None:
         """As a flow does that copies one partition."""
         self.status.state = "RUNNING"
-        self.status.set_replicated({T0: "A.t"})
+        self.status.partitions.set_replicated({T0: "A.t"})
         row = PartitionReport(*T0, records=records, next_offset=records, log_end=records + lag, log_end_age_ms=0)
         self.status.take("c-0", TaskReport([row], [], [], 0))
         self.status.losses = (loss,)

@@ -40,14 +40,14 @@ def test_of_a_partition_that_is_to_begin_again_only_the_counters_are_taken() -> 
     tp = TopicPartition("t", 0)
     refused = PartitionReport("t", 0, records=7, next_offset=7, failure="t-0: refused.")
     status.take("A->B-0", TaskReport([refused]))
-    status.open_again({tp: 1}, note("task 0 begins with it again"), is_requested=True)
+    status.partitions.open_again({tp: 1}, note("task 0 begins with it again"), is_requested=True)
     refused.records = 8
     status.take("A->B-0", TaskReport([refused]))
-    (row,) = status.partitions()
+    (row,) = status.partitions.statuses()
     assert (row.state, str(row.reason), row.records) == ("waiting", "task 0 begins with it again", 8)
     assert status.failures == []
     status.take("A->B-0", TaskReport([PartitionReport("t", 0, records=9, next_offset=7, failure="no.", opening=1)]))
-    assert [str(each.state) for each in status.partitions()] == ["failed"]
+    assert [str(each.state) for each in status.partitions.statuses()] == ["failed"]
     status.restart()
     status.take("A->B-0", TaskReport([PartitionReport("t", 0, failure="again.")]))
     assert status.failures == ["again."]
@@ -57,7 +57,7 @@ def flow_of(*partitions: PartitionReport) -> tuple[FlowStatus, SimpleNamespace]:
     """Return a running flow of a task with these partitions, and the clock."""
     clock = SimpleNamespace(now=100.0)
     status = FlowStatus(Flow("A", "B"), lambda: clock.now)
-    status.set_replicated({each.tp: f"A.{each.topic}" for each in partitions})
+    status.partitions.set_replicated({each.tp: f"A.{each.topic}" for each in partitions})
     status.state = "RUNNING"
     return status, clock
 
@@ -96,10 +96,10 @@ def test_a_task_that_fails_again_and_again_is_never_ready_in_between() -> None:
     status, clock = flow_of(row)
     seen = []
     for attempt in range(1, 10):
-        status.hold([tp], warning("task 0 failed: it fell over. It is started again."))
+        status.partitions.hold([tp], warning("task 0 failed: it fell over. It is started again."))
         seen.append(unready_after(status, clock, 0))
         clock.now += 20
-        status.hold([tp], note("task 0 waits for a Spark slot"))
+        status.partitions.hold([tp], note("task 0 waits for a Spark slot"))
         clock.now += 4
         seen.append(unready_after(status, clock, 0))
         status.take("A->B-0", TaskReport([row]), attempt)
@@ -111,7 +111,7 @@ def test_a_task_that_fails_again_and_again_is_never_ready_in_between() -> None:
 def test_a_suspended_flow_is_ready() -> None:
     row = PartitionReport("t", 0, 5, None, 9, 0)
     status, clock = flow_of(row)
-    status.hold([row.tp], note("the connector is stopped on request"))
+    status.partitions.hold([row.tp], note("the connector is stopped on request"))
     clock.now += 60
     found = status.snapshot("A->B", "A->B", (), "STOPPED")
     assert (found.state, found.unready) == ("STOPPED", ())
@@ -121,7 +121,7 @@ def test_an_open_transaction_of_the_source_is_no_stall() -> None:
     row = PartitionReport("t", 0, 5, None, 125, 0, stable_end=5)
     status, clock = flow_of(row)
     assert unready_after(status, clock, 60, row) == ()
-    (seen,) = status.partitions()
+    (seen,) = status.partitions.statuses()
     assert (seen.state, seen.lag_records) == ("copying", 120)
     assert str(seen.reason) == "an open transaction of the source holds back what follows"
 
@@ -130,10 +130,10 @@ def test_the_lag_over_another_log_is_unknown_and_never_zero() -> None:
     row = PartitionReport("t", 0, 10, None, 6, 0)
     status, clock = flow_of(row)
     unready_after(status, clock, 1, row)
-    assert [each.lag_records for each in status.partitions()] == [None]
+    assert [each.lag_records for each in status.partitions.statuses()] == [None]
     unready_after(status, clock, 1, PartitionReport("t", 0, None, None, None, failure="it was created again."))
-    status.set_log_ends({row.tp: 60}, clock.now)
-    assert [(each.state, each.next_offset, each.lag_records) for each in status.partitions()] == [
+    status.partitions.set_log_ends({row.tp: 60}, clock.now)
+    assert [(each.state, each.next_offset, each.lag_records) for each in status.partitions.statuses()] == [
         ("failed", None, None)
     ]
 
@@ -148,38 +148,38 @@ def test_a_partition_that_fails_at_every_try_is_failed_in_between_and_reported_o
     clock = SimpleNamespace(now=100.0)
     status, tp = FlowStatus(Flow("A", "B"), lambda: clock.now), TopicPartition("t", 0)
     status.state = "RUNNING"
-    status.set_replicated({tp: "A.t"})
+    status.partitions.set_replicated({tp: "A.t"})
 
     def shown() -> tuple[str, bool, bool]:
-        (row,) = status.partitions()
-        return str(row.state), bool(status.failures_of([tp])), not status.snapshot("A->B", "", ()).unready
+        (row,) = status.partitions.statuses()
+        return str(row.state), bool(status.partitions.failures([tp])), not status.snapshot("A->B", "", ()).unready
 
     for opening in range(3):
         status.take("A->B-0", refused(7, opening=opening))
-        assert list(status.take_new_failures()) == ([tp] if opening == 0 else [])
+        assert list(status.partitions.take_new_failures()) == ([tp] if opening == 0 else [])
         clock.now += 6
         assert shown() == ("failed", True, False)
-        assert status.failed_of([tp]) == [tp]
-        status.open_again({tp: opening + 1}, note("task 0 begins with it again"))
+        assert status.partitions.failed_of([tp]) == [tp]
+        status.partitions.open_again({tp: opening + 1}, note("task 0 begins with it again"))
         assert shown() == ("failed", True, False)
-        assert status.failed_of([tp]) == [], "it is not tried twice at once"
+        assert status.partitions.failed_of([tp]) == [], "it is not tried twice at once"
         clock.now += 1
         status.take("A->B-0", refused(7, opening=opening + 1, failure=None))
         assert shown() == ("failed", True, False), "it has copied nothing yet"
     status.take("A->B-0", refused(12, opening=3, failure=None, acked_age_ms=0))
     assert shown() == ("copying", False, True)
     status.take("A->B-0", refused(12, opening=3))
-    assert list(status.take_new_failures()) == [tp]
+    assert list(status.partitions.take_new_failures()) == [tp]
 
 
 def test_a_retry_of_which_nothing_is_heard_does_not_keep_the_old_failure() -> None:
     clock = SimpleNamespace(now=100.0)
     status, tp = FlowStatus(Flow("A", "B"), lambda: clock.now), TopicPartition("t", 0)
     status.take("A->B-0", refused(7))
-    status.retry([tp])
-    status.hold([tp], note("task 0 waits for a Spark slot"))
+    status.partitions.retry([tp])
+    status.partitions.hold([tp], note("task 0 waits for a Spark slot"))
     clock.now += RETRY_SHOWN_S + 1
-    (row,) = status.partitions()
+    (row,) = status.partitions.statuses()
     assert (str(row.state), str(row.reason)) == ("waiting", "task 0 waits for a Spark slot")
 
 
@@ -187,12 +187,12 @@ def test_a_partition_that_has_nothing_left_to_copy_has_not_failed_any_more() -> 
     clock = SimpleNamespace(now=100.0)
     status, tp = FlowStatus(Flow("A", "B"), lambda: clock.now), TopicPartition("t", 0)
     status.take("A->B-0", refused(20, failure="the principal needs READ."))
-    status.open_again({tp: 1}, note("task 0 begins with it again"))
+    status.partitions.open_again({tp: 1}, note("task 0 begins with it again"))
     clock.now += 1
     status.take("A->B-0", refused(20, opening=1, failure=None, log_end=None, log_end_age_ms=None))
-    assert [str(each.state) for each in status.partitions()] == ["failed"], "the end of its log is an old one"
+    assert [str(each.state) for each in status.partitions.statuses()] == ["failed"], "the end of its log is an old one"
     status.take("A->B-0", refused(20, opening=1, failure=None))
-    assert [str(each.state) for each in status.partitions()] == ["caught_up"]
+    assert [str(each.state) for each in status.partitions.statuses()] == ["caught_up"]
 
 
 def test_a_flow_that_may_not_see_any_of_its_topics_is_not_ready() -> None:
@@ -223,7 +223,7 @@ def test_a_tasks_issue_is_logged_once_it_lasts_and_when_it_clears(
         rows = [PartitionReport("t", p, issue="no leader.") for p in stuck]
         unavailable = ["cluster 'B': b:1 cannot be reached"] if stuck and now >= 115 else []
         status.take("A->B-0", TaskReport(rows, unavailable_clusters=unavailable))
-        return status.issue_of("A->B-0")
+        return status.tasks.issue_of("A->B-0")
 
     assert [report_at(100, 1), report_at(103, 1), report_at(103.5)] == [None] * 3
     assert caplog.messages == [], "a leader that moves wakes nobody"
@@ -277,6 +277,6 @@ def test_rates_are_sampled_once_a_second_however_many_tasks_report() -> None:
             row = PartitionReport("t", task, records=copied, bytes=10 * copied, latency_sum_ms=70 * second)
             row.latency_count = 10 * second
             status.take(f"A->B-{task}", TaskReport([row]))
-    assert [at for at, *_counts in status._samples["t"].samples] == [105.0, 106.0, 107.0, 108.0, 109.0, 110.0]
+    assert [at for at, *_counts in status.sums.by_topic["t"].samples] == [105.0, 106.0, 107.0, 108.0, 109.0, 110.0]
     (shown,) = status.rows()
     assert (shown.records_per_s, shown.bytes_per_s, shown.latency_ms) == (2000.0, 20_000.0, 7.0)

@@ -131,9 +131,11 @@ class FlowSteps:
         self.replicated = replace(replicated, actions=self._actions)
         remote = self.replicated.remote_topics
         lacking = self.replicated.lacking
-        self._status.set_replicated({tp: remote.get(tp.topic) for tp in (*self.replicated.partitions, *lacking)})
+        self._status.partitions.set_replicated(
+            {tp: remote.get(tp.topic) for tp in (*self.replicated.partitions, *lacking)}
+        )
         for tp, why in lacking.items():
-            self._status.hold([tp], warning(why))
+            self._status.partitions.hold([tp], warning(why))
         return self.replicated.issues
 
     def read_source_offsets(self) -> SourceOffsets:

@@ -44,11 +44,11 @@ class LogEndWatch:
 
     def look(self) -> Iterable[str]:
         """Ask for the ends that are not known, or were read some time ago; none if a partition has no leader."""
-        wanted = self._status.without_fresh_log_end(_FRESH_S)
+        wanted = self._status.partitions.without_fresh_log_end(_FRESH_S)
         if wanted:
             asked_at = time.monotonic()
             with suppress(ClusterError):  # its tasks report an unavailable cluster, and an unknown end is shown as that
-                self._status.set_log_ends(self._admin.known_offsets(wanted, LATEST), asked_at)
+                self._status.partitions.set_log_ends(self._admin.known_offsets(wanted, LATEST), asked_at)
         return ()
 
     def close(self) -> None:

@@ -145,7 +145,7 @@ class SourceFlow:
             flow_count=flow_count,
             once=once,
         )
-        self._written_before = self.status.records_by_topic()
+        self._written_before = self.status.sums.records_by_topic()
         self._losses = LossLog(config, flow)
         self._loss_loop = ControlLoop(f"{flow} losses", self._losses, self.status)
         self._log_ends = ControlLoop(f"{flow} log ends", LogEndWatch(config, flow, self.status), self.status)
@@ -270,7 +270,7 @@ class SourceFlow:
     def written(self) -> dict[str, int]:
         """Records written by all runs of the flow, by remote topic."""
         remote = self._steps.replicated.remote_topics
-        return {remote[topic]: count for topic, count in self.status.records_by_topic().items() if topic in remote}
+        return {remote[topic]: count for topic, count in self.status.sums.records_by_topic().items() if topic in remote}
 
     @property
     def written_by_this_run(self) -> dict[str, int]:

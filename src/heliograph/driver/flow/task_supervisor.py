@@ -103,7 +103,7 @@ class TaskSupervisor:
     @property
     def states(self) -> tuple[TaskState, ...]:
         """The states of all tasks; may be read from any thread."""
-        failures, issue = self._status.failures_of, self._status.issue_of
+        failures, issue = self._status.partitions.failures, self._status.tasks.issue_of
         return tuple(task.state(failures(task.tps), issue(task.task_id)) for task in list(self.tasks))
 
     # --- partitions ---------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class TaskSupervisor:
         task.moves.clear()  # a user may change the source offsets from now on
         if task.phase is not TaskPhase.NEW:
             task.suspend()
-        self._status.hold(task.tps, note("the connector is stopped on request"))
+        self._status.partitions.hold(task.tps, note("the connector is stopped on request"))
 
     def resume(self) -> None:
         """Start all tasks again."""
@@ -245,7 +245,7 @@ class TaskSupervisor:
             else:
                 task.open_again(own)  # or the last reports of the current run would be taken for those of the next
                 again = note(f"task {task.number} is started again")
-                self._status.open_again({tp: self._openings[tp] for tp in own}, again, is_requested=True)
+                self._status.partitions.open_again({tp: self._openings[tp] for tp in own}, again, is_requested=True)
                 self.restart(task.number)
         return self._restarted(tps, moved)
 
@@ -273,7 +273,7 @@ class TaskSupervisor:
     def _restarted(self, tps: list[TopicPartition], moved: dict[TopicPartition, int]) -> tuple[RestartedPartition, ...]:
         found = []
         for tp in tps:
-            position, reached = moved.get(tp), self._status.next_offset_of(tp)
+            position, reached = moved.get(tp), self._status.partitions.next_offset_of(tp)
             skipped = position - reached if position is not None and reached is not None else None
             found.append(RestartedPartition(tp, position, skipped))
         log.info("%s: %s restarted on request", self._flow, counted(len(tps), "partition"), extra=self._about())
@@ -320,7 +320,7 @@ class TaskSupervisor:
                 self._engine.take_back_if_lost(task.running)
             if task.newly_waiting_for_slot():
                 log.warning("%s: task %d: %s", self._flow, task.number, NO_SLOT, extra=self._about(task))
-            failed = self._status.failed_of(task.tps)
+            failed = self._status.partitions.failed_of(task.tps)
             if task.is_due_for_failed_partitions(failed):
                 self._retry(task, failed)
         return ()
@@ -345,7 +345,7 @@ class TaskSupervisor:
         assert task.running is not None
         specs = task.open_again(tps)
         again = note(f"task {task.number} begins with it again")
-        self._status.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
+        self._status.partitions.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
 
     def stop_all(self) -> None:
@@ -356,9 +356,9 @@ class TaskSupervisor:
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
         task.begin()
-        self._status.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
+        self._status.partitions.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
         self._status.note(task_step(task.number), ())
-        self._status.retry(task.tps)
+        self._status.partitions.retry(task.tps)
         task.tps &= frozenset(self._steps.replicated.partitions)  # a topic may be gone, and its assignment have failed
         offsets_topic = self._steps.offsets_topic
         assert offsets_topic is not None
@@ -391,10 +391,10 @@ class TaskSupervisor:
 
     def _take(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:
         task.note_committed(report.partitions)
-        if self._status.take_recovered():
+        if self._status.tasks.take_recovered():
             self._steps.runner.hasten_failing()
         if not report.partitions:
-            self._status.hold(task.tps, note(f"task {task.number} looks for where to resume"))
+            self._status.partitions.hold(task.tps, note(f"task {task.number} looks for where to resume"))
         elif not task.has_logged_start:  # by now the task knows where its partitions resume
             task.has_logged_start = True
             summary = resume_summary(spec.partitions, report.partitions)
@@ -425,7 +425,7 @@ class TaskSupervisor:
         if is_stopping or (self._once and end.error is None):
             task.finish()
             if is_stopping:
-                self._status.hold(task.tps, note("the flow has stopped"))
+                self._status.partitions.hold(task.tps, note("the flow has stopped"))
             if end.error is not None:
                 log.error(
                     "%s: task %d did not stop cleanly: %s",
@@ -440,7 +440,7 @@ class TaskSupervisor:
             raise FencedError(f"task {task.number}: {end.error}")
         elif task.phase is TaskPhase.RESTARTING and end.error is None:
             task.ended_as_requested()
-            self._status.hold(task.tps, note(f"task {task.number} is started again"))
+            self._status.partitions.hold(task.tps, note(f"task {task.number} is started again"))
         else:
             if end.trace:
                 log.debug("%s", end.trace)
@@ -449,7 +449,7 @@ class TaskSupervisor:
     def _failed(self, task: FlowTask, reason: str) -> None:
         pause_s = task.failed(reason)
         if pause_s is not None:
-            self._status.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
+            self._status.partitions.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
             level = logging.DEBUG if task.logged_failure == reason else logging.ERROR  # once until it runs again
             task.logged_failure = reason
             log.log(
@@ -465,7 +465,7 @@ class TaskSupervisor:
         limit = f"{keys.RESTART_ATTEMPTS_MAX.name} is {self._limits.attempts_max}"
         issue = f"task {task.number} failed: {reason} It is not started again, {limit}."
         log.error("%s: %s", self._flow, issue, extra=self._about(task))
-        self._status.hold(task.tps, problem(issue))
+        self._status.partitions.hold(task.tps, problem(issue))
         self._status.note(task_step(task.number), (issue,))
 
     @property
@@ -486,7 +486,7 @@ class TaskSupervisor:
 
         The state of the flow logs when they copy again.
         """
-        failures = self._status.take_new_failures()
+        failures = self._status.partitions.take_new_failures()
         for tp, failure in list(failures.items())[:_MOST_LOGGED]:
             task = next((each for each in self.tasks if tp in each.tps), None)
             about = {**self._about(task), "topic": tp.topic, "partition": tp.partition}

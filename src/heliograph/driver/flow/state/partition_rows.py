@@ -1,0 +1,273 @@
+"""The partitions of a flow as their tasks report them: one row for each, kept over restarts of tasks and flows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from heliograph.diagnostics import problem, warning
+from heliograph.status.flow_snapshot import Counts
+from heliograph.status.partition_status import (
+    PartitionFacts,
+    PartitionState,
+    PartitionStatus,
+    judge,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from heliograph.diagnostics import Diagnostic
+    from heliograph.executor.contract.task_report import PartitionReport
+    from heliograph.model import TopicPartition
+
+
+_MOVING = (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
+
+
+@dataclass(slots=True)
+class PartitionRow:
+    """One partition of the flow."""
+
+    tp: TopicPartition
+    remote_topic: str | None = None
+    is_replicated: bool = True
+    facts: PartitionFacts = field(default_factory=PartitionFacts)
+    report: PartitionReport | None = None
+    finished: Counts = field(default_factory=Counts)  # of earlier runs
+    state: PartitionState = PartitionState.WAITING
+    since: float = 0.0
+    reason: Diagnostic | None = None
+    opening: int = 0  # the newest that its task was asked for
+    stopped_since: float | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """The counters of all runs."""
+        report = self.report
+        if report is None:
+            return self.finished
+        before = self.finished
+        return Counts(
+            before.records + report.records,
+            before.bytes + report.bytes,
+            before.lost_offsets + report.lost_offsets,
+            before.cut_offsets + report.cut_offsets,
+            before.skipped_records + report.skipped_records,
+        )
+
+    def take(
+        self, report: PartitionReport, task_issue: Diagnostic | None, unavailable: Diagnostic | None, now: float
+    ) -> bool:
+        """Take the newest report of its task; return whether it has failed, and not as in the try before.
+
+        An unavailable cluster explains more than the partition's last error.
+        """
+        self.report = report
+        facts = self.facts
+        facts.reported_at = now
+        if report.opening < self.opening:
+            return False  # its task has not begun with it again yet: only the counters are of interest
+        failure_before, offset_before = facts.shown_failure(now), facts.next_offset
+        facts.held = None
+        facts.task_issue = task_issue
+        facts.failure = problem(report.failure) if report.failure else None
+        facts.issue = (unavailable or warning(report.issue)) if report.issue else None
+        facts.stable_end = report.stable_end
+        facts.is_done = report.is_done and report.pending_ms is None and report.issue is None
+        facts.next_offset = report.next_offset
+        if report.acked_age_ms is not None:
+            facts.acked_at = now - report.acked_age_ms / 1000
+        facts.pending_ms = report.pending_ms
+        facts.copied_ms = report.copied_ms if report.copied_ms is not None else facts.copied_ms
+        if report.log_end is not None and report.log_end_age_ms is not None:
+            self.take_log_end(report.log_end, now - report.log_end_age_ms / 1000)
+        facts.note_lag(now)
+        facts.end_retry_if_copied(offset_before, now)
+        return facts.failure is not None and facts.failure != failure_before
+
+    def take_log_end(self, log_end: int, at: float) -> None:
+        """Take the end of the source's log as it was at a time, unless a newer one is known."""
+        if self.facts.log_end_at is None or at >= self.facts.log_end_at:
+            self.facts.log_end, self.facts.log_end_at = log_end, at
+
+    def end_run(self) -> None:
+        """Keep the counts of a run that has ended: the next one counts from zero."""
+        self.finished = self.counts
+        self.report = None
+
+    def judge(self, now: float) -> None:
+        """Decide its state."""
+        facts = self.facts
+        facts.note_lag(now)
+        state, self.reason = judge(facts, now)
+        if state is not self.state or not self.since:
+            self.state, self.since = state, now
+        if state not in _MOVING:
+            self.stopped_since = now if self.stopped_since is None else self.stopped_since
+        elif self.stopped_since is not None:
+            # A task that starts and fails again and again moves in between only if it gets or learns anything.
+            news_at = facts.acked_at if state is PartitionState.COPYING else facts.log_end_at
+            has_news = news_at is not None and news_at > self.stopped_since
+            if has_news or facts.is_held_back or state is PartitionState.DONE:
+                self.stopped_since = None
+
+    def status(self, now: float, shift: float, now_ms: int) -> PartitionStatus:
+        """Return it at this moment; `shift` turns the time of our clock into seconds since 1970."""
+        self.judge(now)
+        facts, counts = self.facts, self.counts
+        log_end = facts.known_log_end(now)
+        return PartitionStatus(
+            tp=self.tp,
+            remote_topic=self.remote_topic,
+            state=self.state,
+            since=self.since + shift,
+            reason=self.reason,
+            next_offset=facts.next_offset,
+            log_end=log_end,
+            log_end_at=None if log_end is None or facts.log_end_at is None else facts.log_end_at + shift,
+            lag_records=facts.lag_records(now),
+            lag_seconds=facts.lag_seconds(now, now_ms),
+            acked_at=None if facts.acked_at is None else facts.acked_at + shift,
+            records=counts.records,
+            bytes=counts.bytes,
+            stopped_since=None if self.stopped_since is None else self.stopped_since + shift,
+        )
+
+
+class _Rows(dict["TopicPartition", PartitionRow]):
+    """Rows that are made on first use."""
+
+    def __missing__(self, tp: TopicPartition) -> PartitionRow:
+        row = self[tp] = PartitionRow(tp)
+        return row
+
+
+class PartitionRows:
+    """All partitions that the flow copies, or has copied. Hold `lock` to read `by_tp`; the methods take it."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.lock = threading.Lock()
+        self.by_tp: dict[TopicPartition, PartitionRow] = _Rows()
+        self._clock = clock
+        self._new_failures: dict[TopicPartition, str] = {}
+
+    # --- what tasks report --------------------------------------------------------------------------------------------
+
+    def take(
+        self, reports: Iterable[PartitionReport], task_issue: Diagnostic | None, unavailable: Diagnostic | None
+    ) -> None:
+        """Take the newest reports of a task's partitions."""
+        with self.lock:
+            now = self._clock()
+            for each in reports:
+                if self.by_tp[each.tp].take(each, task_issue, unavailable, now):
+                    self._new_failures[each.tp] = str(each.failure)
+
+    def take_new_failures(self) -> dict[TopicPartition, str]:
+        """Return the partitions that have failed since the last call; not those that were tried again in vain."""
+        with self.lock:
+            failures, self._new_failures = self._new_failures, {}
+        return failures
+
+    def task_ended(self, tps: Iterable[TopicPartition]) -> None:
+        """Keep the counts of the partitions of a task that has ended."""
+        with self.lock:
+            for row in (self.by_tp[tp] for tp in tps if tp in self.by_tp):
+                row.end_run()
+                row.facts.issue = row.facts.task_issue = None
+
+    # --- what the flow's thread reports -------------------------------------------------------------------------------
+
+    def hold(self, tps: Iterable[TopicPartition], why: Diagnostic) -> None:
+        """Note why no task copies these partitions now: a note is a wait, a warning a retry, an error is final."""
+        with self.lock:
+            for tp in tps:
+                self.by_tp[tp].facts.held = why
+
+    def set_replicated(self, remote_topics: Mapping[TopicPartition, str | None]) -> None:
+        """Set the partitions that the flow copies from now on, with their remote topics; of others counts are kept."""
+        with self.lock:
+            for row in self.by_tp.values():
+                row.is_replicated = row.tp in remote_topics
+            for tp, remote_topic in remote_topics.items():
+                self.by_tp[tp].remote_topic = remote_topic
+
+    def retry(self, tps: Iterable[TopicPartition]) -> None:
+        """Note that partitions are tried again; those that had failed are shown as failed until they copy."""
+        with self.lock:
+            for row in (self.by_tp[tp] for tp in tps if tp in self.by_tp):
+                row.facts.retry(self._clock())
+
+    def open_again(
+        self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, is_requested: bool = False
+    ) -> None:
+        """Note that tasks are to begin with partitions again: what they report of earlier openings is over.
+
+        If a user has requested it, their failures are over, too.
+        """
+        with self.lock:
+            for tp, opening in openings.items():
+                row = self.by_tp[tp]
+                row.opening, row.facts.held = opening, why
+                row.facts.retry(self._clock())
+                if is_requested:
+                    row.facts.retried = None
+
+    def restart(self) -> None:
+        """Forget all of a run of the flow that has ended but its counts."""
+        with self.lock:
+            for row in self.by_tp.values():
+                row.end_run()
+                row.facts, row.opening, row.stopped_since = PartitionFacts(), 0, None
+
+    # --- what look-ups report -----------------------------------------------------------------------------------------
+
+    def without_fresh_log_end(self, within_s: float) -> list[TopicPartition]:
+        """Return the partitions whose end of the source's log was read longer ago than this."""
+        with self.lock:
+            oldest = self._clock() - within_s
+            return [
+                tp
+                for tp, row in self.by_tp.items()
+                if row.is_replicated and (row.facts.log_end_at is None or row.facts.log_end_at < oldest)
+            ]
+
+    def set_log_ends(self, log_ends: Mapping[TopicPartition, int], read_at: float) -> None:
+        """Take the ends of the source's logs that were asked for; `read_at` is the time of the question."""
+        with self.lock:
+            for tp, log_end in log_ends.items():
+                if tp in self.by_tp:
+                    self.by_tp[tp].take_log_end(log_end, read_at)
+                    self.by_tp[tp].facts.note_lag(self._clock())
+
+    # --- for readers --------------------------------------------------------------------------------------------------
+
+    def statuses(self) -> tuple[PartitionStatus, ...]:
+        """Return the replicated partitions of this moment, by topic and number."""
+        with self.lock:
+            now, wall = self._clock(), time.time()
+            rows = sorted((row for row in self.by_tp.values() if row.is_replicated), key=lambda row: row.tp)
+            return tuple(row.status(now, wall - now, int(wall * 1000)) for row in rows)
+
+    def failures(self, tps: Iterable[TopicPartition] | None = None) -> list[str]:
+        """Return the sentence of each of these partitions that has failed; None: of all that are replicated."""
+        with self.lock:
+            now = self._clock()
+            if tps is None:
+                rows = [row for row in self.by_tp.values() if row.is_replicated]
+            else:
+                rows = [self.by_tp[tp] for tp in sorted(tps) if tp in self.by_tp]
+            return [str(failure) for row in rows if (failure := row.facts.shown_failure(now))]
+
+    def failed_of(self, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those of these partitions that have failed and are not being tried again."""
+        with self.lock:
+            return [tp for tp in sorted(tps) if tp in self.by_tp and self.by_tp[tp].facts.failure]
+
+    def next_offset_of(self, tp: TopicPartition) -> int | None:
+        """Return the first source offset that the target is not known to have."""
+        with self.lock:
+            return self.by_tp[tp].facts.next_offset if tp in self.by_tp else None
