@@ -55,6 +55,7 @@ class RecordFlow:
         self._rate = rate
         self._schedule = schedule
         self._events = events
+        self.fetched_records = 0
         self._changes = SourceChanges(spec, clients.source, self.fail, events)
         limits = TopicLimits(clients.target, clients.network)
         self._large_batches = LargeBatches(limits, clients.pool, leaves_out=spec.tolerates_too_large)
@@ -78,7 +79,11 @@ class RecordFlow:
         pieces, position, error, epochs = prepare(data.records, fetched.position, data.aborted)
         if position > fetched.position:
             producer, pool = self._clients.producer, self._clients.pool
+            now_ms = int(time.time() * 1000)
             for piece in pieces:
+                self.fetched_records += piece.record_count
+                if piece.max_timestamp_ms >= 0:  # messages of before Kafka 0.10 have no time
+                    partition.age.add(now_ms, max(0, now_ms - piece.max_timestamp_ms), piece.record_count)
                 if piece.is_shared:
                     buffer.hold()
                 producer.enqueue(
