@@ -25,6 +25,7 @@ from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.kafka.request_options import EARLIEST, LATEST
 from heliograph.mirror.topics.task_assignment import assign, rate_share, task_count
 from heliograph.model import RestartedPartition, SourceOffset, counted
+from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,6 +92,7 @@ class TaskSupervisor:
         self._config = config
         self._settings = config.settings(self._flow)
         self._limits = RestartLimits.of(self._settings)
+        self._status.throttle_bytes_per_s = self._settings[keys.THROTTLE_BYTES_PER_SECOND]
         # A transaction has one producer id, and a partition that begins again needs another.
         self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
 
@@ -333,7 +335,7 @@ class TaskSupervisor:
                 task.number,
                 extra=self._about(task),
             )
-            task.request_restart()
+            task.request_restart(RestartReason.PARTITION)
             self._stop_for_restart(task)
         else:
             failed = counted(len(tps), "failed partition")
@@ -344,6 +346,8 @@ class TaskSupervisor:
         """Let a running task begin again with some partitions; its others continue."""
         assert task.running is not None
         specs = task.open_again(tps)
+        reason = RestartReason.REQUESTED if is_requested else RestartReason.PARTITION
+        self._status.tasks.note_partition_restarts(task.number, reason, len(tps))
         again = note(f"task {task.number} begins with it again")
         self._status.partitions.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
@@ -355,7 +359,7 @@ class TaskSupervisor:
                 self._engine.stop(task.running, "heliograph is stopping")
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
-        task.begin()
+        self._status.tasks.note_start(task.number, task.begin())
         self._status.partitions.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
         self._status.note(task_step(task.number), ())
         self._status.partitions.retry(task.tps)
@@ -444,10 +448,10 @@ class TaskSupervisor:
         else:
             if end.trace:
                 log.debug("%s", end.trace)
-            self._failed(task, end.error or "it ended unexpectedly.")
+            self._failed(task, end.error or "it ended unexpectedly.", is_lost=end.is_lost)
 
-    def _failed(self, task: FlowTask, reason: str) -> None:
-        pause_s = task.failed(reason)
+    def _failed(self, task: FlowTask, reason: str, *, is_lost: bool = False) -> None:
+        pause_s = task.failed(reason, is_lost=is_lost)
         if pause_s is not None:
             self._status.partitions.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
             level = logging.DEBUG if task.logged_failure == reason else logging.ERROR  # once until it runs again
