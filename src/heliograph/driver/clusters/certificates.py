@@ -1,4 +1,4 @@
-"""Reads when the certificates of this process end: its own, and those it trusts, as its clients and listeners name them.
+"""Reads when certificates end: those of this process, and those it trusts, as its clients and listeners name them.
 
 Files are read in the background, at most every few minutes, since they are renewed while the process runs. Of a private
 key nothing is kept. The certificates that the machine trusts for everybody are not among them.

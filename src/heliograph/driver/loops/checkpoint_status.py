@@ -108,7 +108,7 @@ class _Published(NamedTuple):
 
 
 class CheckpointStatus:
-    """What is known of the groups of one flow. The steps of one loop write, any thread reads `snapshot`."""
+    """The groups of one flow, as far as they are known. The steps of one loop write, any thread reads `snapshot`."""
 
     def __init__(self, flow: Flow, interval_s: float, clock: Callable[[], float] = time.time) -> None:
         self._flow = flow
