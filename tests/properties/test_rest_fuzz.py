@@ -19,7 +19,7 @@ from heliograph.web.endpoints.routes import LARGEST_CONFIG_BYTES, ROUTES
 from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
 from tests.support.connect.fake_herder import FakeHerder
-from tests.support.connect.rest_worker import RestWorker, check_config, real_plugins, rest_worker
+from tests.support.connect.rest_worker import RestWorker, check_config, real_pages, real_plugins, rest_worker
 
 _PLUGINS = real_plugins()
 _JSON = {"application/json"}
@@ -92,7 +92,7 @@ def check(heard: Heard) -> None:
 def new_app(herder: FakeHerder | None = None, *, read_only: bool = False) -> Any:
     log_levels = LogLevels()
     herder = herder or FakeHerder(lambda config: check_config(_PLUGINS, config), log_levels)
-    return make_app(Worker(herder, _PLUGINS, log_levels), read_only=read_only)
+    return make_app(Worker(herder, _PLUGINS, log_levels, real_pages()), read_only=read_only)
 
 
 _parts = st.sampled_from(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
 from heliograph.cli.inputs import MachineLookup
+from heliograph.cli.metrics_service import file_options, serving_metrics
 from heliograph.config.effective.rest_config import (
     file_listeners,
     parse_listener,
@@ -25,6 +27,7 @@ from heliograph.errors import ConfigError, HeliographError
 from heliograph.kafka.admin.admin import cluster_id
 from heliograph.mirror.policy.class_checks import java_class_error
 from heliograph.web.access.authenticator import Authenticator
+from heliograph.web.endpoints.metric_pages import MetricPages
 from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
@@ -32,6 +35,7 @@ from heliograph.web.server.rest_server import RestServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from heliograph.cli.metrics_service import WantedMetrics
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.config.effective.rest_config import RestListener
     from heliograph.connect.contract.herder import Herder
@@ -115,25 +119,39 @@ def _log_unserved(error: HeliographError) -> None:
 
 
 @contextmanager
-def file_rest(wanted: WantedRest | None, runs: RunningFile) -> Iterator[None]:
-    """Serve REST while the flows run, if it is wanted."""
-    if wanted is None:
+def file_rest(wanted: WantedRest | None, metrics: WantedMetrics | None, runs: RunningFile) -> Iterator[None]:
+    """Serve REST, and metrics on their own listeners, while the flows run, if they are wanted."""
+    if wanted is None and metrics is None:
         yield
         return
-
-    def first_targets_id() -> str:
-        flow = runs.config.flows[0]
-        admin = make_admin(runs.config, flow.target, flow)
-        try:
-            return cluster_id(admin)
-        finally:
-            admin.close()
-
-    levels = LogLevels()
-    herder = FileHerder(runs, levels, first_targets_id)
+    herder = FileHerder(runs, LogLevels(), partial(_first_targets_id, runs), _listeners(wanted, metrics))
     plugins = ConnectorPlugins({}, runs.config.resolver, java_class_error)
+    pages = MetricPages(lambda: file_options(runs.config, runs.config.raw, runs.config.resolver))
     # Requests that would change what the file defines are refused before they reach the herder.
-    worker = Worker(cast("Herder", herder), plugins, levels)
+    worker = Worker(cast("Herder", herder), plugins, herder.log_levels, pages)
+    with serving_metrics(metrics, worker):
+        server = None if wanted is None else _started(wanted, worker, herder)
+        try:
+            yield
+        finally:
+            if server is not None:
+                server.stop()
+
+
+def _listeners(wanted: WantedRest | None, metrics: WantedMetrics | None) -> list[RestListener]:
+    return [listener for each in (wanted, metrics) if each is not None for listener in each.listeners]
+
+
+def _first_targets_id(runs: RunningFile) -> str:
+    flow = runs.config.flows[0]
+    admin = make_admin(runs.config, flow.target, flow)
+    try:
+        return cluster_id(admin)
+    finally:
+        admin.close()
+
+
+def _started(wanted: WantedRest, worker: Worker, herder: FileHerder) -> RestServer | None:
     app = make_app(worker, wanted.authenticator, read_only=True, has_actions=wanted.has_actions)
     server = RestServer(app, wanted.listeners, wanted.authenticator.listener_tls)
     try:
@@ -143,10 +161,7 @@ def file_rest(wanted: WantedRest | None, runs: RunningFile) -> Iterator[None]:
         if wanted.is_option:
             raise
         _log_unserved(error)
-    else:
-        herder.worker_id = server.url.partition("//")[2]
-        log.info("Connect's REST API is at %s, %s", server.url, "with actions" if wanted.has_actions else "for reading")
-    try:
-        yield
-    finally:
-        server.stop()
+        return None
+    herder.worker_id = server.url.partition("//")[2]
+    log.info("Connect's REST API is at %s, %s", server.url, "with actions" if wanted.has_actions else "for reading")
+    return server

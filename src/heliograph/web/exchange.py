@@ -9,10 +9,11 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from heliograph.connect.contract.herder import Herder
     from heliograph.connect.contract.log_levels import LogLevels
+    from heliograph.status.process_snapshot import ProcessSnapshot
 
 
 JSON_TYPE = "application/json"
@@ -20,11 +21,13 @@ TEXT_TYPE = "text/plain"
 
 
 class Worker(NamedTuple):
-    """The parts of a worker that handlers use."""
+    """The parts of a worker that handlers use; `viewer` is the caller if it sees only a part of the connectors."""
 
     herder: Herder
     plugins: PluginCatalogue
     log_levels: LogLevels
+    metrics: MetricRenderer
+    viewer: Hashable = None
 
 
 class Call(NamedTuple):
@@ -34,6 +37,7 @@ class Call(NamedTuple):
     path: Mapping[str, str] = {}
     query: Mapping[str, Sequence[str]] = {}
     body: bytes = b""
+    headers: Mapping[str, str] = {}
 
     @property
     def herder(self) -> Herder:
@@ -47,18 +51,28 @@ class Call(NamedTuple):
 
 
 class RestResponse(NamedTuple):
-    """One response; `location` is a path of this worker."""
+    """One response; `location` is a path of this worker, `encoding` how the body is compressed."""
 
     status: int
     body: bytes = b""
     content_type: str = JSON_TYPE
     location: str | None = None
+    encoding: str = ""
 
 
 def json_answer(payload: object, status: int = 200, location: str | None = None) -> RestResponse:
     """Return a response with a JSON body."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return RestResponse(status, text.encode(), location=location)
+
+
+class MetricRenderer(Protocol):
+    """Renders the page of metrics."""
+
+    def page(
+        self, process: Callable[[], ProcessSnapshot], viewer: Hashable, headers: Mapping[str, str]
+    ) -> RestResponse:
+        """Return the page for a viewer, in the format and the compression that the headers of a request accept."""
 
 
 class PluginCatalogue(Protocol):

@@ -11,6 +11,15 @@ from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.errors import ConnectError
 from heliograph.model import RestartedPartition, RestartRequest, TopicPartition
 from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot, UnreadyFlow
+from heliograph.status.group_status import CheckpointsSnapshot
+from heliograph.status.process_snapshot import (
+    Certificate,
+    ConnectorRow,
+    EngineSnapshot,
+    HeartbeatsSnapshot,
+    ProcessSnapshot,
+    WorkerSnapshot,
+)
 from heliograph.wire.records.connect_configs import TargetState
 from heliograph.wire.records.connect_offsets import check_offsets
 from heliograph.wire.records.connect_status import State
@@ -34,6 +43,9 @@ class FakeHerder:
         self.worker_id = worker_id
         self.flow_snapshots: list[FlowSnapshot] = []
         self.flow_losses: list[FlowLosses] = []
+        self.checkpoints: list[CheckpointsSnapshot] = []
+        self.heartbeats: list[HeartbeatsSnapshot] = []
+        self.certificates: list[Certificate] = []
         self._check = check
         self._log_levels = log_levels or LogLevels()
         self.forget_all()
@@ -66,6 +78,18 @@ class FakeHerder:
 
     def losses(self) -> list[FlowLosses]:
         return self.flow_losses
+
+    def process(self) -> ProcessSnapshot:
+        return ProcessSnapshot(
+            at=1_000.0,
+            flows=tuple(self.flow_snapshots),
+            checkpoints=tuple(self.checkpoints),
+            heartbeats=tuple(self.heartbeats),
+            connectors=tuple(ConnectorRow(name, "c", "source", "", "RUNNING", ()) for name in self.connectors()),
+            engine=EngineSnapshot(4, 1, 0),
+            worker=WorkerSnapshot(self.leader is None, False, 1, 1, 900.0),
+            certificates=tuple(self.certificates),
+        )
 
     def session_keys(self) -> tuple[bytes, ...]:
         return self.keys

@@ -17,8 +17,11 @@ from heliograph.config.resolve.settings import Settings
 from heliograph.config.validate.connector_validation import ConnectorPlugins
 from heliograph.connect.contract import refusals as refuse
 from heliograph.connect.contract.log_levels import LogLevels
+from heliograph.metrics.dialects import Dialect
+from heliograph.metrics.page import MetricOptions
 from heliograph.mirror.policy.class_checks import class_error
 from heliograph.web.access.authenticator import Authenticator
+from heliograph.web.endpoints.metric_pages import MetricPages
 from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
@@ -33,6 +36,11 @@ ANY_PORT = (RestListener("127.0.0.1", 0),)
 def real_plugins() -> ConnectorPlugins:
     """MM2's connectors in a worker without settings."""
     return ConnectorPlugins({}, Resolver(FakeLookup(), {}), class_error)
+
+
+def real_pages() -> MetricPages:
+    """Pages with the names of the JMX exporter."""
+    return MetricPages(lambda: MetricOptions((Dialect.JMX_EXPORTER,), 1_000))
 
 
 def check_config(plugins: ConnectorPlugins, config: Mapping[str, str]) -> None:
@@ -95,7 +103,7 @@ def rest_worker(herder: FakeHerder | None = None, *, read_only: bool = False, **
     log_levels = LogLevels()
     if herder is None:
         herder = FakeHerder(lambda config: check_config(plugins, config), log_levels)
-    app = make_app(Worker(herder, plugins, log_levels), read_only=read_only, **more)
+    app = make_app(Worker(herder, plugins, log_levels, real_pages()), read_only=read_only, **more)
     with RestServer(app, ANY_PORT) as server:
         herder.worker_id = server.url.removeprefix("http://")
         yield RestWorker(server, herder, log_levels)
@@ -125,7 +133,7 @@ def guarded_worker(raw: Mapping[str, str], herder: FakeHerder | None = None, **m
     herder = herder or FakeHerder(lambda config: check_config(plugins, config), log_levels)
     listeners = rest_listeners(Settings({name: raw[name] for name in ("listeners",)}))
     authenticator = Authenticator(rest_access(raw, resolver, listeners, MachineLookup()), raw, resolver, listeners)
-    app = make_app(Worker(herder, plugins, log_levels), authenticator, **more)
+    app = make_app(Worker(herder, plugins, log_levels, real_pages()), authenticator, **more)
     with RestServer(app, listeners, authenticator.listener_tls) as server:
         herder.worker_id = server.url.partition("//")[2]
         yield RestWorker(server, herder, log_levels)

@@ -13,6 +13,7 @@ from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.model import TopicPartition
+from heliograph.status.process_snapshot import EngineSnapshot
 from tests.support.runs.copying import HandLease
 
 
@@ -44,6 +45,9 @@ class ThreadEngine:
 
         threading.Thread(target=run, daemon=True).start()
         return task
+
+    def snapshot(self) -> EngineSnapshot:
+        return EngineSnapshot(self.slots, len(self._leases), 0)
 
     def stop(self, task: RunningTask, reason: str) -> None:
         self._leases[task].stop_reason = reason

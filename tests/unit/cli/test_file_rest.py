@@ -38,7 +38,7 @@ def run(listeners: str, *arguments: str) -> bool:
     @click.command()
     @rest_option
     def command() -> None:
-        with file_rest(wanted_rest(config), process_of(config)):
+        with file_rest(wanted_rest(config), None, process_of(config)):
             has_run.append(True)
 
     command(list(arguments), standalone_mode=False)
@@ -61,6 +61,6 @@ def test_what_fails_in_a_flow_is_no_matter_of_rest(taken_port: int) -> None:
     with (
         click.Context(click.Command("run")),
         pytest.raises(HeliographError, match=r"^of a flow$"),
-        file_rest(wanted_rest(config), process_of(config)),
+        file_rest(wanted_rest(config), None, process_of(config)),
     ):
         raise HeliographError("of a flow")

@@ -48,7 +48,7 @@ CHANGES = {
     *("restart", "restart_task", "restart_partitions", "reset_topics", "alter_offsets"),
 }
 # Lists omit what is hidden.
-OPEN_TO_ALL = {"leader_url", "is_ready", "unready", "cluster_id", "connectors", "flows", "losses"}
+OPEN_TO_ALL = {"leader_url", "is_ready", "unready", "cluster_id", "connectors", "flows", "losses", "process"}
 FOR_WORKERS = {"session_keys"}
 
 

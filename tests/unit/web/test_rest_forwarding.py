@@ -48,6 +48,7 @@ def test_a_follower_answers_for_itself_what_concerns_itself() -> None:
         "/health",
         "/health/live",
         "/health/ready",
+        "/metrics",
         "/connector-plugins",
         "/connector-plugins/{plugin}/config",
         "/admin/loggers",

@@ -29,12 +29,12 @@ from heliograph.web.server.rest_server import RestServer
 from tests.interop.rest_story import ask
 from tests.support.clusters.certificates import Authority
 from tests.support.connect.fake_herder import FakeHerder
-from tests.support.connect.rest_worker import guarded_worker, login_lines, real_plugins
+from tests.support.connect.rest_worker import guarded_worker, login_lines, real_pages, real_plugins
 from tests.support.runs.copying import wait_for
 
 
 def server(*listeners: RestListener, herder: FakeHerder | None = None) -> RestServer:
-    return RestServer(make_app(Worker(herder or FakeHerder(), real_plugins(), LogLevels())), listeners)
+    return RestServer(make_app(Worker(herder or FakeHerder(), real_plugins(), LogLevels(), real_pages())), listeners)
 
 
 def test_every_listener_is_served_and_released() -> None:

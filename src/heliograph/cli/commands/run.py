@@ -13,6 +13,7 @@ import click
 
 from heliograph.cli.config_reload import ConfigReload, file_digest
 from heliograph.cli.inputs import MachineLookup, log_findings, read_mirror_file, secrets_option, spark_pairs
+from heliograph.cli.metrics_service import metrics_option, wanted_metrics
 from heliograph.cli.output import (
     Screen,
     close_screen,
@@ -70,6 +71,7 @@ _LOCAL_SLOTS = 256
 @secrets_option
 @rest_option
 @rest_actions_option
+@metrics_option
 @click.pass_context
 def run(
     context: click.Context,
@@ -97,7 +99,7 @@ def run(
     digest = file_digest(file)
     config = read()
     spark = SparkSettings(master or _local_master(config), spark_pairs((*confs, *more_confs)))
-    rest = wanted_rest(config)
+    rest, metrics = wanted_rest(config), wanted_metrics(config.raw, config.resolver)
     screen = make_screen()
     log_findings(file, config.warnings, config.notes)
     # If the kernels were never compiled this takes seconds; Spark takes as long to start.
@@ -110,7 +112,7 @@ def run(
         "Replicating %s; Spark's log is %s (kept if something fails)", ", ".join(map(str, config.flows)), spark.log_file
     )
     try:
-        with file_rest(rest, process):
+        with file_rest(rest, metrics, process):
             process.start()
             requested = threading.Event() if once else hung_up()
             reload = ConfigReload(file, read, process, requested, digest, is_watched=is_watched)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.config.effective.connect_config import is_live_key
 from heliograph.config.effective.rest_config import HTTPS_PREFIX
-from heliograph.config.keys import TABLE, worker_keys
+from heliograph.config.keys import METRICS_LISTENERS, TABLE, worker_keys
 from heliograph.config.keys.table import Scope
 from heliograph.config.resolve.overlays import ROLES, client_layers, origins, settings_layers
 from heliograph.config.resolve.redaction import is_secret, redact_value, shown_name
@@ -45,6 +45,7 @@ _REST_KEYS = frozenset(
         worker_keys.REST_ALLOWED_HOSTS,
         worker_keys.ACCESS_CONTROL_ALLOW_ORIGIN,
         worker_keys.SSL_CLIENT_AUTH,
+        METRICS_LISTENERS,
     )
 )
 

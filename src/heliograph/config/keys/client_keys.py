@@ -289,7 +289,7 @@ define_all(
     ignored("a failed request is retried until it succeeds or fails permanently"),
     ("retries", INT, 2_147_483_647, HIGH, "", "How many times a failed request is retried."),
 )
-_OWN_METRICS = ignored("Java's metrics are not supported")
+_OWN_METRICS = ignored("metrics are served at `/metrics`, by the driver alone")
 define_all(
     ROLES | WORKER | CONNECTOR,
     _OWN_METRICS,

@@ -124,16 +124,19 @@ define(
     since="2.4",
     support=ignored("Heliograph does not poll; `A.consumer.fetch.max.wait.ms` limits how long a fetch waits"),
 )
-_METRIC_NAMES: Check[tuple[str, ...]] = Check(lambda names: set(names) <= {"legacy", "new"}, "legacy, new or both")
-define(
+_METRIC_NAMES: Check[tuple[str, ...]] = Check(
+    lambda names: bool(names) and set(names) <= {"legacy", "new"}, "legacy, new or both"
+)
+METRIC_NAMES_FORMATS = define(
     "metric.names.formats",
     LIST,
     ("legacy",),
     SOURCE | CHECKPOINT,
-    "Which names Java MM2's metrics have (KIP-1280).",
+    "Names of MM2's own metrics (KIP-1280): `new` adds those of `type=plugins` to `/metrics`. The page has the names"
+    " that any connector of the process asks for.",
     _METRIC_NAMES,
     since="4.3",
-    support=ignored("Java's metrics are not supported"),
+    is_live=True,
 )
 define_all(
     SOURCE | CHECKPOINT,

@@ -1,20 +1,24 @@
-"""Rows of keys that only Heliograph has: sizes and time-outs of its tasks, rate limit, changed topics, renaming.
+"""Rows of keys that only Heliograph has: sizes and time-outs of tasks, rate limit, changed topics, renaming, metrics.
 
 Own keys of the REST server and of a worker's restarts are in `worker_keys`.
 """
 
 from __future__ import annotations
 
+import re
+
 from heliograph.config.keys.action_lists import one_of_by_topic
 from heliograph.config.keys.table import (
     BOOLEAN,
     CONNECTOR,
+    FILE,
     INT,
     LIST,
     LONG,
     NO_STRINGS,
     SOURCE,
     STRING,
+    WORKER,
     Check,
     at_least,
     define,
@@ -127,5 +131,56 @@ RENAME_OTHERWISE = define(
     "How RenameReplicationPolicy names the remote topic if no rule matches: `default` is `A.topic`, `identity` is"
     " `topic`.",
     one_of("default", "identity"),
+    ours=True,
+)
+
+# --- metrics --------------------------------------------------------------------------------------
+_ADDRESS = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[^\s/:@?#\[\]]*):(?P<port>[0-9]{1,5})/?", re.IGNORECASE)
+_LARGEST_PORT = 65_535
+
+
+def _wrong_addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
+    found = ((text, _ADDRESS.fullmatch(text)) for text in texts)
+    return tuple(
+        f"'{text}' is not an address; write it as http://HOST:PORT or https://HOST:PORT, such as http://:9404."
+        for text, match in found
+        if match is None or int(match["port"]) > _LARGEST_PORT
+    )
+
+
+METRICS_LISTENERS = define(
+    "heliograph.metrics.listeners",
+    LIST,
+    NO_STRINGS,
+    FILE | WORKER,
+    "Addresses of a server with only `/metrics`, `/health/live` and `/health/ready`, each `http://HOST:PORT` or"
+    " `https://HOST:PORT`, such as `http://0.0.0.0:9404`. Without a host, only this machine can connect. TLS, login and"
+    " access rules are those of the REST server, by the same keys. Without this key, only the REST server has"
+    " `/metrics`.",
+    Check(
+        lambda texts: not _wrong_addresses(texts),
+        "addresses such as http://:9404",
+        mistakes=_wrong_addresses,
+    ),
+    ours=True,
+)
+METRICS_DIALECT = define(
+    "heliograph.metrics.dialect",
+    STRING,
+    "jmx-exporter",
+    FILE | WORKER,
+    "Names of Kafka's metrics at `/metrics`: `jmx-exporter`, as with Strimzi's rules for the Prometheus JMX exporter,"
+    " or `metrics-reporter`, as with Strimzi's Metrics Reporter.",
+    one_of("jmx-exporter", "metrics-reporter"),
+    ours=True,
+)
+METRICS_PARTITIONS_MAX = define(
+    "heliograph.metrics.partitions.max",
+    INT,
+    1_000,
+    FILE | WORKER,
+    "Maximum number of partitions of a flow of which `/metrics` has series. A flow with more has series of its topics,"
+    " and of partitions that are not copied.",
+    at_least(0),
     ours=True,
 )

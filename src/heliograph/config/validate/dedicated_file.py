@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
+from heliograph.config.effective.metrics_config import metrics_settings
 from heliograph.config.effective.mirror_config import MirrorMakerConfig
 from heliograph.config.formats.conversion import ConfigText, read_entries
 from heliograph.config.formats.reading import repeated_names
@@ -123,6 +124,7 @@ class _FileExamination:
             self._add_invalid([config.client(alias, role, pair) for alias in pair for role in ROLES])
         for pair in _pairs(self._clusters):
             self._add_invalid([config.settings(pair)], heartbeats_only=pair not in looked_at)
+        self._add_invalid([metrics_settings(config.raw, config.resolver)])
         sound = self._config(looked_at, self._looking, without=self._invalid)
         for flow in looked_at:
             self._find_contradictions(sound, flow)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from heliograph.model import RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot, UnreadyFlow
+    from heliograph.status.process_snapshot import ProcessSnapshot
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
 
@@ -98,6 +99,12 @@ class HerderView(Protocol):
 
     def losses(self) -> Sequence[FlowLosses]:
         """Return the newest losses of each flow, by name; none if this process does not lead."""
+
+    def process(self) -> ProcessSnapshot:
+        """Return everything that metrics show, without waiting for a cluster; never raises.
+
+        A worker that does not lead has no flows and no connectors.
+        """
 
     def session_keys(self) -> tuple[bytes, ...]:
         """Return the secrets that the workers of the group share, the newest first; 409 while there is none."""

@@ -38,6 +38,7 @@ from heliograph.connect.group.leadership import (
 from heliograph.errors import AuthenticationError, BrokerError, ClusterError
 from heliograph.kafka.backoff import Backoff
 from heliograph.kafka.error_codes import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
+from heliograph.status.process_snapshot import WorkerSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +98,8 @@ class Membership:
         self._stopping = False
         self._leaves = True
         self._failure: ClusterError | None = None
+        self._rebalances = 0
+        self._rebalanced_at: float | None = None
         loops = {"join": self._join_loop, "heartbeat": self._heartbeat_loop, "report": self._report_loop}
         self._threads = [
             threading.Thread(target=loop, name=f"group-{settings.group}-{name}", daemon=True)
@@ -159,6 +162,13 @@ class Membership:
                 return Standing()
             is_leader = assignment.leader_id == self._member_id
             return Standing(is_leader, assignment.leader_url, assignment.generation, self._leads_since)
+
+    def snapshot(self) -> WorkerSnapshot:
+        """Return our position, and what rebalances there have been."""
+        with self._changed:
+            standing, is_joining = self.standing, self._is_joining
+            rebalances, rebalanced_at = self._rebalances, self._rebalanced_at
+        return WorkerSnapshot(standing.is_leader, is_joining, standing.generation, rebalances, rebalanced_at)
 
     @property
     def is_leader(self) -> bool:
@@ -248,6 +258,8 @@ class Membership:
                 self._leads_since = joined.generation
             self._lease.renew(reported.sent_at, is_settled=True)
             self._is_joining = False
+            self._rebalances += 1
+            self._rebalanced_at = time.time()
             self._failure = None
             self._changed.notify_all()
         return True

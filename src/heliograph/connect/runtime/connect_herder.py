@@ -13,6 +13,7 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.runtime.connector_changes import ConnectorChanges
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_view import ConnectorView
+from heliograph.connect.runtime.process_view import WorkerProcess
 from heliograph.status.flow_snapshot import FlowLosses, UnreadyFlow
 
 if TYPE_CHECKING:
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from heliograph.config.effective.connect_config import WorkerConfig
     from heliograph.connect.contract.herder import ConnectOffset, ConnectorInfo, ConnectorStatus
     from heliograph.connect.contract.log_levels import LogLevels
-    from heliograph.connect.group.membership import Standing
+    from heliograph.connect.group.membership import Membership
     from heliograph.connect.runtime.reconciler import Reconciler
     from heliograph.connect.storage.config_store import ConfigStore
     from heliograph.connect.storage.status_store import StatusStore
     from heliograph.model import RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.status.process_snapshot import ProcessSnapshot
     from heliograph.wire.records.connect_configs import TargetState
 
 
@@ -44,7 +46,7 @@ class ConnectHerder:
         worker: WorkerConfig,
         stores: tuple[ConfigStore, StatusStore],
         reconciler: Reconciler,
-        standing: Callable[[], Standing],
+        member: Membership,
         log_levels: LogLevels,
         url: str,
         cluster_id: Callable[[], str],
@@ -54,17 +56,18 @@ class ConnectHerder:
         self._view = ConnectorView(stores, worker.settings)
         self._reconciler = reconciler
         self._changes = ConnectorChanges(worker, stores, self._view, reconciler)
-        self._standing = standing
+        self._member = member
         self._log_levels = log_levels
         self._url = url
         self._cluster_id = cache(cluster_id)
+        self._process = WorkerProcess(worker, self._view, reconciler, member)
 
     # --- the worker ---------------------------------------------------------------------------------------------------
 
     @property
     def leader_url(self) -> str | None:
         """None if this worker is the leader, else the REST address of the leader."""
-        standing = self._standing()
+        standing = self._member.standing
         if standing.is_leader:
             return None
         if standing.leader_url is None:
@@ -75,7 +78,7 @@ class ConnectHerder:
 
     def is_ready(self) -> bool:
         """Return whether the worker has read its topics and knows its leader."""
-        standing = self._standing()
+        standing = self._member.standing
         return standing.is_leader or standing.leader_url is not None
 
     def cluster_id(self) -> str:
@@ -131,6 +134,10 @@ class ConnectHerder:
     def losses(self) -> list[FlowLosses]:
         """Return the newest losses of each flow, if this worker leads."""
         return [FlowLosses.of(flow) for flow in self._reconciler.flows()]
+
+    def process(self) -> ProcessSnapshot:
+        """Return everything that metrics show."""
+        return self._process.snapshot()
 
     # --- changing -----------------------------------------------------------------------------------------------------
 

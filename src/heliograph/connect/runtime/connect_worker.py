@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from heliograph.kafka.produce.fenced_writer import FencedWriter
 from heliograph.kafka.security.connection_spec import parse_bootstrap
 from heliograph.kafka.security.security_settings import make_security
 from heliograph.mirror.topics.internal_topics import leader_transactional_id
+from heliograph.status.process_snapshot import EngineSnapshot, ProcessSnapshot, WorkerSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +61,7 @@ class ConnectWorker:
         stores = (self._configs, self._statuses)
         self._reconciler = Reconciler(config, engine, stores, url.partition("//")[2], log_levels)
         self.herder = ConnectHerder(
-            config, stores, self._reconciler, lambda: self._membership.standing, log_levels, url, self._cluster_id
+            config, stores, self._reconciler, self._membership, log_levels, url, self._cluster_id
         )
 
     def start(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
@@ -144,11 +146,19 @@ def lease_timeout_ms(config: WorkerConfig) -> int:
 class StartingHerder:
     """The worker's herder, not ready before the worker has started. REST listens earlier: its port is in the claim.
 
-    Until then it answers probes and refuses everything else.
+    Until then it answers probes and scrapes, and refuses everything else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Callable[[], EngineSnapshot] = lambda: EngineSnapshot(None, 0, 0)) -> None:
         self.begun: Herder | None = None
+        self._engine = engine
+
+    def process(self) -> ProcessSnapshot:
+        """Return the worker's process, which has no flows before it is a member of its group."""
+        if self.begun is not None:
+            return self.begun.process()
+        worker = WorkerSnapshot(is_leader=False, is_rebalancing=True, generation=-1, rebalances=0, rebalanced_at=None)
+        return ProcessSnapshot(time.time(), (), (), (), (), self._engine(), worker, ())
 
     def __getattr__(self, name: str) -> object:
         if self.begun is not None:

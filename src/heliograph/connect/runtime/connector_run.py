@@ -67,7 +67,7 @@ class ConnectorRun:
         self._issues = StepIssues()
         self.source_flow: SourceFlow | None = None
         self._lines: ProgressLines | None = None
-        self._work: CheckpointSync | HeartbeatSource | None = None
+        self.work: CheckpointSync | HeartbeatSource | None = None
         self._loop: ControlLoop | None = None
         self._seen_written: dict[str, int] = {}
         self._topics_at = 0.0
@@ -77,12 +77,12 @@ class ConnectorRun:
             self.source_flow = SourceFlow(config, config.flow, engine, flow_count=1, status=status)
             self._lines = ProgressLines(config.name, status)
         elif config.kind == "checkpoint" and is_enabled and settings[keys.EMIT_CHECKPOINTS_ENABLED]:
-            self._work = CheckpointSync(config, config.flow)
+            self.work = CheckpointSync(config, config.flow)
         elif config.kind == "heartbeat" and settings[keys.EMIT_HEARTBEATS_ENABLED]:
-            self._work = HeartbeatSource(config, config.flow)
-        if self._work is not None:
+            self.work = HeartbeatSource(config, config.flow)
+        if self.work is not None:
             most_s = RestartLimits.of(settings).most_s
-            self._loop = ControlLoop(config.name, self._work, self._issues, most_s)
+            self._loop = ControlLoop(config.name, self.work, self._issues, most_s)
 
     def start(self) -> None:
         """Start, in the background."""
@@ -161,7 +161,7 @@ class ConnectorRun:
         if self.source_flow is not None:
             written = self.source_flow.written_by_this_run
         else:
-            written = self._work.written if self._work is not None else {}
+            written = self.work.written if self.work is not None else {}
         found = [topic for topic, count in written.items() if count > self._seen_written.get(topic, 0)]
         self._seen_written = written
         return found
@@ -169,7 +169,7 @@ class ConnectorRun:
     @property
     def task_configs(self) -> tuple[Mapping[str, str], ...]:
         """The config of each task, as Connect stores them: the connector's and the task's share."""
-        return task_configs(self.config.kind, self.config.raw, self.source_flow or self._work)
+        return task_configs(self.config.kind, self.config.raw, self.source_flow or self.work)
 
     def restart_tasks(self, numbers: Iterable[int]) -> bool:
         """Restart tasks; return False if that needs a new run."""

@@ -358,6 +358,11 @@ class ConnectorSlots:
             ]
         return [flow for flow in (view.snapshot() for view in views) if flow is not None]
 
+    def runs(self) -> list[ConnectorRun]:
+        """Return the current runs of all connectors, by name."""
+        with self.lock:
+            return [slot.run for _name, slot in sorted(self._slots.items()) if slot.run is not None]
+
     def source_flow(self, name: str) -> SourceFlow | None:
         """Return the flow of a source connector that runs here; None if there is none."""
         with self.lock:

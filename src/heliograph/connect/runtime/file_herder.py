@@ -12,6 +12,8 @@ request reads those of its moment.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -24,21 +26,28 @@ from heliograph.connect.contract import refusals
 from heliograph.connect.contract.herder import ConnectorInfo, ConnectorStatus, TaskStatus
 from heliograph.connect.runtime.connector_offsets import ConnectorOffsets
 from heliograph.connect.runtime.connector_run import task_configs
+from heliograph.connect.runtime.process_view import connector_row
+from heliograph.driver.clusters.certificates import Certificates, NamedClient, clients_of, listeners_of
+from heliograph.errors import ConnectError
 from heliograph.status.flow_snapshot import FlowLosses, LoopIssue, UnreadyFlow
+from heliograph.status.process_snapshot import ProcessSnapshot
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorMakerConfig
+    from heliograph.config.effective.rest_config import RestListener
     from heliograph.connect.contract.herder import ConnectOffset
     from heliograph.connect.contract.log_levels import LogLevels
     from heliograph.driver.flow.source_flow import SourceFlow
     from heliograph.driver.loops.checkpoint_sync import CheckpointSync
     from heliograph.driver.loops.file_loops import Control
     from heliograph.driver.loops.heartbeats import HeartbeatSource
+    from heliograph.driver.spark.spark_engine import SparkEngine
     from heliograph.model import ConnectorKind, Flow, RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.status.process_snapshot import ConnectorRow
     from heliograph.wire.records.connect_configs import TargetState
     from heliograph.wire.records.connect_status import State
 
@@ -65,6 +74,10 @@ class RunningFile(Protocol):
     @property
     def control(self) -> Control:
         """Return the loops."""
+
+    @property
+    def engine(self) -> SparkEngine:
+        """Return what runs the tasks."""
 
     @property
     def starting(self) -> threading.Lock:
@@ -104,16 +117,24 @@ class _View(NamedTuple):
 class FileHerder:
     """Implements `HerderView`, and of `Herder` the actions. Safe to call from several threads.
 
-    `worker_id` is the address of REST.
+    `worker_id` is the address of REST; `listeners` are all of the process.
     """
 
     leader_url: str | None = None
 
-    def __init__(self, runs: RunningFile, log_levels: LogLevels, cluster_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        runs: RunningFile,
+        log_levels: LogLevels,
+        cluster_id: Callable[[], str],
+        listeners: Sequence[RestListener] = (),
+    ) -> None:
         self.worker_id = ""
+        self._listeners = tuple(listeners)
+        self._certificates = Certificates(self._clients)
         self._runs = runs
         self._control = runs.control
-        self._log_levels = log_levels
+        self.log_levels = log_levels
         self._cluster_id = cache(cluster_id)
         self._last_view = _View.of(runs.config, runs.flows)
 
@@ -200,6 +221,35 @@ class FileHerder:
         """Return the newest losses of each flow, by name."""
         return [FlowLosses.of(flow) for flow in self.flows()]
 
+    def process(self) -> ProcessSnapshot:
+        """Return everything that metrics show."""
+        control = self._control
+        return ProcessSnapshot(
+            at=time.time(),
+            flows=tuple(self.flows()),
+            checkpoints=tuple(
+                work.status.snapshot(str(flow), connector_name(flow, "checkpoint"))
+                for flow, work in sorted(control.checkpoints.items())
+            ),
+            heartbeats=tuple(
+                work.snapshot(connector_name(flow, "heartbeat")) for flow, work in sorted(control.heartbeats.items())
+            ),
+            connectors=tuple(self._rows()),
+            engine=self._runs.engine.snapshot(),
+            worker=None,
+            certificates=self._certificates.latest(),
+        )
+
+    def _rows(self) -> Iterator[ConnectorRow]:
+        for name, part in sorted(self._view.parts.items()):
+            with suppress(ConnectError):  # a new version of the file came meanwhile
+                yield connector_row(CLASSES[part.kind], self.status(name))
+
+    def _clients(self) -> Iterator[NamedClient]:
+        config = self._runs.config
+        yield from clients_of(config, config.cluster_pairs)
+        yield from listeners_of(config.raw, config.resolver, self._listeners)
+
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Stop, pause or resume the tasks of a source connector, until the process ends or the flow leaves the file."""
         with self._runs.starting:
@@ -267,7 +317,7 @@ class FileHerder:
 
     def set_cluster_log_level(self, logger: str, level: str) -> None:
         """Set the level of a logger in this process, the only one."""
-        self._log_levels.set(logger, level)
+        self.log_levels.set(logger, level)
 
     def _task_configs(self, view: _View, name: str) -> list[dict[str, str]]:
         part = view.part(name)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from heliograph.config.effective.connect_config import WorkerConfig
     from heliograph.connect.contract.log_levels import LogLevels
+    from heliograph.connect.runtime.connector_run import ConnectorRun
     from heliograph.connect.storage.config_store import ConfigStore, StoredConnector
     from heliograph.connect.storage.status_store import StatusStore
     from heliograph.driver.spark.spark_engine import SparkEngine
@@ -65,6 +66,7 @@ class Reconciler:
         self._log_levels = log_levels
         self._configs, self._statuses = stores
         self.worker_id = worker_id
+        self.engine = engine
         self._slots = ConnectorSlots(lambda name: ConnectorSlot(name, worker, engine))
         self._publisher = StatusPublisher(stores, worker_id, lambda: self._slots.leads_since)
         self._restarts = RestartRequests(self._slots, self._publisher)
@@ -113,6 +115,10 @@ class Reconciler:
     def flows(self) -> list[FlowSnapshot]:
         """Return the flow of every source connector; none if this worker does not lead."""
         return self._slots.flows(self._configs.connectors)
+
+    def runs(self) -> list[ConnectorRun]:
+        """Return the current runs of all connectors; none if this worker does not lead."""
+        return self._slots.runs()
 
     def restart_partitions(self, name: str, request: RestartRequest) -> tuple[RestartedPartition, ...]:
         """Restart partitions of the flow that a connector runs here; raises ConnectError if there is none."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from typing import TYPE_CHECKING
 
 from heliograph.config import keys
@@ -24,6 +25,7 @@ from heliograph.driver.clusters.cluster_clients import TargetClients, make_admin
 from heliograph.driver.clusters.hidden_names import hidden_groups
 from heliograph.driver.clusters.internal_topic_creation import ensure_internal_topic, ensure_offset_syncs_topic
 from heliograph.driver.clusters.log_bounds import log_bounds
+from heliograph.driver.loops.checkpoint_status import CheckpointStatus, ReadPartition
 from heliograph.driver.loops.followed_syncs import ReverseSyncs, SyncsTail
 from heliograph.driver.loops.noted_offsets import NotedOffsets
 from heliograph.driver.steps.issues import LogOnce
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from heliograph.kafka.admin.consumer_groups import ListedGroups
     from heliograph.kafka.admin.coordinators import GroupAnswers
     from heliograph.mirror.groups.group_moves import LogBounds
+    from heliograph.mirror.groups.offset_map import Translator
     from heliograph.model import Checkpoint, CommittedOffset, Flow
 
 
@@ -80,6 +83,7 @@ class CheckpointSync:
         self.share_groups: tuple[str, ...] = ()
         self.checkpoints_written = 0
         self._settings = config.settings(flow)
+        self.status = CheckpointStatus(flow, self._settings[keys.EMIT_CHECKPOINTS_INTERVAL_SECONDS])
         self._rules = topic_rules(config, flow)
         self._names = group_filter(self._settings)
         self._source = make_admin(config, flow.source, flow)
@@ -191,6 +195,7 @@ class CheckpointSync:
 
     def emit(self) -> Iterable[str]:
         """Translate the offsets of every group and write new checkpoints."""
+        began_at = time.monotonic()
         # Offsets first: the syncs read after them then reach at least as far as the groups did.
         reported = self._committed(list(self.groups))
         self._learn_syncs()
@@ -201,15 +206,34 @@ class CheckpointSync:
             checkpoint for group, offsets in reported.of.items() for checkpoint in self._translated(group, offsets)
         ]
         fresh = [self._marked(each) for each in (*fresh, *self._with_unsaved_marks(fresh))]
+        is_complete = False
+        try:
+            self._write(fresh, began_at)
+            is_complete = not reported.refused and not issues
+        finally:  # what was read is known also if nothing could be written
+            found = {group: self._as_read(group, offsets) for group, offsets in reported.of.items() if offsets}
+            self.status.publish(found, (*found, *reported.refused), is_complete=is_complete)
+        self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
+        self.checkpoints_written += len(fresh)
+        return (*reported.issues, *issues)
+
+    def _write(self, fresh: list[Checkpoint], began_at: float) -> None:
+        """Write checkpoints of a step that began at this time."""
         records = [OwnRecord(*encode_checkpoint(each), encode_checkpoint_headers(each)) for each in fresh]
         write_records(self._target_clients.records, self._topic, records, self._check, timeout_s=STEP_TIMEOUT_S)
         for checkpoint in fresh:
             self._known.add(checkpoint)
         self._moved.saved((each.group, each.tp) for each in fresh)
+        self.status.wrote(fresh, began_at)
         self._check()
-        self._noted.note({"group": c.group, "topic": c.tp.topic, "partition": c.tp.partition} for c in fresh)
-        self.checkpoints_written += len(fresh)
-        return (*reported.issues, *issues)
+
+    def _as_read(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> list[ReadPartition]:
+        written = self._known.of(group)
+        remotes = {tp: self._remote(tp) for tp in offsets}
+        return [
+            ReadPartition(tp, remotes[tp], committed, written.get(remotes[tp]), self._translator(tp))
+            for tp, committed in offsets.items()
+        ]
 
     def _marked(self, checkpoint: Checkpoint) -> Checkpoint:
         is_first = not self._known.has(checkpoint.group, checkpoint.tp)
@@ -243,14 +267,16 @@ class CheckpointSync:
         return self._reverse.original(tp) or remote_partition(self._rules, tp)
 
     def _translated(self, group: str, offsets: dict[TopicPartition, CommittedOffset]) -> list[Checkpoint]:
-        inverse = InverseMap(self._reverse.known, self._reverse.original)
         due = (
-            self._known.due(
-                inverse if self._reverse.original(tp) else self._syncs.known, group, tp, self._remote(tp), committed
-            )
+            self._known.due(self._translator(tp), group, tp, self._remote(tp), committed)
             for tp, committed in offsets.items()
         )
         return [checkpoint for checkpoint in due if checkpoint is not None]
+
+    def _translator(self, tp: TopicPartition) -> Translator:
+        if self._reverse.original(tp):
+            return InverseMap(self._reverse.known, self._reverse.original)
+        return self._syncs.known
 
     def sync_groups(self) -> Iterable[str]:
         """Move the groups on the target to where they are on the source; those in use are left to their users."""

@@ -16,6 +16,7 @@ from heliograph.kafka.own_records import OwnRecord
 from heliograph.kafka.topics.record_writer import STEP_TIMEOUT_S, write_records
 from heliograph.mirror.topics.internal_topics import heartbeats_topic
 from heliograph.model import Heartbeat, TopicPartition
+from heliograph.status.process_snapshot import HeartbeatsSnapshot
 from heliograph.wire.records.mirror_records import encode_heartbeat
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class HeartbeatSource:
         self._topic = heartbeats_topic(self._settings)
         self._noted = NotedOffsets(config, flow, self._target_clients, "heartbeat")
         self.written: dict[str, int] = {}
+        self._written_at: float | None = None
 
     def close(self) -> None:
         """Close the clients."""
@@ -67,5 +69,10 @@ class HeartbeatSource:
         topic = TopicPartition(self._topic.name, 0)
         write_records(self._target_clients.records, topic, [record], timeout_s=STEP_TIMEOUT_S)
         self.written = {self._topic.name: self.written.get(self._topic.name, 0) + 1}
+        self._written_at = time.time()
         self._noted.note([{"sourceClusterAlias": self.flow.source, "targetClusterAlias": self.flow.target}])
         return ()
+
+    def snapshot(self, connector: str) -> HeartbeatsSnapshot:
+        """Return what was written, under the name of its connector; may be called from any thread."""
+        return HeartbeatsSnapshot(connector, self.flow, sum(self.written.values()), self._written_at)

@@ -56,7 +56,7 @@ class MirrorProcess:
         self.config = config
         self.starting = threading.Lock()
         self.has_changed = False
-        self._engine, self._once, self._slots = engine, once, slots
+        self.engine, self._once, self._slots = engine, once, slots
         self._share_slots()
         self._statuses: dict[Flow, FlowStatus] = {}
         self.flows: Mapping[Flow, SourceFlow] = {flow: self._make(flow) for flow in config.flows}
@@ -170,7 +170,7 @@ class MirrorProcess:
 
     def _share_slots(self) -> None:
         if self._slots is not None:
-            self._engine.shared_slots = self._slots(self.config)
+            self.engine.shared_slots = self._slots(self.config)
 
     def _status(self, flow: Flow) -> FlowStatus:
         return self._statuses.setdefault(flow, FlowStatus(flow))
@@ -180,7 +180,7 @@ class MirrorProcess:
         return SourceFlow(
             config,
             flow,
-            self._engine,
+            self.engine,
             flow_count=len(config.flows),
             once=self._once,
             keeps_trying=not self._once,

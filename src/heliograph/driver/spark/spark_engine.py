@@ -23,6 +23,7 @@ from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_task import STARTED_TWICE, task_function
+from heliograph.status.process_snapshot import EngineSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +99,19 @@ class SparkEngine:
         """The number of tasks that flows may run at the same time."""
         slots = self._driver.slots
         return slots if self.shared_slots is None else min(slots, self.shared_slots)
+
+    def snapshot(self) -> EngineSnapshot:
+        """Return Spark's slots and tasks at this moment.
+
+        Waits neither for Spark nor for the lock, which is held while Spark starts.
+        """
+        sample = self._driver.sample
+        slots = None if sample is None else sample.slots
+        if slots is not None and self.shared_slots is not None:
+            slots = min(slots, self.shared_slots)
+        tasks = list(self._tasks.values())
+        running = sum(task.run_id is not None for task in tasks)
+        return EngineSnapshot(slots, running, len(tasks) - running, None if sample is None else sample.jvm)
 
     def start(
         self,

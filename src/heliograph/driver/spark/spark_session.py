@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import heliograph
 from heliograph.config.resolve.redaction import shown_error
+from heliograph.driver.spark.jvm_samples import JvmSamples, ask_jvm
 from heliograph.driver.spark.old_folders import PREFIX, remove_old_folders
 from heliograph.driver.spark.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
 from heliograph.embedded.java import java_home
@@ -33,6 +34,8 @@ from heliograph.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from heliograph.driver.spark.jvm_samples import JvmSample
 
 
 log = logging.getLogger(__name__)
@@ -121,6 +124,7 @@ class SparkDriver:
         self._context: Any = None
         self._error: EngineError | None = None
         self._is_stopped = False
+        self._samples: JvmSamples | None = None
         self._thread = threading.Thread(target=self._start, name="spark-start", daemon=True)
         self._thread.start()
 
@@ -146,6 +150,12 @@ class SparkDriver:
         return int(self.context().defaultParallelism)
 
     @property
+    def sample(self) -> JvmSample | None:
+        """The newest answer of the JVM, without waiting for it; None if Spark does not run, or has not answered."""
+        samples = self._samples
+        return None if samples is None else samples.latest
+
+    @property
     def encrypts_secrets(self) -> bool:
         """Return whether a task's payload, with the credentials of its clients, is safe from others on its way."""
         return self.settings.is_local or encrypts(self.context().getConf().get)
@@ -154,12 +164,15 @@ class SparkDriver:
         """Stop Spark."""
         self._thread.join()
         self._is_stopped = True
+        if self._samples is not None:
+            self._samples.stop()
         if self._context is not None:
             self._context.stop()
 
     def _start(self) -> None:
         try:
-            self._context = _start_context(self.settings)
+            self._context = context = _start_context(self.settings)
+            self._samples = JvmSamples(lambda: ask_jvm(context))
         except Exception as error:  # noqa: BLE001  (raised by `context`)
             self._error = EngineError(
                 f"Spark could not be started: {spark_error_line(error)} (its log: {self.settings.log_file})"

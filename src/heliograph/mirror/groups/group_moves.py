@@ -325,7 +325,15 @@ def position_on_target(
     offset = max((candidate for candidate in candidates if candidate is not None), default=None)
     if offset is None:
         return None
-    return GroupPosition(offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
+    return _position_at(known, tp, offset, upstream, metadata)
+
+
+def position_of_checkpoint(
+    known: Translator, tp: TopicPartition, committed: CommittedOffset, checkpoint: Checkpoint
+) -> GroupPosition:
+    """Return where a group resumes whose offset on the target is that of its checkpoint; `to_come` is not known."""
+    at = _position_at(known, tp, checkpoint.downstream, committed.offset, committed.metadata)
+    return at._replace(to_come=None)
 
 
 def position_on_source(known: Translator, tp: TopicPartition, committed: CommittedOffset) -> GroupPosition | None:
@@ -334,6 +342,11 @@ def position_on_source(known: Translator, tp: TopicPartition, committed: Committ
     if upstream is None or upstream < 0:
         return None
     return GroupPosition(upstream, _read_before(committed.offset, known.translate(tp, upstream)), committed.metadata)
+
+
+def _position_at(known: Translator, tp: TopicPartition, offset: int, upstream: int, metadata: str) -> GroupPosition:
+    """Return the position at an offset on the target of a group that has read `tp` up to `upstream`."""
+    return GroupPosition(offset, _read_before(upstream, known.upstream_of(tp, offset)), metadata)
 
 
 def _read_before(read_to: int, position: int | None) -> int | None:

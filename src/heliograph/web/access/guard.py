@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from heliograph.connect.contract.herder import ConnectOffset, ConnectorInfo, ConnectorStatus, Herder
     from heliograph.model import RestartedPartition, RestartRequest
     from heliograph.status.flow_snapshot import FlowLosses, FlowSnapshot
+    from heliograph.status.process_snapshot import ProcessSnapshot
     from heliograph.web.access.access_rules import AccessRules, Permissions
     from heliograph.web.access.callers import CallerIdentity, Vouched
     from heliograph.web.exchange import PluginCatalogue, Worker
@@ -93,7 +94,12 @@ class RestCaller:
         if self._permissions is None:
             return worker
         herder, plugins = GuardedHerder(worker.herder, self), GuardedPlugins(worker.plugins, self)
-        return worker._replace(herder=herder, plugins=plugins)
+        return worker._replace(herder=herder, plugins=plugins, viewer=self.principal)
+
+    @property
+    def sees_worker(self) -> bool:
+        """Return whether the caller may see what belongs to the worker alone."""
+        return self._permissions is None or self._permissions.sees_worker
 
     def may_see(self, connector: str) -> bool:
         """Return whether the caller may see a connector."""
@@ -222,14 +228,38 @@ class GuardedHerder:
 
     def flows(self) -> Sequence[FlowSnapshot]:
         """Return the flows of connectors that the caller may see, without issues of connectors that it may not see."""
+        return self._seen(self._herder.flows())
+
+    def _seen(self, flows: Sequence[FlowSnapshot]) -> list[FlowSnapshot]:
         seen = self._caller.may_see
         return [
             replace(flow, loop_issues=tuple(each for each in flow.loop_issues if seen(each.connector)))
             if flow.loop_issues
             else flow
-            for flow in self._herder.flows()
+            for flow in flows
             if seen(flow.connector)
         ]
+
+    def process(self) -> ProcessSnapshot:
+        """Return the process without the connectors that the caller may not see.
+
+        A name is that of a connector, so the checkpoints of a flow that is hidden do not have its name. Certificates
+        are those of all connectors: for callers who may see the worker.
+        """
+        found, seen = self._herder.process(), self._caller.may_see
+        flows = self._seen(found.flows)
+        names = {flow.name for flow in flows}
+        return found._replace(
+            flows=tuple(flows),
+            checkpoints=tuple(
+                each if each.name in names else each._replace(name=str(each.flow))
+                for each in found.checkpoints
+                if seen(each.connector)
+            ),
+            heartbeats=tuple(each for each in found.heartbeats if seen(each.connector)),
+            connectors=tuple(each for each in found.connectors if seen(each.name)),
+            certificates=found.certificates if self._caller.sees_worker else (),
+        )
 
     def losses(self) -> Sequence[FlowLosses]:
         """Return the losses of flows of connectors that the caller may see."""

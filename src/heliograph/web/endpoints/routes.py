@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.connect.contract.refusals import TIMED_OUT
 from heliograph.web.access.guard import Access
-from heliograph.web.endpoints import connector_endpoints, flow_endpoints, worker_endpoints
+from heliograph.web.endpoints import connector_endpoints, flow_endpoints, metric_pages, worker_endpoints
 from heliograph.web.error_responses import answer_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _REQUEST_TIMEOUT_S = 90.0
 _HEALTH_TIMEOUT_S = 10.0
+_SCRAPE_TIMEOUT_S = 10.0  # Prometheus's own
 _LARGEST_BODY_BYTES = 64 << 10
 LARGEST_CONFIG_BYTES = 2 << 20
 LARGEST_OFFSETS_BYTES = 4 << 20
@@ -50,6 +51,7 @@ class Endpoint:
     is_action: bool = False
     is_local: bool = False
     is_probe: bool = False
+    is_scrape: bool = False  # answers in a format of Prometheus, whatever the client accepts
     largest_body_bytes: int = _LARGEST_BODY_BYTES
     timeout_s: float = _REQUEST_TIMEOUT_S
     on_timeout: Callable[[], RestResponse] = _timed_out
@@ -247,6 +249,17 @@ ROUTES = (
         on_timeout=flow_endpoints.not_ready,
     ),
     Endpoint(
+        "GET",
+        "/metrics",
+        metric_pages.metrics,
+        "200",
+        "Metrics of this process in Prometheus's text format, or as OpenMetrics if `Accept` prefers it",
+        Access.BE_KNOWN,
+        is_local=True,
+        is_scrape=True,
+        timeout_s=_SCRAPE_TIMEOUT_S,
+    ),
+    Endpoint(
         "GET", _FLOWS, flow_endpoints.list_flows, "200", "State, lag, rates and tasks of every flow", Access.BE_KNOWN
     ),
     _flow("", flow_endpoints.get_flow, "The same of one flow"),
@@ -276,3 +289,6 @@ ROUTES = (
         is_action=True,
     ),
 )
+
+METRIC_ROUTES = tuple(row for row in ROUTES if row.is_scrape or row.path in ("/health/live", "/health/ready"))
+"""The endpoints of the listeners that are for metrics alone."""

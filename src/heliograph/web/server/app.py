@@ -69,6 +69,7 @@ _MOST_DIGITS = 12
 _MOST_THREADS = 32
 _MOST_LOCAL_THREADS = 8
 _MOST_PROBE_THREADS = 2
+_MOST_SCRAPE_THREADS = 2
 _LARGE_BODY_BYTES = 256 << 10
 _ACCEPTED = {JSON_TYPE, "application/*", "*/*"}
 # The rest of the body is not waited for.
@@ -170,21 +171,21 @@ class _Resource:
         if endpoint is None:
             raise NO_SUCH_METHOD.error()
         caller = self._dispatcher.enter(endpoint.access, request)
-        _check_media_types(request, has_body=request.headers.get("content-length", "0") != "0")
+        _check_media_types(endpoint, request, has_body=request.headers.get("content-length", "0") != "0")
         self._dispatcher.admit(endpoint, request, caller)
         return endpoint, caller
 
     async def _answer(self, endpoint: Endpoint, request: Request, body: bytes, caller: RestCaller) -> RestResponse:
         caller.check_body(body)
-        _check_media_types(request, has_body=bool(body))
+        _check_media_types(endpoint, request, has_body=bool(body))
         return await self._dispatcher.serve(endpoint, request, body, caller)
 
 
 class _Dispatcher:
     """Runs the handler of each request on a thread, or forwards the request to the leader.
 
-    Local requests do not wait for threads of others, and health checks for neither. A large body takes many times its
-    size while it is handled, so there is one thread for all of them.
+    Local requests do not wait for threads of others, and health checks and scrapes for none of these. A large body
+    takes many times its size while it is handled, so there is one thread for all of them.
     """
 
     def __init__(self, worker: Worker, authenticator: Authenticator, *, read_only: bool, has_actions: bool) -> None:
@@ -197,6 +198,7 @@ class _Dispatcher:
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "rest")
         self._local_threads = ThreadPoolExecutor(_MOST_LOCAL_THREADS, "rest-local")
         self._probe_threads = ThreadPoolExecutor(_MOST_PROBE_THREADS, "rest-health")
+        self._scrape_threads = ThreadPoolExecutor(_MOST_SCRAPE_THREADS, "rest-metrics")
         self._large_bodies_thread = ThreadPoolExecutor(1, "rest-large")
 
     def enter(self, access: Access, request: Request) -> RestCaller:
@@ -237,6 +239,8 @@ class _Dispatcher:
     def _threads_for(self, endpoint: Endpoint) -> ThreadPoolExecutor:
         if endpoint.is_probe:
             return self._probe_threads
+        if endpoint.is_scrape:
+            return self._scrape_threads
         return self._local_threads if endpoint.is_local else self._threads
 
     def _handle_large(self, endpoint: Endpoint, request: Request, body: bytes, caller: RestCaller) -> RestResponse:
@@ -253,7 +257,8 @@ class _Dispatcher:
                 path = request.scope["raw_path"].decode("latin-1")
                 _log.info("REST, %s: %s %s", caller.principal, request.method, path, extra={PUBLIC_RECORD: True})
             query = {name: request.query_params.getlist(name) for name in request.query_params}
-            return endpoint.handler(Call(caller.view(self._worker), request.path_params, query, body))
+            headers = request.headers
+            return endpoint.handler(Call(caller.view(self._worker), request.path_params, query, body, headers))
         if request.query_params.get(FORWARD) == "false":
             raise REBALANCE.error()
         head = RequestHead(endpoint.method, once(_target(request)), request.headers)
@@ -306,11 +311,13 @@ def _target(request: Request) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _check_media_types(request: Request, *, has_body: bool) -> None:
+def _check_media_types(endpoint: Endpoint, request: Request, *, has_body: bool) -> None:
     sent = request.headers.get("content-type")
     if (sent is not None or has_body) and _media_type(sent or "") != JSON_TYPE:
         raise UNSUPPORTED_MEDIA_TYPE.error()
     accepted = request.headers.get("accept", "*/*")
+    if endpoint.is_scrape:
+        return
     if not any(_media_type(part) in _ACCEPTED for part in accepted.split(",")):
         raise NOT_ACCEPTABLE.error()
 
@@ -325,5 +332,7 @@ def _response(answer: RestResponse, *, is_unread: bool) -> Response:
         headers["allow"] = answer.body.decode().replace(" ", "")
     if answer.location is not None:
         headers["location"] = answer.location
+    if answer.encoding:
+        headers |= {"content-encoding": answer.encoding, "vary": "accept, accept-encoding"}
     content_type = answer.content_type if answer.body else None
     return Response(answer.body, answer.status, headers, media_type=content_type)

@@ -66,11 +66,23 @@ ON_ADMITTED = "on_admitted"  # to be called when the caller of the request is ad
 
 
 class RestServer:
-    """Serves an app until it is stopped; also a context manager. An https listener needs `tls`."""
+    """Serves an app until it is stopped; also a context manager. An https listener needs `tls`.
 
-    def __init__(self, app: ASGIApp, listeners: Sequence[RestListener], tls: ssl.SSLContext | None = None) -> None:
+    In messages the server is called `what`, and its listeners are those of `key`.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        listeners: Sequence[RestListener],
+        tls: ssl.SSLContext | None = None,
+        *,
+        what: str = "REST server",
+        key: str = "listeners",
+    ) -> None:
         if tls is None and any(listener.is_https for listener in listeners):
             raise HeliographError("An https listener needs a TLS context.")
+        self._what, self._key = what, key
         self._wanted = tuple(listeners)
         self.listeners: tuple[RestListener, ...] = ()
         self._connections = Connections()
@@ -92,7 +104,7 @@ class RestServer:
         _set_malloc_option(_M_ARENA_MAX, _MOST_HEAPS)
         try:
             for listener in self._wanted:
-                self._sockets.append(_Listening(listener, self._connections))
+                self._sockets.append(_Listening(self._bound(listener), listener, self._connections))
         except HeliographError:
             self._close_sockets()
             raise
@@ -100,7 +112,7 @@ class RestServer:
             listener._replace(port=bound.getsockname()[1])
             for listener, bound in zip(self._wanted, self._sockets, strict=True)
         )
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="rest", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name=self._what, daemon=True)
         self._thread.start()
         self._wait_until_serving()
 
@@ -112,7 +124,7 @@ class RestServer:
             server.should_exit = True
         self._thread.join(2 * _GRACE_S)
         if self._thread.is_alive():
-            _log.warning("The REST server did not stop within %d s; its thread is abandoned.", 2 * _GRACE_S)
+            _log.warning("The %s did not stop within %d s; its thread is abandoned.", self._what, 2 * _GRACE_S)
         self._thread = None
         self._close_sockets()
 
@@ -143,8 +155,18 @@ class RestServer:
         while not all(server.started for server in self._servers.values()):
             if not self._thread.is_alive() or time.monotonic() > deadline:
                 self.stop()
-                raise HeliographError("The REST server did not start; the log above says why.")
+                raise HeliographError(f"The {self._what} did not start; the log above says why.")
             time.sleep(0.01)
+
+    def _bound(self, listener: RestListener) -> socket.socket:
+        try:
+            family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
+            return socket.create_server(address[:2], family=family)
+        except OSError as error:
+            raise HeliographError(
+                f"The {self._what} cannot listen on {listener.url} ({error.strerror or error});"
+                f" name another address in `{self._key}`."
+            ) from error
 
     def _close_sockets(self) -> None:
         for bound in self._sockets:
@@ -201,24 +223,13 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
 
 
 class _Listening(CountedListener):
-    """The socket of a listener; raises HeliographError if it cannot be bound."""
+    """The socket of a listener."""
 
-    def __init__(self, listener: RestListener, connections: Connections) -> None:
-        super().__init__(_bound(listener), connections)
+    def __init__(self, bound: socket.socket, listener: RestListener, connections: Connections) -> None:
+        super().__init__(bound, connections)
         self.listener = listener
         address = ipaddress.ip_address(self.getsockname()[0])
         self.address = ListenerAddress(listener.host, address.is_loopback)
-
-
-def _bound(listener: RestListener) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        raise HeliographError(
-            f"The REST server cannot listen on {listener.url} ({error.strerror or error});"
-            " name another address in `listeners`."
-        ) from error
 
 
 class _TooManyChunksError(Exception):

@@ -1,0 +1,1 @@
+"""Metrics as a pure function of one `ProcessSnapshot`."""

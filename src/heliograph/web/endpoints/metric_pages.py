@@ -1,0 +1,179 @@
+"""The pages of `/metrics`: which format a scraper gets, and one rendered page for all that ask within a second.
+
+Every Prometheus server scrapes by itself, and so may anybody who is let in: a page is rendered at most once a second
+for each format and each caller with limited permissions, and the others that ask meanwhile wait for it. Only a few
+pages are kept.
+
+The `Accept` header is compared with the formats that exist; nothing of its text is passed on or kept.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import threading
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, NamedTuple
+
+from heliograph.config.secrets.known_secrets import hide_known
+from heliograph.metrics.page import MetricOptions, Page, render
+from heliograph.web.exchange import RestResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from heliograph.status.process_snapshot import ProcessSnapshot
+    from heliograph.web.exchange import Call
+
+
+_SHARED_S = 1.0
+_MOST_PAGES = 8
+_LEAST_COMPRESSED_BYTES = 1_400  # what fits into one packet anyway
+_COMPRESSION = 1  # the numbers of a page compress almost as well as with more effort
+_LONGEST_HEADER = 2_048
+_TEXT, _OPEN_METRICS = "text/plain", "application/openmetrics-text"
+_ESCAPINGS = ("allow-utf-8", "underscores", "dots", "values")
+_WEIGHT = re.compile(r"(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
+PLAIN_TEXT = f"{_TEXT};version=0.0.4"
+
+
+def metrics(call: Call) -> RestResponse:
+    """Return the page of the connectors that the caller may see."""
+    return call.worker.metrics.page(call.herder.process, call.worker.viewer, call.headers)
+
+
+class MetricPages:
+    """Renders pages, by options that are asked for each time; safe to call from several threads."""
+
+    def __init__(
+        self,
+        options: Callable[[], MetricOptions],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pages: dict[Hashable, _Shared] = {}
+
+    def page(
+        self, process: Callable[[], ProcessSnapshot], viewer: Hashable, headers: Mapping[str, str]
+    ) -> RestResponse:
+        """Return the page for a viewer, in the format and the compression that the headers of a request accept."""
+        accept = accepted_format(headers.get("accept", ""))
+        rendered = self._rendered(process, viewer, accept)
+        if accepts_gzip(headers.get("accept-encoding", "")) and len(rendered.page.body) >= _LEAST_COMPRESSED_BYTES:
+            return RestResponse(200, rendered.compressed(), rendered.page.content_type, encoding="gzip")
+        return RestResponse(200, rendered.page.body, rendered.page.content_type)
+
+    def _rendered(self, process: Callable[[], ProcessSnapshot], viewer: Hashable, accept: str) -> _Rendered:
+        key = viewer, accept
+        with self._lock:
+            now = self._clock()
+            self._pages = {each: shared for each, shared in self._pages.items() if shared.is_fresh(now)}
+            shared = self._pages.get(key)
+            is_ours = shared is None
+            if shared is None:
+                while len(self._pages) >= _MOST_PAGES:
+                    del self._pages[next(iter(self._pages))]
+                shared = self._pages[key] = _Shared()
+        if is_ours:
+            try:
+                rendered = _Rendered(render(process(), accept, self._options(), hide_known))
+            except BaseException as error:
+                shared.fail(error, self._clock())
+                raise
+            shared.finish(rendered, self._clock())
+        return shared.future.result()
+
+
+class _Rendered:
+    """A page, and its compressed form once somebody wants that."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._lock = threading.Lock()
+        self._compressed = b""
+
+    def compressed(self) -> bytes:
+        """Return the compressed body."""
+        with self._lock:
+            if not self._compressed:
+                self._compressed = gzip.compress(self.page.body, _COMPRESSION, mtime=0)
+            return self._compressed
+
+
+class _Shared:
+    """A page that one thread renders and others wait for."""
+
+    def __init__(self) -> None:
+        self.future: Future[_Rendered] = Future()
+        self._finished_at: float | None = None
+        self._has_failed = False
+
+    def finish(self, rendered: _Rendered, now: float) -> None:
+        """Give the page to all that wait."""
+        self._finished_at = now
+        self.future.set_result(rendered)
+
+    def fail(self, error: BaseException, now: float) -> None:
+        """Give the error to all that wait, and to no others."""
+        self._finished_at, self._has_failed = now, True
+        self.future.set_exception(error)
+
+    def is_fresh(self, now: float) -> bool:
+        """Return whether further requests get this page."""
+        if self._finished_at is None:
+            return True
+        return not self._has_failed and now - self._finished_at < _SHARED_S
+
+
+class _Wanted(NamedTuple):
+    weight: float
+    accept: str
+
+
+def accepted_format(accept: str) -> str:
+    """Return the format to use, as an `Accept` header of one format; the plain text that every scraper reads if none.
+
+    Of formats with the same weight the first counts. Whatever else a client accepts, it gets a page: so do Prometheus's
+    own libraries.
+    """
+    best = _Wanted(0.0, PLAIN_TEXT)
+    if len(accept) > _LONGEST_HEADER:
+        return best.accept
+    for part in accept.split(","):
+        found = _wanted(part)
+        if found is not None and found.weight > best.weight:
+            best = found
+    return best.accept
+
+
+def _wanted(part: str) -> _Wanted | None:
+    kind, *parameters = (each.strip() for each in part.lower().split(";"))
+    given = dict(each.split("=", 1) for each in parameters if "=" in each)
+    weight = given.get("q", "1")
+    if not _WEIGHT.fullmatch(weight):
+        return None
+    escaping = given.get("escaping", "")
+    escaped = f";escaping={escaping}" if escaping in _ESCAPINGS else ""
+    version = given.get("version", "")
+    if kind == _OPEN_METRICS and version in ("", "1.0.0"):
+        return _Wanted(float(weight), f"{_OPEN_METRICS};version=1.0.0{escaped}")
+    if kind == _TEXT and version == "1.0.0":
+        return _Wanted(float(weight), f"{_TEXT};version=1.0.0{escaped}")
+    if kind in (_TEXT, "text/*", "*/*") and version in ("", "0.0.4"):
+        return _Wanted(float(weight), PLAIN_TEXT)
+    return None
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Return whether a client takes a compressed body."""
+    if len(accept_encoding) > _LONGEST_HEADER:
+        return False
+    for part in accept_encoding.lower().split(","):
+        coding, _semicolon, parameters = (each.strip() for each in part.partition(";"))
+        weight = parameters.partition("=")[2].strip() if parameters.startswith("q") else "1"
+        if coding == "gzip":
+            return bool(_WEIGHT.fullmatch(weight)) and float(weight) > 0
+    return False
