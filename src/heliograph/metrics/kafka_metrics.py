@@ -286,6 +286,11 @@ _OF_MIRRORS = tuple(
     )
 )
 
+
+def _free(limit: int | None, used: int | None) -> int | None:
+    return None if limit is None or used is None else max(0, limit - used)
+
+
 _FETCHES = "kafka.consumer:consumer-fetch-manager-metrics"
 _CONSUMERS = "kafka.consumer:consumer-metrics"
 _PRODUCERS = "kafka.producer:producer-metrics"
@@ -318,6 +323,7 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
         "connection-count",
         "Connections to the source's brokers.",
         lambda task: task.gauges.source_connections,
+        omits_unknown=True,
     ),
     _row(
         _PRODUCERS,
@@ -339,13 +345,15 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
         "buffer-total-bytes",
         "Memory of the task for records that are not acknowledged yet.",
         lambda task: task.gauges.buffer_bytes,
+        omits_unknown=True,
     ),
     _row(
         _PRODUCERS,
         _PRODUCER,
         "buffer-available-bytes",
         "The part of it that is free.",
-        lambda task: max(0, task.gauges.buffer_bytes - task.gauges.used_buffer_bytes),
+        lambda task: _free(task.gauges.buffer_bytes, task.gauges.used_buffer_bytes),
+        omits_unknown=True,
     ),
     _row(
         _PRODUCERS,
@@ -353,6 +361,7 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
         "connection-count",
         "Connections to the target's brokers.",
         lambda task: task.gauges.target_connections,
+        omits_unknown=True,
     ),
     _row(
         "kafka.admin.client:admin-client-metrics",
@@ -495,6 +504,7 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
         "source-record-active-count",
         "Records that were fetched and are not acknowledged yet.",
         lambda task: task.gauges.unacknowledged_records,
+        omits_unknown=True,
     ),
     *(
         _row(
