@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from heliograph.metrics.metric import Value
-    from heliograph.metrics.shown import PartitionAt, Shown, ShownCheckpoints, ShownGroup, TopicSum
-    from heliograph.status.flow_snapshot import FlowSnapshot, LossTotal
+    from heliograph.metrics.shown import PartitionAt, Shown, ShownCheckpoints, ShownFlow, ShownGroup, TopicSum
+    from heliograph.status.flow_snapshot import LossTotal
     from heliograph.status.group_status import GroupPartition
     from heliograph.status.process_snapshot import Certificate, HeartbeatsSnapshot, ProcessSnapshot, WorkerSnapshot
     from heliograph.status.task_status import TaskRow
@@ -35,8 +35,8 @@ def _worker(shown: Shown) -> Iterator[tuple[Labels, WorkerSnapshot]]:
         yield (), shown.snapshot.worker
 
 
-def _flows(shown: Shown) -> Iterator[tuple[Labels, FlowSnapshot]]:
-    return (((each.flow.name,), each.flow) for each in shown.flows)
+def _flows(shown: Shown) -> Iterator[tuple[Labels, ShownFlow]]:
+    return (((each.flow.name,), each) for each in shown.flows)
 
 
 def _flow_identities(shown: Shown) -> Iterator[tuple[Labels, None]]:
@@ -262,19 +262,19 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
         FLOW,
         "heliograph_flow_state_since_timestamp_seconds",
         "Time since which the flow has its state.",
-        lambda each: each.since,
+        lambda each: each.flow.since,
     ),
     gauge(
         FLOW,
         "heliograph_flow_ready",
         "1 if the flow reaches its clusters and copies something of what is behind, as `/health/ready` decides.",
-        lambda each: not each.unready,
+        lambda each: not each.flow.unready,
     ),
     gauge(
         FLOW,
         "heliograph_flow_issues",
         "What the flow and its checkpoints and heartbeats cannot do now; REST has the texts.",
-        lambda each: len(each.issues) + len(each.loop_issues),
+        lambda each: len(each.flow.issues) + len(each.flow.loop_issues),
     ),
     gauge(PARTITION_COUNT, "heliograph_flow_partitions", "Partitions in each state.", lambda count: count),
     gauge(
@@ -305,17 +305,19 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
         FLOW,
         "heliograph_flow_catch_up_seconds",
         "Estimated time until nothing is behind, at the present rates; +Inf if the lag does not fall.",
-        lambda each: each.catch_up_seconds,
+        lambda each: each.flow.catch_up_seconds,
     ),
-    counter(FLOW, "heliograph_flow_records", "Records acknowledged by the target.", lambda each: each.counts.records),
-    counter(FLOW, "heliograph_flow_bytes", "Bytes acknowledged by the target.", lambda each: each.counts.bytes),
+    counter(
+        FLOW, "heliograph_flow_records", "Records acknowledged by the target.", lambda each: each.flow.counts.records
+    ),
+    counter(FLOW, "heliograph_flow_bytes", "Bytes acknowledged by the target.", lambda each: each.flow.counts.bytes),
     Metric(
         "heliograph_flow_latency_seconds",
         MetricType.HISTOGRAM,
         FLOW,
         "Time from a record's timestamp to its acknowledgement by the target; a batch counts with the timestamp of its "
         "newest record.",
-        lambda each: each.latency,
+        lambda each: each.flow.latency,
         "seconds",
     ),
     counter(
@@ -334,7 +336,7 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
         FLOW,
         "heliograph_flow_throttle_bytes_per_second",
         "The configured limit of the flow's throughput; 0 is none.",
-        lambda each: each.throttle_bytes_per_s,
+        lambda each: each.flow.throttle_bytes_per_s,
     ),
     gauge(
         HEARTBEAT_PATH,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from heliograph.model import TopicPartition
-    from heliograph.status.flow_snapshot import FlowSnapshot
+    from heliograph.status.flow_snapshot import FlowSnapshot, Lag
     from heliograph.status.group_status import CheckpointsSnapshot, GroupPartition, GroupStatus
     from heliograph.status.partition_status import PartitionStatus
     from heliograph.status.process_snapshot import ConnectorRow, ProcessSnapshot
@@ -77,7 +77,7 @@ class TopicSum:
         """The lag of all partitions."""
         return None if self.unknown_lags else self.known_lag_records
 
-    @property
+    @cached_property
     def window(self) -> PartitionWindow | None:
         """The sums of the rates, and the times of the slowest partitions."""
         if not self.windows:
@@ -129,6 +129,11 @@ class ShownFlow:
                 (each for each in found if each.state in rank), key=lambda each: (rank[each.state], each.tp)
             )[: self._limit]
         return [PartitionAt(each, self.flow.at, self.task_of.get(each.tp)) for each in found]
+
+    @cached_property
+    def lag(self) -> Lag:
+        """The lag of the flow, summed up once."""
+        return self.flow.lag
 
     @cached_property
     def task_of(self) -> dict[TopicPartition, int]:
