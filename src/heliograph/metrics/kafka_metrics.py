@@ -1,0 +1,603 @@
+"""Kafka's metrics that users of Java MM2 know, with the meaning that Java gives them.
+
+A row is a metric as Kafka names it; `dialects` derives its names in Prometheus. `WITHOUT_MEANING` lists what the rules
+of exporters keep and this process does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from heliograph.metrics.dialects import NEW_CHECKPOINT_TAGS, NEW_SOURCE_TAGS, KafkaName
+from heliograph.metrics.metric import Labels, Scope
+from heliograph.status.task_status import RestartReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from heliograph.metrics.shown import Shown, ShownCheckpoints, ShownFlow
+    from heliograph.model import Flow
+    from heliograph.status.process_snapshot import ConnectorRow, ConnectorTask
+    from heliograph.status.task_status import TaskRow
+    from heliograph.status.windows import PartitionWindow, Stat
+
+T = TypeVar("T")
+
+COORDINATOR_CLIENT = "heliograph"
+MIRROR_DOMAIN = "kafka.connect.mirror"
+"""The domain of MM2's own metrics; by KIP-1280 they are of the group `NEW_GROUP`."""
+NEW_GROUP = "plugins"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaMetric(Generic[T]):
+    """One metric of Kafka: its name and meaning, and its value for each series of its scope."""
+
+    name: KafkaName
+    help: str
+    scope: Scope[T]
+    value: Callable[[T], Any]
+    omits_unknown: bool = False
+
+
+class _Copied(Protocol):
+    """A partition, or a topic of a flow whose partitions have no series."""
+
+    @property
+    def records(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def window(self) -> PartitionWindow | None: ...
+    @property
+    def lag_records(self) -> int | None: ...
+
+
+def consumer_id(flow: Flow, connector: str, task: int | None) -> str:
+    """Return the client id of the consumer of a task; Kafka writes `?` where there is no task."""
+    return f"{flow}|{connector}-{'?' if task is None else task}|replication-consumer"
+
+
+def producer_id(connector: str, task: int) -> str:
+    """Return the client id of the producer that a Connect worker creates for a task."""
+    return f"connector-producer-{connector}-{task}"
+
+
+def admin_id(flow: Flow, connector: str) -> str:
+    """Return the client id of the administrator of a flow's source."""
+    return f"{flow}|{connector}|replication-source-admin"
+
+
+def _copied(flow: ShownFlow) -> Iterator[tuple[str | None, int | None, int | None, _Copied]]:
+    """Yield remote topic, partition and task, with what was copied; None has no label."""
+    if not flow.is_limited:
+        for each in flow.partitions:
+            if each.status.remote_topic is not None:
+                yield each.status.remote_topic, each.status.tp.partition, each.task, each.status
+        return
+    for topic in flow.topics:
+        if topic.remote_topic is not None:
+            yield topic.remote_topic, None, None, topic
+    if flow.other_topics is not None:
+        yield None, None, None, flow.other_topics
+
+
+def _mirrored(shown: Shown) -> Iterator[tuple[Labels, _Copied]]:
+    for flow in shown.flows:
+        source, target = flow.flow.flow
+        for topic, partition, _task, item in _copied(flow):
+            yield (source, target, topic, partition), item
+
+
+def _mirrored_by_plugin(shown: Shown) -> Iterator[tuple[Labels, _Copied]]:
+    for flow in shown.flows:
+        source, target = flow.flow.flow
+        for topic, partition, task, item in _copied(flow):
+            yield (flow.flow.connector, task, source, target, topic, partition), item
+
+
+def _checkpointed(each: ShownCheckpoints) -> Iterator[tuple[Labels, Stat | None]]:
+    """Yield group, remote topic and partition, with the latency; groups only, if the flow has too many partitions."""
+    if each.is_limited:
+        for group in each.groups:
+            yield (group.status.group, None, None), group.slowest_checkpoint
+    else:
+        for name, partition in each.partitions:
+            yield (name, *partition.remote_tp), partition.latency_ms
+
+
+def _checkpoints(shown: Shown) -> Iterator[tuple[Labels, Stat | None]]:
+    for each in shown.checkpoints:
+        for labels, stat in _checkpointed(each):
+            yield (*each.checkpoints.flow, *labels), stat
+
+
+def _checkpoints_by_plugin(shown: Shown) -> Iterator[tuple[Labels, Stat | None]]:
+    """Yield the same with the connector, which has one task."""
+    for each in shown.checkpoints:
+        for labels, stat in _checkpointed(each):
+            yield (each.checkpoints.connector, 0, *each.checkpoints.flow, *labels), stat
+
+
+def _consumed(shown: Shown) -> Iterator[tuple[Labels, int | None]]:
+    """Yield the lags of partitions, by the consumer of their task, also of those without a task; or of topics."""
+    for each in shown.flows:
+        flow, connector = each.flow.flow, each.flow.connector
+        if each.is_limited:
+            client = consumer_id(flow, connector, None)
+            others = [] if each.other_topics is None else [each.other_topics]
+            for topic in (*each.topics, *others):
+                yield (client, topic.topic, None), topic.lag_records
+        else:
+            clients = {task: consumer_id(flow, connector, task) for task in (None, *each.task_of.values())}
+            for partition in each.partitions:
+                yield (clients[partition.task], *partition.status.tp), partition.status.lag_records
+
+
+def _consumers(shown: Shown) -> Iterator[tuple[Labels, TaskRow]]:
+    for flow in shown.snapshot.flows:
+        for task in flow.tasks:
+            yield (consumer_id(flow.flow, flow.connector, task.number),), task
+
+
+def _producers(shown: Shown) -> Iterator[tuple[Labels, TaskRow]]:
+    for flow in shown.snapshot.flows:
+        for task in flow.tasks:
+            yield (producer_id(flow.connector, task.number),), task
+
+
+def _admins(shown: Shown) -> Iterator[tuple[Labels, None]]:
+    return (((admin_id(flow.flow, flow.connector),), None) for flow in shown.snapshot.flows)
+
+
+def _worker(shown: Shown) -> Iterator[tuple[Labels, Shown]]:
+    yield (), shown
+
+
+def _coordinator(shown: Shown) -> Iterator[tuple[Labels, Shown]]:
+    yield (COORDINATOR_CLIENT,), shown
+
+
+def _connectors(shown: Shown) -> Iterator[tuple[Labels, ConnectorRow]]:
+    return (((connector.name,), connector) for connector in shown.connectors)
+
+
+def _connector_tasks(shown: Shown) -> Iterator[tuple[Labels, ConnectorTask]]:
+    return (((each.name, task.number), task) for each in shown.connectors for task in each.tasks)
+
+
+def _source_tasks(shown: Shown) -> Iterator[tuple[Labels, TaskRow]]:
+    return (((flow.connector, task.number), task) for flow in shown.snapshot.flows for task in flow.tasks)
+
+
+def _all_tasks(shown: Shown) -> Iterator[tuple[Labels, TaskRow | None]]:
+    """Yield every task of every connector, with its counters if it copies."""
+    copying = dict(_source_tasks(shown))
+    for labels, _task in _connector_tasks(shown):
+        yield labels, copying.pop(labels, None)
+    yield from copying.items()
+
+
+_MIRRORED = Scope(("source", "target", "topic", "partition"), _mirrored)
+_MIRRORED_BY_PLUGIN = Scope(NEW_SOURCE_TAGS, _mirrored_by_plugin)
+_CHECKPOINTED = Scope(("source", "target", "group", "topic", "partition"), _checkpoints)
+_CHECKPOINTED_BY_PLUGIN = Scope(NEW_CHECKPOINT_TAGS, _checkpoints_by_plugin)
+_CONSUMED = Scope(("client-id", "topic", "partition"), _consumed)
+_CONSUMER = Scope(("client-id",), _consumers)
+_PRODUCER = Scope(("client-id",), _producers)
+_ADMIN = Scope(("client-id",), _admins)
+_COORDINATOR = Scope(("client-id",), _coordinator)
+_WORKER = Scope((), _worker)
+_CONNECTOR = Scope(("connector",), _connectors)
+_CONNECTOR_TASK = Scope(("connector", "task"), _connector_tasks)
+_SOURCE_TASK = Scope(("connector", "task"), _source_tasks)
+_ANY_TASK = Scope(("connector", "task"), _all_tasks)
+
+
+def _row(
+    bean: str, scope: Scope[T], attribute: str, text: str, value: Callable[[T], Any], *, omits_unknown: bool = False
+) -> KafkaMetric[T]:
+    domain, _, group = bean.partition(":")
+    return KafkaMetric(KafkaName(domain, group, attribute, scope.labels), text, scope, value, omits_unknown)
+
+
+def _text(bean: str, scope: Scope[T], attribute: str, text: str, value: Callable[[T], str]) -> KafkaMetric[T]:
+    domain, _, group = bean.partition(":")
+    return KafkaMetric(KafkaName(domain, group, attribute, scope.labels, is_text=True), text, scope, value)
+
+
+_STATISTICS: tuple[tuple[str, str, Callable[[Stat], float | None]], ...] = (
+    ("", "the last", lambda stat: stat.last),
+    ("-min", "the lowest of the last minute", lambda stat: stat.lowest),
+    ("-max", "the highest of the last minute", lambda stat: stat.highest),
+    ("-avg", "the mean of the last minute", lambda stat: stat.mean),
+)
+
+
+def _statistics(
+    bean: str, scope: Scope[T], attribute: str, text: str, stat_of: Callable[[T], Stat | None]
+) -> Iterator[KafkaMetric[T]]:
+    for suffix, what, choose in _STATISTICS:
+        yield _row(bean, scope, attribute + suffix, f"{text}, in milliseconds: {what}.", _chosen(stat_of, choose))
+
+
+def _chosen(stat_of: Callable[[T], Stat | None], choose: Callable[[Stat], float | None]) -> Callable[[T], float | None]:
+    def value(item: T) -> float | None:
+        stat = stat_of(item)
+        return None if stat is None else choose(stat)
+
+    return value
+
+
+def _records_per_s(item: _Copied) -> float | None:
+    return None if item.window is None else item.window.records_per_s
+
+
+def _bytes_per_s(item: _Copied) -> float | None:
+    return None if item.window is None else item.window.bytes_per_s
+
+
+def _age(item: _Copied) -> Stat | None:
+    return None if item.window is None else item.window.age_ms
+
+
+def _latency(item: _Copied) -> Stat | None:
+    return None if item.window is None else item.window.latency_ms
+
+
+def _mirror_rows(bean: str, scope: Scope[_Copied]) -> Iterator[KafkaMetric[Any]]:
+    yield _row(bean, scope, "record-count", "Records acknowledged by the target.", lambda each: each.records)
+    yield _row(
+        bean,
+        scope,
+        "record-rate",
+        "Records per second, over the last minute; no series while no task measures it.",
+        _records_per_s,
+        omits_unknown=True,
+    )
+    yield _row(bean, scope, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes)
+    yield _row(
+        bean,
+        scope,
+        "byte-rate",
+        "Bytes per second, over the last minute; no series while no task measures it.",
+        _bytes_per_s,
+        omits_unknown=True,
+    )
+    yield from _statistics(bean, scope, "record-age-ms", "Age of records when they were fetched", _age)
+    yield from _statistics(
+        bean, scope, "replication-latency-ms", "Age of records when the target had acknowledged them", _latency
+    )
+
+
+def _checkpoint_rows(bean: str, scope: Scope[Stat | None]) -> Iterator[KafkaMetric[Any]]:
+    text = "Time from the begin of a step to the acknowledgement of the checkpoint"
+    yield from _statistics(bean, scope, "checkpoint-latency-ms", text, lambda stat: stat)
+
+
+_OF_MIRRORS = tuple(
+    chain(
+        _mirror_rows("kafka.connect.mirror:MirrorSourceConnector", _MIRRORED),
+        _checkpoint_rows("kafka.connect.mirror:MirrorCheckpointConnector", _CHECKPOINTED),
+        _mirror_rows("kafka.connect:plugins", _MIRRORED_BY_PLUGIN),
+        _checkpoint_rows("kafka.connect:plugins", _CHECKPOINTED_BY_PLUGIN),
+    )
+)
+
+
+def _free(limit: int | None, used: int | None) -> int | None:
+    return None if limit is None or used is None else max(0, limit - used)
+
+
+_FETCHES = "kafka.consumer:consumer-fetch-manager-metrics"
+_CONSUMERS = "kafka.consumer:consumer-metrics"
+_PRODUCERS = "kafka.producer:producer-metrics"
+_OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
+    _row(
+        _FETCHES,
+        _CONSUMED,
+        "records-lag",
+        "The end of the source's log less the first offset that the target is not known to have; Java's is less the "
+        "position of its consumer.",
+        lambda lag: lag,
+    ),
+    _row(
+        _FETCHES,
+        _CONSUMER,
+        "records-consumed-total",
+        "Records fetched from the source.",
+        lambda t: t.counts.fetched_records,
+    ),
+    _row(
+        _CONSUMERS,
+        _CONSUMER,
+        "incoming-byte-total",
+        "Bytes received from the source's brokers.",
+        lambda task: task.counts.received_bytes,
+    ),
+    _row(
+        _CONSUMERS,
+        _CONSUMER,
+        "connection-count",
+        "Connections to the source's brokers.",
+        lambda task: task.gauges.source_connections,
+        omits_unknown=True,
+    ),
+    _row(
+        _PRODUCERS,
+        _PRODUCER,
+        "outgoing-byte-total",
+        "Bytes sent to the target's brokers.",
+        lambda task: task.counts.sent_bytes,
+    ),
+    _row(
+        _PRODUCERS,
+        _PRODUCER,
+        "record-send-total",
+        "Records acknowledged by the target.",
+        lambda task: task.counts.records,
+    ),
+    _row(
+        _PRODUCERS,
+        _PRODUCER,
+        "buffer-total-bytes",
+        "Memory of the task for records that are not acknowledged yet.",
+        lambda task: task.gauges.buffer_bytes,
+        omits_unknown=True,
+    ),
+    _row(
+        _PRODUCERS,
+        _PRODUCER,
+        "buffer-available-bytes",
+        "The part of it that is free.",
+        lambda task: _free(task.gauges.buffer_bytes, task.gauges.used_buffer_bytes),
+        omits_unknown=True,
+    ),
+    _row(
+        _PRODUCERS,
+        _PRODUCER,
+        "connection-count",
+        "Connections to the target's brokers.",
+        lambda task: task.gauges.target_connections,
+        omits_unknown=True,
+    ),
+    _row(
+        "kafka.admin.client:admin-client-metrics",
+        _ADMIN,
+        "connection-count",
+        "Always NaN: the driver opens connections for each step, and does not count them.",
+        lambda _item: None,
+    ),
+)
+
+
+def _task_count(shown: Shown) -> int:
+    return sum(len(each.tasks) for each in shown.connectors)
+
+
+def _in_state(state: str) -> Callable[[ConnectorRow], int]:
+    return lambda each: sum(task.state == state for task in each.tasks)
+
+
+def _since_rebalance(shown: Shown) -> float | None:
+    worker, at = shown.snapshot.worker, shown.snapshot.at
+    return None if worker is None or worker.rebalanced_at is None else max(0.0, at - worker.rebalanced_at) * 1000
+
+
+_WORKERS = "kafka.connect:connect-worker-metrics"
+_REBALANCES = "kafka.connect:connect-worker-rebalance-metrics"
+_OF_WORKERS: tuple[KafkaMetric[Any], ...] = (
+    _row(
+        _WORKERS, _WORKER, "connector-count", "Connectors that this process runs.", lambda shown: len(shown.connectors)
+    ),
+    _row(_WORKERS, _WORKER, "task-count", "Tasks of these connectors.", _task_count),
+    *(
+        _row(
+            _WORKERS,
+            _CONNECTOR,
+            f"connector-{state.lower()}-task-count",
+            f"Tasks of the connector that are {state}.",
+            _in_state(state),
+        )
+        for state in ("DESTROYED", "FAILED", "PAUSED", "RESTARTING", "RUNNING", "UNASSIGNED")
+    ),
+    _row(_WORKERS, _CONNECTOR, "connector-total-task-count", "Tasks of the connector.", lambda each: len(each.tasks)),
+    _row(
+        _REBALANCES,
+        _WORKER,
+        "rebalancing",
+        "1 while the group of workers elects a leader; a process that runs a file has no group.",
+        lambda shown: shown.snapshot.worker is not None and shown.snapshot.worker.is_rebalancing,
+    ),
+    _row(
+        _REBALANCES,
+        _WORKER,
+        "completed-rebalances-total",
+        "Rebalances of the group since the process started.",
+        lambda shown: 0 if shown.snapshot.worker is None else shown.snapshot.worker.rebalances,
+    ),
+    _row(
+        _REBALANCES,
+        _WORKER,
+        "epoch",
+        "Generation of the group.",
+        lambda shown: None if shown.snapshot.worker is None else shown.snapshot.worker.generation,
+        omits_unknown=True,
+    ),
+    _row(
+        _REBALANCES,
+        _WORKER,
+        "time-since-last-rebalance-ms",
+        "Time since the last rebalance.",
+        _since_rebalance,
+        omits_unknown=True,
+    ),
+    _row(
+        "kafka.connect:connect-coordinator-metrics",
+        _COORDINATOR,
+        "assigned-connectors",
+        "Connectors that this process runs.",
+        lambda shown: len(shown.connectors),
+    ),
+    _row(
+        "kafka.connect:connect-coordinator-metrics",
+        _COORDINATOR,
+        "assigned-tasks",
+        "Tasks of these connectors.",
+        _task_count,
+    ),
+)
+
+_CONNECTORS = "kafka.connect:connector-metrics"
+_TASKS = "kafka.connect:connector-task-metrics"
+_SOURCE_TASKS = "kafka.connect:source-task-metrics"
+_ERRORS = "kafka.connect:task-error-metrics"
+
+
+def _failures(task: TaskRow | None) -> int | None:
+    if task is None:
+        return None
+    return task.restarts.get(RestartReason.FAILED, 0) + task.restarts.get(RestartReason.PARTITION, 0)
+
+
+_OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
+    _text(_CONNECTORS, _CONNECTOR, "status", "1 for the state of the connector.", lambda each: each.state.lower()),
+    _text(_CONNECTORS, _CONNECTOR, "connector-class", "Class of the connector.", lambda each: each.class_name),
+    _text(_CONNECTORS, _CONNECTOR, "connector-type", "Type of the connector.", lambda each: each.kind),
+    _text(_CONNECTORS, _CONNECTOR, "connector-version", "Version of the connector.", lambda each: each.version),
+    _text(_TASKS, _CONNECTOR_TASK, "status", "1 for the state of the task.", lambda task: task.state.lower()),
+    _row(
+        _TASKS,
+        _SOURCE_TASK,
+        "offset-commit-avg-time-ms",
+        "Mean time of a commit of source offsets, over the last minute; no series without any.",
+        lambda task: task.gauges.commit_mean_ms,
+        omits_unknown=True,
+    ),
+    _row(
+        _TASKS,
+        _SOURCE_TASK,
+        "offset-commit-max-time-ms",
+        "The longest commit of source offsets in the last minute; no series without any.",
+        lambda task: task.gauges.commit_highest_ms,
+        omits_unknown=True,
+    ),
+    _row(
+        _SOURCE_TASKS,
+        _SOURCE_TASK,
+        "source-record-poll-total",
+        "Records fetched from the source.",
+        lambda task: task.counts.fetched_records,
+    ),
+    _row(
+        _SOURCE_TASKS,
+        _SOURCE_TASK,
+        "source-record-write-total",
+        "Records acknowledged by the target.",
+        lambda task: task.counts.records,
+    ),
+    _row(
+        _SOURCE_TASKS,
+        _SOURCE_TASK,
+        "source-record-active-count",
+        "Records that were fetched and are not acknowledged yet.",
+        lambda task: task.gauges.unacknowledged_records,
+        omits_unknown=True,
+    ),
+    *(
+        _row(
+            _ERRORS,
+            _ANY_TASK,
+            attribute,
+            "Failures of the task, and of partitions in it; NaN for tasks that do not copy.",
+            _failures,
+        )
+        for attribute in ("total-record-failures", "total-record-errors", "total-errors-logged")
+    ),
+    _row(
+        _ERRORS,
+        _ANY_TASK,
+        "total-retries",
+        "Failed partitions that were tried again; NaN for tasks that do not copy.",
+        lambda task: None if task is None else task.restarts.get(RestartReason.PARTITION, 0),
+    ),
+)
+
+KAFKA_METRICS: tuple[KafkaMetric[Any], ...] = (*_OF_MIRRORS, *_OF_CLIENTS, *_OF_WORKERS, *_OF_CONNECTORS)
+"""All of them, in the order of the page."""
+
+
+class WithoutMeaning(NamedTuple):
+    """Metrics of Java MM2 that do not exist here."""
+
+    bean: str
+    attributes: str
+    reason: str
+
+
+WITHOUT_MEANING = (
+    WithoutMeaning(
+        "kafka.connect.mirror:type=kafka-metrics-count",
+        "count",
+        "Java counts its own metrics, wrongly with several tasks; Strimzi's reporter ignores it",
+    ),
+    WithoutMeaning(
+        "kafka.*:type=app-info",
+        "version, commit-id, start-time-ms",
+        "no Java client runs; `heliograph_build_info` has the version, `process_start_time_seconds` the time",
+    ),
+    WithoutMeaning(
+        "kafka.consumer, kafka.producer: all others",
+        "such as bytes-consumed-total, request-latency-avg, batch-size-avg, metadata-age",
+        "fetcher and producer are not Java's: batches are passed on as they are, and have no such stages",
+    ),
+    WithoutMeaning(
+        "kafka.consumer, kafka.producer: with node-id",
+        "request-total, request-latency-avg and others",
+        "executors do not report each broker; an unavailable one is named by the state of its partitions",
+    ),
+    WithoutMeaning(
+        "kafka.admin.client:type=admin-client-metrics",
+        "connection-count",
+        "exists and is always NaN: the driver opens connections for each step",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=connect-worker-metrics",
+        "connector-startup-*, task-startup-*",
+        "a task that does not start is tried again: `heliograph_task_restarts_total`",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=connect-worker-rebalance-metrics",
+        "rebalance-avg-time-ms, rebalance-max-time-ms, connect-protocol, leader-name",
+        "a rebalance only elects a leader; `heliograph_worker_leader` is 1 in it",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=connector-task-metrics",
+        "batch-size-avg, pause-ratio, running-ratio, offset-commit-*-percentage",
+        "batches are the source's; states and failed commits are in `heliograph_task_state` and "
+        "`heliograph_task_failed_commits_total`",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=source-task-metrics",
+        "poll-batch-*, transaction-size-*, *-rate",
+        "there is no poll; rates are `rate(...)` of the totals",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=task-error-metrics",
+        "total-records-skipped, last-error-timestamp, deadletterqueue-*",
+        'a record that is left out is a loss: `heliograph_lost_records_total{cause="record_too_large"}`',
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=connector-transform-metrics, connector-predicate-metrics",
+        "all",
+        "there are no transformations",
+    ),
+    WithoutMeaning(
+        "container_cpu_usage_seconds_total, container_last_seen",
+        "",
+        "of the kubelet, not of the process; `process_cpu_seconds_total` is the process's own",
+    ),
+)
+"""Names that exporters make for Java MM2 and that are left out, with the reason."""
