@@ -42,12 +42,12 @@ class Sample(NamedTuple):
 class _Server:
     """A process with a port that answers `/-/ready`."""
 
-    def __init__(self, command: list[str], port: int, log: Path) -> None:
+    def __init__(self, command: list[str], port: int, log: Path, tools: Tools) -> None:
         self.port, self.log = port, log
         self.address = f"127.0.0.1:{port}"
         self.url = f"http://{self.address}"
         with log.open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=tools.folder)
         self._wait_until_ready()
 
     def __enter__(self) -> Self:
@@ -97,7 +97,7 @@ class Prometheus(_Server):
         port = free_ports(1)[0]
         command = [str(tools.prometheus), f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}"]
         command += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
-        super().__init__(command, port, folder / "prometheus.log")
+        super().__init__(command, port, folder / "prometheus.log", tools)
 
     def query(self, expression: str) -> list[Sample]:
         """Return the series of an expression, as of now."""
@@ -131,7 +131,7 @@ class Alertmanager(_Server):
         port = free_ports(1)[0]
         command = [str(tools.alertmanager), f"--config.file={file}", f"--storage.path={folder / 'alerts'}"]
         command += [f"--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address=", "--log.level=warn"]
-        super().__init__(command, port, folder / "alertmanager.log")
+        super().__init__(command, port, folder / "alertmanager.log", tools)
 
 
 class SlackReceiver:

@@ -16,7 +16,17 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("prometheus", "prometheus-alertmanager")
+_PROGRAMS = ("prometheus", "prometheus-alertmanager")
+# What the pages of Prometheus load, by links out of its own package.
+_PAGES = (
+    "fonts-glyphicons-halflings",
+    *(
+        f"libjs-{name}"
+        for name in ("bootstrap4", "d3", "eonasdan-bootstrap-datetimepicker", "jquery", "jquery-hotkeys")
+    ),
+    *(f"libjs-{name}" for name in ("moment", "moment-timezone", "mustache", "popper.js", "rickshaw")),
+)
+PACKAGES = (*_PROGRAMS, *_PAGES)
 MISSING = (
     "Prometheus and Alertmanager are not installed: `make monitoring-tools` unpacks Debian's packages, elsewhere put"
     " prometheus, promtool, alertmanager and amtool on the PATH"
@@ -27,6 +37,12 @@ _NAMES = {
     "promtool": ("promtool",),
     "alertmanager": ("prometheus-alertmanager", "alertmanager"),
     "amtool": ("amtool",),
+}
+# Debian's builds look for their pages and templates there. Without the first slash, and with one more at the end, the
+# path is as long, and relative to the folder into which the packages were unpacked: the programs are started in it.
+_PLACES = {
+    "prometheus": (b"/usr/share/prometheus/web/", b"usr/share/prometheus/web//"),
+    "prometheus-alertmanager": (b"/usr/share/prometheus/alertmanager", b"usr/share/prometheus/alertmanager/"),
 }
 _TIMEOUT_S = 300
 # One attempt each: without a network the set-up of the tests shall not wait.
@@ -40,6 +56,11 @@ class Tools(NamedTuple):
     promtool: Path
     alertmanager: Path
     amtool: Path
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder to start them in: the one with their `usr`."""
+        return self.prometheus.parents[2]
 
 
 def find_tools() -> Tools | None:
@@ -66,6 +87,9 @@ def unpack_packages() -> str | None:
             return error or "apt has not downloaded them"
         for package in packages:
             subprocess.run([dpkg, "-x", str(package), str(_UNPACKED)], check=True, timeout=_TIMEOUT_S)
+    for name, (place, relative) in _PLACES.items():
+        program = _UNPACKED / "usr/bin" / name
+        program.write_bytes(program.read_bytes().replace(place, relative))
     return None
 
 
