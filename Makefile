@@ -21,17 +21,23 @@ UNIT = tests/architecture tests/unit --ignore tests/unit/kafka --ignore tests/un
 ALONE = -m "not broker and not spark" --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test slow check lint unit bench chaos soak exactness fuzz fuzz-rest fmt docs reference site clean
+.PHONY: help setup demo monitoring monitoring-tools test slow check lint unit bench chaos soak exactness fuzz fuzz-rest fmt docs reference site clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create the virtual environment, compile the kernels, fetch Kafka's jars
 
 demo: $(STAMP) ## Replicate 100 records, stop the source cluster, continue on the target: no record lost or read twice
 	@$(BIN)/heliograph demo
 
-test: $(STAMP) ## Run all checks and tests except slow ones, on real Kafka and real Spark
+monitoring: $(STAMP) monitoring-tools ## Start a demo flow with real Prometheus and Alertmanager, until Ctrl-C
+	@$(BIN)/python -m tests.support.monitoring.demo
+
+monitoring-tools: $(STAMP)
+	@$(BIN)/python -m tests.support.monitoring.tools
+
+test: $(STAMP) monitoring-tools ## Run all checks and tests except slow ones, on real Kafka and real Spark
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -q -p no:cacheprovider $(LONGER) $(ALONE) -n 4
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests -m "(broker or spark) and not slow" $(SHARED) --durations 15

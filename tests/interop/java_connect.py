@@ -15,6 +15,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -63,25 +64,32 @@ def worker_lines(cluster: EmbeddedCluster, port: int, group: str) -> list[str]:
 class JavaConnect:
     """A Connect worker on a properties file, in the background; `port` is the one its file listens on."""
 
-    def __init__(self, file: Path, port: int) -> None:
+    def __init__(self, file: Path, port: int, jvm_options: Sequence[str] = ()) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.file = file
         self.log = file.with_suffix(".java.log")
         log_config = file.with_suffix(".log4j2.properties")
         log_config.write_text(LOG_CONFIG)
-        command = [java_command(), *_HEAP, "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log_config}"]
+        command = [java_command(), *_HEAP, "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log_config}", *jvm_options]
         command += ["-cp", f"{ensure_jars(connect_jars())}/*"]
         command += ["org.apache.kafka.connect.cli.ConnectDistributed", str(file)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
 
     @classmethod
-    def on(cls, cluster: EmbeddedCluster, folder: Path, *lines: str, group: str = "java-connect") -> Self:
+    def on(
+        cls,
+        cluster: EmbeddedCluster,
+        folder: Path,
+        *lines: str,
+        group: str = "java-connect",
+        jvm_options: Sequence[str] = (),
+    ) -> Self:
         """A worker on a free port that keeps its topics in `cluster`; later lines win over `worker_lines`."""
         port = free_port()
         file = folder / f"{group}-{port}.properties"
         file.write_text("\n".join([*worker_lines(cluster, port, group), *lines]) + "\n")
-        return cls(file, port)
+        return cls(file, port, jvm_options)
 
     def __enter__(self) -> Self:
         return self

@@ -22,7 +22,7 @@ _SMALL_HEAP = ("-Xms128M", "-Xmx512M", "-XX:TieredStopAtLevel=1")
 _STOP_TIMEOUT_S = 180
 
 
-def mirror_maker_command(file: Path, heap: tuple[str, ...] = SCRIPT_HEAP) -> list[str]:
+def mirror_maker_command(file: Path, heap: tuple[str, ...] = SCRIPT_HEAP, options: tuple[str, ...] = ()) -> list[str]:
     """The command that runs Java MM2 on a properties file; its log settings stand beside the file."""
     log_config = file.with_suffix(".log4j2.properties")
     log_config.write_text(LOG_CONFIG)
@@ -31,6 +31,7 @@ def mirror_maker_command(file: Path, heap: tuple[str, ...] = SCRIPT_HEAP) -> lis
         *heap,
         "-server",
         "-XX:+UseG1GC",
+        *options,
         f"-Dlog4j2.configurationFile={log_config}",
         "-cp",
         f"{ensure_jars(connect_jars())}/*",
@@ -61,9 +62,9 @@ def small_cluster_lines(alias: str, target: str = "target") -> list[str]:
 class JavaMirrorMaker:
     """Java MM2 on a file, in the background."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *jvm_options: str) -> None:
         self.log = file.with_suffix(".java.log")
-        command = mirror_maker_command(file, _SMALL_HEAP)
+        command = mirror_maker_command(file, _SMALL_HEAP, jvm_options)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
 

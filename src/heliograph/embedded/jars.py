@@ -44,6 +44,7 @@ class JarSet:
     name: str
     artifacts: tuple[tuple[str, str, str], ...]
     overrides: tuple[tuple[str, str, str], ...] = ()
+    hashes: Path | None = None  # of a set that is not in ours
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> JarSet:
@@ -129,7 +130,7 @@ def _run_ivy(jars: JarSet, work: Path, on_progress: Callable[[int, int], None]) 
 
 def pinned_hashes(jars: JarSet) -> dict[str, str]:
     """Return the SHA-256 by the jar's file name; empty for a set that has no pins."""
-    rows = (line.split() for line in _HASHES.read_text().splitlines())
+    rows = (line.split() for line in (jars.hashes or _HASHES).read_text().splitlines())
     return {path.partition("/")[2]: pin for pin, path in rows if path.startswith(f"{jars.name}/")}
 
 
