@@ -175,3 +175,18 @@ def _is_measured(row: object) -> bool:
         return False
     times = (window.age_ms, window.latency_ms)
     return all(each.mean is not None and each.mean >= LATE_S * 1000 for each in times) and window.records_per_s > 0
+
+
+def test_where_the_source_sets_timestamps_latency_is_since_then(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    clusters = Clusters(source, target, alias)
+    make_topic(source, topic, message_timestamp_type="LogAppendTime")
+    with clusters.running(clusters.file(topic, "tasks.max = 1"), JsonEngine()) as flow:
+        wait_for(lambda: flow.snapshot("A->B", "c").lag.records == 0)
+        hour_ago_ms = int((time.time() - 3600) * 1000)
+        write(source, topic, ({"value": b"x", "partition": n % 2, "timestamp": hour_ago_ms} for n in range(20)))
+        wait_for(lambda: flow.status.counts.records == 20)
+        latency = seen(flow).latency
+        assert latency.records == 20
+        assert latency.sum_s / 20 < 600
