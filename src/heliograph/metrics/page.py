@@ -28,7 +28,7 @@ class Page(NamedTuple):
 def render(snapshot: ProcessSnapshot, accept: str, options: MetricOptions, hide: Callable[[str], str]) -> Page:
     """Render a page."""
     kind = accept.partition(";")[0]
-    known = [*(f.name for f in snapshot.flows), *(c.name for c in snapshot.connectors), *snapshot.certificates]
+    known = [*snapshot.flows, *(c.name for c in snapshot.connectors), *snapshot.certificates]
     lines = [f"# {options.dialects} {options.partitions_max}", *(hide(f"# {each!r}") for each in known)]
     more = [f"# {c!r}" for c in (*snapshot.checkpoints, *snapshot.heartbeats, snapshot.engine, snapshot.worker)]
     return Page("\n".join([*lines, *more, "up 1", "# EOF\n"]).encode(), f"{kind}; version=0.0.4; charset=utf-8")
