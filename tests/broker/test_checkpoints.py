@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -15,7 +16,9 @@ from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.task_spec import SyncsSpec
 from heliograph.kafka.admin.consumer_groups import GroupAdmin
 from heliograph.kafka.topics.topic_reader import read_topic
+from heliograph.mirror.groups.group_view import report_groups
 from heliograph.model import Checkpoint, CommittedOffset, Flow, TopicPartition
+from heliograph.operations.flow_groups import FlowGroups
 from heliograph.wire.records.mirror_records import decode_checkpoint
 from tests.broker.test_copy import delete_before
 from tests.broker.test_groups import member
@@ -41,8 +44,8 @@ class Lab:
     def syncs_topic(self) -> str:
         return f"mm2-offset-syncs.{self.flow.target}.internal"
 
-    def checkpoint_sync(self) -> CheckpointSync:
-        text = "\n".join(
+    def file(self) -> str:
+        return "\n".join(
             [
                 f"clusters = {self.alias}, {self.flow.target}",
                 f"{self.alias}.bootstrap.servers = {self.source.bootstrap}",
@@ -51,7 +54,9 @@ class Lab:
                 *self.lines,
             ]
         )
-        sync = CheckpointSync(load(text, MachineLookup()), self.flow)
+
+    def checkpoint_sync(self) -> CheckpointSync:
+        sync = CheckpointSync(load(self.file(), MachineLookup()), self.flow)
         assert list(sync.begin()) == []
         return sync
 
@@ -269,3 +274,35 @@ def test_a_group_deleted_at_the_source_does_not_haunt_the_target(lab: Lab, begun
     assert list(sync.sync_groups()) == []
     assert sync.groups == ()
     assert lab.on_target(group) == {}
+
+
+def test_metrics_of_groups_are_what_the_report_of_groups_says(lab: Lab, begun: Callable[[], CheckpointSync]) -> None:
+    """`heliograph groups` reads the clusters anew; the connector publishes what its step has read and written."""
+    lab.write(200)
+    sync = begun()
+    lab.replicate()
+    lab.write(60)  # not copied yet
+    lab.commit("behind", {0: 40, 1: 100})
+    lab.commit("ahead", {0: 125})
+    before = time.time()
+    round_of(sync)
+    found = sync.status.snapshot("name", "connector")
+    assert [(each.group, each.read_again) for each in found.groups] == [("ahead", 25), ("behind", 0)]
+    with FlowGroups(load(lab.file(), MachineLookup()), lab.flow) as clusters:
+        rows = report_groups(clusters.view(["ahead", "behind"]), follows_groups=False)
+    reported = {(row.group, row.tp): (row.source_offset, row.checkpoint_offset, row.again) for row in rows}
+    assert reported == {
+        (each.group, partition.tp): (partition.committed, partition.translated, partition.read_again)
+        for each in found.groups
+        for partition in each.partitions
+    }
+    assert found.written == 3
+    assert found.passed_at is not None
+    assert found.written_at is not None
+    assert before <= found.written_at <= found.passed_at <= time.time()
+    latencies = [partition.latency_ms for each in found.groups for partition in each.partitions]
+    assert all(latency is not None and 0 < latency.last < 60_000 for latency in latencies)
+    lab.replicate()
+    round_of(sync)
+    assert [each.read_again for each in sync.status.snapshot("name", "connector").groups] == [0, 0]
+    assert [each.lag_seconds for each in sync.status.snapshot("name", "connector").groups] == [0, 0]

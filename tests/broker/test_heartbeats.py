@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 
 import pytest
@@ -12,6 +13,7 @@ from heliograph.driver.loops.heartbeats import HeartbeatSource
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.model import Flow
+from heliograph.status.process_snapshot import HeartbeatsSnapshot
 from heliograph.wire.records.mirror_records import decode_heartbeat
 from tests.support.clusters.clients import admin_of
 
@@ -27,7 +29,12 @@ def test_poll_creates_records(target: EmbeddedCluster, alias: str) -> None:
         {alias}->target.enabled = true
     """
     with closing(HeartbeatSource(load(text, MachineLookup()), Flow(alias, "target"))) as source:
+        assert source.snapshot("c") == HeartbeatsSnapshot("c", Flow(alias, "target"), 0, None)
         assert [*source.begin(), *source.beat(), *source.beat()] == []
+        found = source.snapshot("c")
+        assert found.written == 2
+        assert found.written_at is not None
+        assert abs(time.time() - found.written_at) < 60
     admin = admin_of(target)
     beats = [decode_heartbeat(record.key, record.value) for record in read_topic(admin, "heartbeats")]
     counts = admin.view(["heartbeats"]).partition_counts

@@ -51,13 +51,17 @@ class Call(NamedTuple):
 
 
 class RestResponse(NamedTuple):
-    """One response; `location` is a path of this worker, `encoding` how the body is compressed."""
+    """One response; `location` is a path of this worker, `encoding` how the body is compressed.
+
+    With `read_within_s` a client that has not read a large body in that time is disconnected.
+    """
 
     status: int
     body: bytes = b""
     content_type: str = JSON_TYPE
     location: str | None = None
     encoding: str = ""
+    read_within_s: float | None = None
 
 
 def json_answer(payload: object, status: int = 200, location: str | None = None) -> RestResponse:

@@ -105,6 +105,23 @@ def test_everything_that_is_set_is_listed_without_secrets(tmp_path: Path) -> Non
     assert "    2  A.bootstrap.servers = a:1" in result.output
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["heliograph.metrics.dialect=metrics-reporter", "heliograph.metrics.listeners=http://:1", "listeners=http://:1"],
+)
+def test_a_key_of_the_process_is_explained_once_and_not_for_each_flow(tmp_path: Path, line: str) -> None:
+    name, _equals, value = line.partition("=")
+    output = call(tmp_path, "explain", minimal("B->A.enabled=true", line), name).output
+    assert f"file: {value}\n    from line" in output
+    assert "A->B" not in output
+
+
+def test_what_keeps_metrics_from_being_served_is_a_warning(tmp_path: Path) -> None:
+    result = call(tmp_path, "validate", minimal("heliograph.metrics.listeners=https://:9404"))
+    assert "an https listener needs a key; name its file; metrics are not served." in result.output
+    assert result.exit_code == 0
+
+
 def test_an_explained_secret_stays_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PW", "canary")
     monkeypatch.setenv("BROKERS", "canary:1")

@@ -19,12 +19,15 @@ from heliograph.driver.loops.mirror_process import MirrorProcess
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import ConnectError, FencedError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
-from heliograph.model import TopicPartition
+from heliograph.model import Flow, TopicPartition
 from heliograph.status.json_views import flow_json
+from heliograph.status.process_snapshot import EngineSnapshot
 from tests.support.config_files import FakeLookup, minimal
 from tests.support.connect.rest_worker import rest_worker
 
 SOURCE, CHECKPOINT, HEARTBEAT = (f"A->B.Mirror{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat"))
+
+AB = Flow("A", "B")
 
 
 class Running:
@@ -32,7 +35,8 @@ class Running:
 
     def __init__(self, *lines: str) -> None:
         self.config = load(minimal(*lines), FakeLookup({"P": "hunter3"}))
-        self.process = MirrorProcess(self.config, SimpleNamespace())  # type: ignore[arg-type]
+        engine = SimpleNamespace(snapshot=lambda: EngineSnapshot(4, 1, 0))
+        self.process = MirrorProcess(self.config, engine)  # type: ignore[arg-type]
         self.flows, self.control = list(self.process.flows.values()), self.process.control
         self.herder = FileHerder(self.process, LogLevels(), lambda: "id-of-b")
         self.herder.worker_id = "h:1"
@@ -187,3 +191,19 @@ def test_over_rest_a_file_is_read_and_not_changed() -> None:
         ):
             answer = worker.ask(method, place, {"level": "ERROR"})
             assert (answer.status, why in answer.body["message"]) == (403, True)
+
+
+def test_metrics_have_every_flow_loop_and_connector_of_the_file() -> None:
+    running = Running()
+    running.copy("t", 5)
+    found = running.herder.process()
+    assert [(flow.name, flow.connector) for flow in found.flows] == [("A->B", SOURCE)]
+    assert [(each.name, each.connector, each.flow) for each in found.checkpoints] == [("A->B", CHECKPOINT, AB)]
+    assert [each.connector for each in found.heartbeats] == [HEARTBEAT, "B->A.MirrorHeartbeatConnector"]
+    assert [each.written_at for each in found.heartbeats] == [None, None]
+    assert [row.name for row in found.connectors] == running.herder.connectors()
+    source = next(row for row in found.connectors if row.name == SOURCE)
+    assert source.class_name == "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    assert (source.kind, source.version, source.state) == ("source", "4.3.1", "RUNNING")
+    assert [(task.number, task.state) for task in source.tasks] == [(0, "UNASSIGNED")]
+    assert (found.worker, found.engine) == (None, EngineSnapshot(4, 1, 0))

@@ -221,3 +221,17 @@ def test_a_worker_whose_callback_raises_leaves(cluster: ScriptedCluster, monkeyp
     worker.member.start()
     wait_for(lambda: cluster.requests(LeaveGroupRequest))
     assert not worker.member.is_leader
+
+
+def test_rebalances_are_counted_with_the_time_of_the_last(cluster: ScriptedCluster, worker: Worker) -> None:
+    first = worker.member.snapshot()
+    assert (first.is_leader, first.is_rebalancing, first.generation, first.rebalances) == (True, False, 1, 1)
+    assert first.rebalanced_at is not None
+    assert abs(first.rebalanced_at - time.time()) < _PATIENCE_S
+    cluster.script(HeartbeatRequest, REBALANCE)
+    wait_for(lambda: worker.member.snapshot().rebalances == 2)
+    last = worker.member.snapshot()
+    assert last.generation == 2
+    assert (last.rebalanced_at or 0) >= first.rebalanced_at
+    worker.member.stop()
+    assert worker.member.snapshot().is_leader is False

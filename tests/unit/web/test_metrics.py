@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -353,3 +355,27 @@ def test_known_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_pages, "render", lambda _s, _a, _o, hide: hidden.append(hide) or Page(b"", "text/plain"))
     real_pages().page(lambda: cast("Any", None), None, {})
     assert hidden == [metric_pages.hide_known]
+
+
+def test_a_scraper_that_does_not_read_its_page_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = b"up 1\n" * 4_000_000
+    monkeypatch.setattr(metric_pages, "_READ_WITHIN_S", 0.5)
+    monkeypatch.setattr(metric_pages, "render", lambda *_: Page(body, "text/plain; charset=utf-8"))
+    with rest_worker() as worker:
+        slow = [socket.create_connection(("127.0.0.1", worker.server.listeners[0].port)) for _reader in range(5)]
+        for each in slow:
+            each.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert scrape(worker)[2] == body, "others get theirs"
+        time.sleep(1.5)
+        for each in slow:
+            each.settimeout(10)
+            received = 0
+            with suppress(ConnectionResetError):
+                while part := each.recv(1 << 20):
+                    received += len(part)
+            assert received < len(body)
+            each.close()
+        assert worker.ask("GET", "/health/live").status == 200
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -11,6 +11,7 @@ import click
 from heliograph.cli.connector_files import PARTS
 from heliograph.cli.inputs import MachineLookup, read_config_file, read_mirror_file, secrets_option
 from heliograph.cli.rest_checks import rest_problems
+from heliograph.config.effective.metrics_config import metrics_config
 from heliograph.config.effective.rest_config import file_listeners, rest_listeners
 from heliograph.config.formats.connector_text import is_connector_text, read_connector_texts
 from heliograph.config.formats.strimzi_reader import is_resource
@@ -21,11 +22,13 @@ from heliograph.errors import ConfigError
 from heliograph.operations.configuration_checks import examine_all, examine_connector, examine_worker_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from heliograph.config.effective.connect_config import WorkerConfig
+    from heliograph.config.effective.rest_config import RestListener
     from heliograph.config.formats.connector_text import ConnectorText
     from heliograph.config.formats.conversion import ConfigText
+    from heliograph.config.resolve.placeholders import Resolver
     from heliograph.config.validate.dedicated_file import Report
     from heliograph.config.validate.worker_file import WorkerReport
 
@@ -195,21 +198,28 @@ def _of_worker(text: ConfigText) -> _Verdict:
 
 
 def _rest_warnings(report: Report) -> tuple[Diagnostic, ...]:
-    """Return what keeps `run` from serving REST, which does not keep it from copying."""
+    """Return what keeps `run` from serving REST or metrics, which does not keep it from copying."""
     config = report.sound
     if config is None:
         return ()
-    try:
-        listeners = file_listeners(config.raw, config.resolver)
-        found = rest_problems(config.raw, config.resolver, listeners) if listeners else []
-    except ConfigError as error:
-        found = list(error.problems)
-    unserved = [
-        warning(f"{str(each.message).removesuffix('.')}; REST is not served.", each.key)
-        for each in found
-        if each.key not in report.settled
-    ]
-    return KeyPlaces(config.lines, config.paths).located(unserved)
+    found = []
+    servers = {"REST is": file_listeners, "metrics are": _metrics_listeners}
+    for what, listeners_of in servers.items():
+        try:
+            listeners = listeners_of(config.raw, config.resolver)
+            problems = rest_problems(config.raw, config.resolver, listeners) if listeners else []
+        except ConfigError as error:
+            problems = list(error.problems)
+        found += [
+            warning(f"{str(each.message).removesuffix('.')}; {what} not served.", each.key)
+            for each in problems
+            if each.key not in report.settled
+        ]
+    return KeyPlaces(config.lines, config.paths).located(found)
+
+
+def _metrics_listeners(raw: Mapping[str, str], resolver: Resolver) -> tuple[RestListener, ...]:
+    return metrics_config(raw, resolver).listeners
 
 
 def _rest_problems(report: WorkerReport) -> tuple[Diagnostic, ...]:
@@ -217,7 +227,7 @@ def _rest_problems(report: WorkerReport) -> tuple[Diagnostic, ...]:
     if worker is None:
         return ()
     try:
-        listeners = rest_listeners(worker.settings)
+        listeners = (*rest_listeners(worker.settings), *_metrics_listeners(worker.raw, worker.resolver))
     except ConfigError:  # the report has it
         return ()
     found = rest_problems(worker.raw, worker.resolver, listeners)

@@ -66,7 +66,7 @@ def find_row(config: MirrorMakerConfig, name: str) -> Key[object]:
 
 def explain(config: MirrorMakerConfig, row: Key[object], flows: tuple[Flow, ...]) -> list[Explanation]:
     """Every value the key has, in the given flows."""
-    if not row.scope & ~Scope.FILE:
+    if row.scope & Scope.FILE and not row.scope & ~(Scope.FILE | Scope.WORKER):
         return [_of_file(config, row)]
     if row is ENABLED:
         return [_switch(config, flow) for flow in flows]

@@ -159,7 +159,7 @@ METRICS_LISTENERS = define(
     " `/metrics`.",
     Check(
         lambda texts: not _wrong_addresses(texts),
-        "addresses such as http://:9404",
+        "addresses written as http://HOST:PORT or https://HOST:PORT, such as http://:9404",
         mistakes=_wrong_addresses,
     ),
     ours=True,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _SHARED_S = 1.0
+_READ_WITHIN_S = 10.0  # so that many slow readers hold few pages; Prometheus waits no longer
 _MOST_PAGES = 8
 _LEAST_COMPRESSED_BYTES = 1_400  # what fits into one packet anyway
 _COMPRESSION = 1  # the numbers of a page compress almost as well as with more effort
@@ -62,9 +63,10 @@ class MetricPages:
         """Return the page for a viewer, in the format and the compression that the headers of a request accept."""
         accept = accepted_format(headers.get("accept", ""))
         rendered = self._rendered(process, viewer, accept)
-        if accepts_gzip(headers.get("accept-encoding", "")) and len(rendered.page.body) >= _LEAST_COMPRESSED_BYTES:
-            return RestResponse(200, rendered.compressed(), rendered.page.content_type, encoding="gzip")
-        return RestResponse(200, rendered.page.body, rendered.page.content_type)
+        answer = RestResponse(200, rendered.page.body, rendered.page.content_type, read_within_s=_READ_WITHIN_S)
+        if accepts_gzip(headers.get("accept-encoding", "")) and len(answer.body) >= _LEAST_COMPRESSED_BYTES:
+            return answer._replace(body=rendered.compressed(), encoding="gzip")
+        return answer
 
     def _rendered(self, process: Callable[[], ProcessSnapshot], viewer: Hashable, accept: str) -> _Rendered:
         key = viewer, accept

@@ -48,7 +48,7 @@ from heliograph.web.error_responses import (
 )
 from heliograph.web.exchange import JSON_TYPE, TEXT_TYPE, Call, RestResponse, Worker
 from heliograph.web.server.forwarding import FORWARD, Forwarded, forward, once
-from heliograph.web.server.rest_server import CERTIFICATE, LISTENER, ON_ADMITTED
+from heliograph.web.server.rest_server import ABORT, CERTIFICATE, LISTENER, ON_ADMITTED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -71,6 +71,7 @@ _MOST_LOCAL_THREADS = 8
 _MOST_PROBE_THREADS = 2
 _MOST_SCRAPE_THREADS = 2
 _LARGE_BODY_BYTES = 256 << 10
+_PIECE_BYTES = 64 << 10
 _ACCEPTED = {JSON_TYPE, "application/*", "*/*"}
 # The rest of the body is not waited for.
 _CLOSING = {row.status for row in (UNAUTHORIZED, TOO_SLOW, TOO_LARGE, TOO_MANY_BODIES)}
@@ -335,4 +336,27 @@ def _response(answer: RestResponse, *, is_unread: bool) -> Response:
     if answer.encoding:
         headers |= {"content-encoding": answer.encoding, "vary": "accept, accept-encoding"}
     content_type = answer.content_type if answer.body else None
+    if answer.read_within_s is not None and len(answer.body) > _PIECE_BYTES:
+        return _PiecewiseResponse(answer, headers)
     return Response(answer.body, answer.status, headers, media_type=content_type)
+
+
+class _PiecewiseResponse(Response):
+    """A large body that many clients get, sent in pieces as they read it; one that reads too slowly is disconnected.
+
+    Sent at once, the body would be copied for each client, and kept until it is read.
+    """
+
+    def __init__(self, answer: RestResponse, headers: dict[str, str]) -> None:
+        super().__init__(answer.body, answer.status, headers, media_type=answer.content_type)
+        self._read_within_s = answer.read_within_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        with anyio.move_on_after(self._read_within_s) as time_limit:
+            for at in range(0, len(self.body), _PIECE_BYTES):
+                piece = bytes(self.body[at : at + _PIECE_BYTES])
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if time_limit.cancelled_caught and ABORT in scope.get("state", {}):
+            scope["state"][ABORT]()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

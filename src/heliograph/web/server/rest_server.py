@@ -59,6 +59,7 @@ _MOST_HEAPS = 2
 _set_malloc_option = getattr(ctypes.CDLL(None), "mallopt", lambda _option, _value: 0)
 
 # Names in the state of a request (or of a server's requests).
+ABORT = "abort"  # to be called to close the connection at once
 CERTIFICATE = "client_certificate"  # the client's certificate, as DER
 CONNECTIONS = "connections"  # the server's `Connections`
 LISTENER = "listener"  # the `ListenerAddress` of the request's listener
@@ -281,7 +282,8 @@ class RestProtocol(H11Protocol):
             return
         secured: Any = transport.get_extra_info("ssl_object")
         certificate = secured.getpeercert(True) if secured is not None else None
-        self.app_state = {**self.app_state, CERTIFICATE: certificate, ON_ADMITTED: self._connection.serve}
+        served = {CERTIFICATE: certificate, ON_ADMITTED: self._connection.serve, ABORT: transport.abort}
+        self.app_state = {**self.app_state, **served}
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
