@@ -188,16 +188,8 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
     _row(
         _PRODUCERS,
         subjects.PRODUCER,
-        "buffer-total-bytes",
-        "Memory of the task for records that are not acknowledged yet.",
-        lambda task: task.gauges.buffer_bytes,
-        omits_unknown=True,
-    ),
-    _row(
-        _PRODUCERS,
-        subjects.PRODUCER,
         "buffer-available-bytes",
-        "The part of it that is free.",
+        "Free memory of the task for records that are not acknowledged yet.",
         lambda task: _free(task.gauges.buffer_bytes, task.gauges.used_buffer_bytes),
         omits_unknown=True,
     ),
@@ -213,7 +205,7 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
         "kafka.admin.client:admin-client-metrics",
         subjects.ADMIN,
         "connection-count",
-        "Always NaN: the driver opens connections for each step, and does not count them.",
+        "Always NaN: connections of the driver's administrators are not counted.",
         lambda _item: None,
     ),
 )
@@ -408,7 +400,7 @@ WITHOUT_MEANING = (
     ),
     WithoutMeaning(
         "kafka.consumer, kafka.producer: all others",
-        "such as bytes-consumed-total, request-latency-avg, batch-size-avg, metadata-age",
+        "such as bytes-consumed-total, request-latency-avg, batch-size-avg, buffer-total-bytes",
         "fetcher and producer are not Java's: batches are passed on as they are, and have no such stages",
     ),
     WithoutMeaning(
@@ -419,7 +411,17 @@ WITHOUT_MEANING = (
     WithoutMeaning(
         "kafka.admin.client:type=admin-client-metrics",
         "connection-count",
-        "exists and is always NaN: the driver opens connections for each step",
+        "exists and is always NaN: connections of the driver's administrators are not counted",
+    ),
+    WithoutMeaning(
+        "clients of internal topics",
+        "such as offset-syncs-source-consumer, checkpoint-source-admin, A-mm2-A->B-configs",
+        "the driver reads and writes these topics with connections of its own, which it does not count",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=connect-metrics, connect-node-metrics, connect-coordinator-metrics",
+        "all but assigned-connectors, assigned-tasks",
+        "of the connection to the group of workers; `heliograph_worker_*` has its state",
     ),
     WithoutMeaning(
         "kafka.connect:type=connect-worker-metrics",
@@ -451,6 +453,11 @@ WITHOUT_MEANING = (
         "kafka.connect:type=connector-transform-metrics, connector-predicate-metrics",
         "all",
         "there are no transformations",
+    ),
+    WithoutMeaning(
+        "jvm_*",
+        "all but memory in use, garbage collection and threads",
+        "the JVM of a Connect worker does the work, that of Spark's driver only schedules",
     ),
     WithoutMeaning(
         "container_cpu_usage_seconds_total, container_last_seen",
