@@ -50,7 +50,7 @@ class MetricOptions(NamedTuple):
         """Return the options for the values of the three keys; `formats` are `legacy` and `new`."""
         chosen = set(formats)
         new = (Dialect.KIP_1280,) if "new" in chosen else ()
-        return cls((Dialect(dialect), *new), partitions_max, "legacy" in chosen or not new)
+        return cls((Dialect(dialect), *new), partitions_max, chosen != {"new"})
 
 
 class Page(NamedTuple):
