@@ -49,8 +49,8 @@ check: $(STAMP) ## Format, lint, types, layers, quick unit tests: under a minute
 	@$(MAKE) --no-print-directory -j 2 --output-sync lint unit
 
 lint: $(STAMP)
-	@$(BIN)/ruff format --check -q src tests bench docs
-	@$(BIN)/ruff check -q src tests bench docs
+	@$(BIN)/ruff format --check -q src tests bench docs deploy
+	@$(BIN)/ruff check -q src tests bench docs deploy
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 
@@ -78,14 +78,15 @@ fuzz-rest: $(STAMP) ## Send hostile requests to a running worker and watch /heal
 	@$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fmt: $(STAMP) ## Format and sort imports
-	@$(BIN)/ruff format -q src tests bench docs
-	@$(BIN)/ruff check -q --fix --select I src tests bench docs
+	@$(BIN)/ruff format -q src tests bench docs deploy
+	@$(BIN)/ruff check -q --fix --select I src tests bench docs deploy
 
 docs: reference ## Write the generated reference pages, then build the site into build/site
 	@$(MAKE) --no-print-directory site
 
 reference: $(STAMP)
 	@$(BIN)/python docs/reference_pages.py
+	@$(BIN)/python deploy/monitoring/grafana/make_dashboard.py
 	@$(BIN)/python -m tests.conformance docs/reference/conformance.md
 
 # Needs no network once its environment exists; a broken link fails the build.

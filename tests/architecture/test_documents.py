@@ -11,7 +11,7 @@ from docs.site_pages import links, pages
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "heliograph"
-GENERATED = {"docs/reference/configuration.md", "docs/reference/rest.md", "docs/reference/conformance.md"}
+GENERATED = {f"docs/reference/{name}.md" for name in ("configuration", "rest", "metrics", "conformance")}
 PAGES = [page.as_posix() for page in pages()]
 NAMING = [page for page in PAGES if page not in GENERATED and page != "CHANGELOG.md"]
 OF_EXAMPLES = {"acme_mirror.py"}  # classes that a reader is to write

@@ -224,7 +224,7 @@ class Collected:
             kind = "unknown" if family.type is MetricType.UNTYPED else family.type.value
             metric = ClientMetric(family.name, family.metric.help, kind, family.unit)
             seen = set()
-            for labels, item in family.metric.scope.series(self._shown):
+            for labels, item in family.metric.subject.series(self._shown):
                 values = self._jmx if family.dialect is Dialect.JMX_EXPORTER else self._plain
                 named = {
                     name: unescaped(values(raw))

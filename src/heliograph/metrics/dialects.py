@@ -121,7 +121,7 @@ _RULES = (
         _GAUGE,
     ),
     *(
-        _Rule(r"kafka\.connect:plugins", tags, r"[a-z-_]+", "kafka_connect_plugins_", _GAUGE)
+        _Rule(r"kafka\.connect:plugins", tags, r"[a-z-_]+", "kafka_connect_plugins_", MetricType.UNTYPED)
         for tags in (NEW_SOURCE_TAGS, NEW_CHECKPOINT_TAGS)
     ),
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric on a page. `metric` has its values; `labels` are the names for those of its scope."""
+    """One metric on a page. `metric` has its values; `labels` are the names for those of its subject."""
 
     name: str
     type: MetricType
@@ -61,7 +61,7 @@ def families(dialects: tuple[Dialect, ...], *, has_legacy_names: bool, is_worker
 
 def _own() -> Iterator[Family]:
     for metric in (*OWN_METRICS, *JVM_METRICS):
-        yield Family(metric.name, metric.type, metric.scope.labels, metric, unit=metric.unit)
+        yield Family(metric.name, metric.type, metric.subject.labels, metric, unit=metric.unit)
 
 
 def _of_kafka(dialects: tuple[Dialect, ...], *, has_legacy_names: bool, is_worker: bool) -> Iterator[Family]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heliograph.metrics.metric import CountAndSum, Labels, Metric, MetricType, Scope
+from heliograph.metrics.metric import CountAndSum, Labels, Metric, MetricType, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ JVM_METRICS: tuple[Metric[Any], ...] = (
     Metric(
         "jvm_memory_used_bytes",
         MetricType.GAUGE,
-        Scope(("area",), _areas),
+        Subject(("area",), _areas),
         "Memory that the JVM of Spark's driver uses; NaN if it does not answer.",
         lambda used: used,
         "bytes",
@@ -40,7 +40,7 @@ JVM_METRICS: tuple[Metric[Any], ...] = (
     Metric(
         "jvm_gc_collection_seconds",
         MetricType.SUMMARY,
-        Scope(("gc",), _collectors),
+        Subject(("gc",), _collectors),
         "Garbage collections of the JVM of Spark's driver.",
         lambda jvm: CountAndSum(jvm.gc_count, jvm.gc_seconds),
         "seconds",
@@ -48,7 +48,7 @@ JVM_METRICS: tuple[Metric[Any], ...] = (
     Metric(
         "jvm_threads_current",
         MetricType.GAUGE,
-        Scope((), _jvm),
+        Subject((), _jvm),
         "Threads of the JVM of Spark's driver; NaN if it does not answer.",
         lambda jvm: None if jvm is None else jvm.threads,
     ),

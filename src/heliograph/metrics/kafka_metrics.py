@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from heliograph.metrics.dialects import NEW_CHECKPOINT_TAGS, NEW_SOURCE_TAGS, KafkaName
-from heliograph.metrics.metric import Labels, Scope
+from heliograph.metrics import kafka_subjects as subjects
+from heliograph.metrics.dialects import KafkaName
 from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from heliograph.metrics.shown import Shown, ShownCheckpoints, ShownFlow
-    from heliograph.model import Flow
-    from heliograph.status.process_snapshot import ConnectorRow, ConnectorTask
+    from heliograph.metrics.kafka_subjects import Copied
+    from heliograph.metrics.metric import Subject
+    from heliograph.metrics.shown import Shown
+    from heliograph.status.process_snapshot import ConnectorRow
     from heliograph.status.task_status import TaskRow
-    from heliograph.status.windows import PartitionWindow, Stat
+    from heliograph.status.windows import Stat
 
 T = TypeVar("T")
 
-COORDINATOR_CLIENT = "heliograph"
 MIRROR_DOMAIN = "kafka.connect.mirror"
 """The domain of MM2's own metrics; by KIP-1280 they are of the group `NEW_GROUP`."""
 NEW_GROUP = "plugins"
@@ -33,179 +33,25 @@ NEW_GROUP = "plugins"
 
 @dataclass(frozen=True, slots=True)
 class KafkaMetric(Generic[T]):
-    """One metric of Kafka: its name and meaning, and its value for each series of its scope."""
+    """One metric of Kafka: its name and meaning, and its value for each series of its subject."""
 
     name: KafkaName
     help: str
-    scope: Scope[T]
+    subject: Subject[T]
     value: Callable[[T], Any]
     omits_unknown: bool = False
 
 
-class _Copied(Protocol):
-    """A partition, or a topic of a flow whose partitions have no series."""
-
-    @property
-    def records(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def window(self) -> PartitionWindow | None: ...
-    @property
-    def lag_records(self) -> int | None: ...
-
-
-def consumer_id(flow: Flow, connector: str, task: int | None) -> str:
-    """Return the client id of the consumer of a task; Kafka writes `?` where there is no task."""
-    return f"{flow}|{connector}-{'?' if task is None else task}|replication-consumer"
-
-
-def producer_id(connector: str, task: int) -> str:
-    """Return the client id of the producer that a Connect worker creates for a task."""
-    return f"connector-producer-{connector}-{task}"
-
-
-def admin_id(flow: Flow, connector: str) -> str:
-    """Return the client id of the administrator of a flow's source."""
-    return f"{flow}|{connector}|replication-source-admin"
-
-
-def _copied(flow: ShownFlow) -> Iterator[tuple[str | None, int | None, int | None, _Copied]]:
-    """Yield remote topic, partition and task, with what was copied; None has no label."""
-    if not flow.is_limited:
-        for each in flow.partitions:
-            if each.status.remote_topic is not None:
-                yield each.status.remote_topic, each.status.tp.partition, each.task, each.status
-        return
-    for topic in flow.topics:
-        if topic.remote_topic is not None:
-            yield topic.remote_topic, None, None, topic
-    if flow.other_topics is not None:
-        yield None, None, None, flow.other_topics
-
-
-def _mirrored(shown: Shown) -> Iterator[tuple[Labels, _Copied]]:
-    for flow in shown.flows:
-        source, target = flow.flow.flow
-        for topic, partition, _task, item in _copied(flow):
-            yield (source, target, topic, partition), item
-
-
-def _mirrored_by_plugin(shown: Shown) -> Iterator[tuple[Labels, _Copied]]:
-    for flow in shown.flows:
-        source, target = flow.flow.flow
-        for topic, partition, task, item in _copied(flow):
-            yield (flow.flow.connector, task, source, target, topic, partition), item
-
-
-def _checkpointed(each: ShownCheckpoints) -> Iterator[tuple[Labels, Stat | None]]:
-    """Yield group, remote topic and partition, with the latency; groups only, if the flow has too many partitions."""
-    if each.is_limited:
-        for group in each.groups:
-            yield (group.status.group, None, None), group.slowest_checkpoint
-    else:
-        for name, partition in each.partitions:
-            yield (name, *partition.remote_tp), partition.latency_ms
-
-
-def _checkpoints(shown: Shown) -> Iterator[tuple[Labels, Stat | None]]:
-    for each in shown.checkpoints:
-        for labels, stat in _checkpointed(each):
-            yield (*each.checkpoints.flow, *labels), stat
-
-
-def _checkpoints_by_plugin(shown: Shown) -> Iterator[tuple[Labels, Stat | None]]:
-    """Yield the same with the connector, which has one task."""
-    for each in shown.checkpoints:
-        for labels, stat in _checkpointed(each):
-            yield (each.checkpoints.connector, 0, *each.checkpoints.flow, *labels), stat
-
-
-def _consumed(shown: Shown) -> Iterator[tuple[Labels, int | None]]:
-    """Yield the lags of partitions, by the consumer of their task, also of those without a task; or of topics."""
-    for each in shown.flows:
-        flow, connector = each.flow.flow, each.flow.connector
-        if each.is_limited:
-            client = consumer_id(flow, connector, None)
-            others = [] if each.other_topics is None else [each.other_topics]
-            for topic in (*each.topics, *others):
-                yield (client, topic.topic, None), topic.lag_records
-        else:
-            clients = {task: consumer_id(flow, connector, task) for task in (None, *each.task_of.values())}
-            for partition in each.partitions:
-                yield (clients[partition.task], *partition.status.tp), partition.status.lag_records
-
-
-def _consumers(shown: Shown) -> Iterator[tuple[Labels, TaskRow]]:
-    for flow in shown.snapshot.flows:
-        for task in flow.tasks:
-            yield (consumer_id(flow.flow, flow.connector, task.number),), task
-
-
-def _producers(shown: Shown) -> Iterator[tuple[Labels, TaskRow]]:
-    for flow in shown.snapshot.flows:
-        for task in flow.tasks:
-            yield (producer_id(flow.connector, task.number),), task
-
-
-def _admins(shown: Shown) -> Iterator[tuple[Labels, None]]:
-    return (((admin_id(flow.flow, flow.connector),), None) for flow in shown.snapshot.flows)
-
-
-def _worker(shown: Shown) -> Iterator[tuple[Labels, Shown]]:
-    yield (), shown
-
-
-def _coordinator(shown: Shown) -> Iterator[tuple[Labels, Shown]]:
-    yield (COORDINATOR_CLIENT,), shown
-
-
-def _connectors(shown: Shown) -> Iterator[tuple[Labels, ConnectorRow]]:
-    return (((connector.name,), connector) for connector in shown.connectors)
-
-
-def _connector_tasks(shown: Shown) -> Iterator[tuple[Labels, ConnectorTask]]:
-    return (((each.name, task.number), task) for each in shown.connectors for task in each.tasks)
-
-
-def _source_tasks(shown: Shown) -> Iterator[tuple[Labels, TaskRow]]:
-    return (((flow.connector, task.number), task) for flow in shown.snapshot.flows for task in flow.tasks)
-
-
-def _all_tasks(shown: Shown) -> Iterator[tuple[Labels, TaskRow | None]]:
-    """Yield every task of every connector, with its counters if it copies."""
-    copying = dict(_source_tasks(shown))
-    for labels, _task in _connector_tasks(shown):
-        yield labels, copying.pop(labels, None)
-    yield from copying.items()
-
-
-_MIRRORED = Scope(("source", "target", "topic", "partition"), _mirrored)
-_MIRRORED_BY_PLUGIN = Scope(NEW_SOURCE_TAGS, _mirrored_by_plugin)
-_CHECKPOINTED = Scope(("source", "target", "group", "topic", "partition"), _checkpoints)
-_CHECKPOINTED_BY_PLUGIN = Scope(NEW_CHECKPOINT_TAGS, _checkpoints_by_plugin)
-_CONSUMED = Scope(("client-id", "topic", "partition"), _consumed)
-_CONSUMER = Scope(("client-id",), _consumers)
-_PRODUCER = Scope(("client-id",), _producers)
-_ADMIN = Scope(("client-id",), _admins)
-_COORDINATOR = Scope(("client-id",), _coordinator)
-_WORKER = Scope((), _worker)
-_CONNECTOR = Scope(("connector",), _connectors)
-_CONNECTOR_TASK = Scope(("connector", "task"), _connector_tasks)
-_SOURCE_TASK = Scope(("connector", "task"), _source_tasks)
-_ANY_TASK = Scope(("connector", "task"), _all_tasks)
-
-
 def _row(
-    bean: str, scope: Scope[T], attribute: str, text: str, value: Callable[[T], Any], *, omits_unknown: bool = False
+    bean: str, subject: Subject[T], attribute: str, text: str, value: Callable[[T], Any], *, omits_unknown: bool = False
 ) -> KafkaMetric[T]:
     domain, _, group = bean.partition(":")
-    return KafkaMetric(KafkaName(domain, group, attribute, scope.labels), text, scope, value, omits_unknown)
+    return KafkaMetric(KafkaName(domain, group, attribute, subject.labels), text, subject, value, omits_unknown)
 
 
-def _text(bean: str, scope: Scope[T], attribute: str, text: str, value: Callable[[T], str]) -> KafkaMetric[T]:
+def _text(bean: str, subject: Subject[T], attribute: str, text: str, value: Callable[[T], str]) -> KafkaMetric[T]:
     domain, _, group = bean.partition(":")
-    return KafkaMetric(KafkaName(domain, group, attribute, scope.labels, is_text=True), text, scope, value)
+    return KafkaMetric(KafkaName(domain, group, attribute, subject.labels, is_text=True), text, subject, value)
 
 
 _STATISTICS: tuple[tuple[str, str, Callable[[Stat], float | None]], ...] = (
@@ -217,10 +63,10 @@ _STATISTICS: tuple[tuple[str, str, Callable[[Stat], float | None]], ...] = (
 
 
 def _statistics(
-    bean: str, scope: Scope[T], attribute: str, text: str, stat_of: Callable[[T], Stat | None]
+    bean: str, subject: Subject[T], attribute: str, text: str, stat_of: Callable[[T], Stat | None]
 ) -> Iterator[KafkaMetric[T]]:
     for suffix, what, choose in _STATISTICS:
-        yield _row(bean, scope, attribute + suffix, f"{text}, in milliseconds: {what}.", _chosen(stat_of, choose))
+        yield _row(bean, subject, attribute + suffix, f"{text}, in milliseconds: {what}.", _chosen(stat_of, choose))
 
 
 def _chosen(stat_of: Callable[[T], Stat | None], choose: Callable[[Stat], float | None]) -> Callable[[T], float | None]:
@@ -231,58 +77,58 @@ def _chosen(stat_of: Callable[[T], Stat | None], choose: Callable[[Stat], float 
     return value
 
 
-def _records_per_s(item: _Copied) -> float | None:
+def _records_per_s(item: Copied) -> float | None:
     return None if item.window is None else item.window.records_per_s
 
 
-def _bytes_per_s(item: _Copied) -> float | None:
+def _bytes_per_s(item: Copied) -> float | None:
     return None if item.window is None else item.window.bytes_per_s
 
 
-def _age(item: _Copied) -> Stat | None:
+def _age(item: Copied) -> Stat | None:
     return None if item.window is None else item.window.age_ms
 
 
-def _latency(item: _Copied) -> Stat | None:
+def _latency(item: Copied) -> Stat | None:
     return None if item.window is None else item.window.latency_ms
 
 
-def _mirror_rows(bean: str, scope: Scope[_Copied]) -> Iterator[KafkaMetric[Any]]:
-    yield _row(bean, scope, "record-count", "Records acknowledged by the target.", lambda each: each.records)
+def _mirror_rows(bean: str, subject: Subject[Copied]) -> Iterator[KafkaMetric[Any]]:
+    yield _row(bean, subject, "record-count", "Records acknowledged by the target.", lambda each: each.records)
     yield _row(
         bean,
-        scope,
+        subject,
         "record-rate",
         "Records per second, over the last minute; no series while no task measures it.",
         _records_per_s,
         omits_unknown=True,
     )
-    yield _row(bean, scope, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes)
+    yield _row(bean, subject, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes)
     yield _row(
         bean,
-        scope,
+        subject,
         "byte-rate",
         "Bytes per second, over the last minute; no series while no task measures it.",
         _bytes_per_s,
         omits_unknown=True,
     )
-    yield from _statistics(bean, scope, "record-age-ms", "Age of records when they were fetched", _age)
+    yield from _statistics(bean, subject, "record-age-ms", "Age of records when they were fetched", _age)
     yield from _statistics(
-        bean, scope, "replication-latency-ms", "Age of records when the target had acknowledged them", _latency
+        bean, subject, "replication-latency-ms", "Age of records when the target had acknowledged them", _latency
     )
 
 
-def _checkpoint_rows(bean: str, scope: Scope[Stat | None]) -> Iterator[KafkaMetric[Any]]:
+def _checkpoint_rows(bean: str, subject: Subject[Stat | None]) -> Iterator[KafkaMetric[Any]]:
     text = "Time from the begin of a step to the acknowledgement of the checkpoint"
-    yield from _statistics(bean, scope, "checkpoint-latency-ms", text, lambda stat: stat)
+    yield from _statistics(bean, subject, "checkpoint-latency-ms", text, lambda stat: stat)
 
 
 _OF_MIRRORS = tuple(
     chain(
-        _mirror_rows("kafka.connect.mirror:MirrorSourceConnector", _MIRRORED),
-        _checkpoint_rows("kafka.connect.mirror:MirrorCheckpointConnector", _CHECKPOINTED),
-        _mirror_rows("kafka.connect:plugins", _MIRRORED_BY_PLUGIN),
-        _checkpoint_rows("kafka.connect:plugins", _CHECKPOINTED_BY_PLUGIN),
+        _mirror_rows("kafka.connect.mirror:MirrorSourceConnector", subjects.MIRRORED),
+        _checkpoint_rows("kafka.connect.mirror:MirrorCheckpointConnector", subjects.CHECKPOINTED),
+        _mirror_rows("kafka.connect:plugins", subjects.MIRRORED_BY_PLUGIN),
+        _checkpoint_rows("kafka.connect:plugins", subjects.CHECKPOINTED_BY_PLUGIN),
     )
 )
 
@@ -297,7 +143,7 @@ _PRODUCERS = "kafka.producer:producer-metrics"
 _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
     _row(
         _FETCHES,
-        _CONSUMED,
+        subjects.CONSUMED,
         "records-lag",
         "The end of the source's log less the first offset that the target is not known to have; Java's is less the "
         "position of its consumer.",
@@ -305,21 +151,21 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         _FETCHES,
-        _CONSUMER,
+        subjects.CONSUMER,
         "records-consumed-total",
         "Records fetched from the source.",
         lambda t: t.counts.fetched_records,
     ),
     _row(
         _CONSUMERS,
-        _CONSUMER,
+        subjects.CONSUMER,
         "incoming-byte-total",
         "Bytes received from the source's brokers.",
         lambda task: task.counts.received_bytes,
     ),
     _row(
         _CONSUMERS,
-        _CONSUMER,
+        subjects.CONSUMER,
         "connection-count",
         "Connections to the source's brokers.",
         lambda task: task.gauges.source_connections,
@@ -327,37 +173,29 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         _PRODUCERS,
-        _PRODUCER,
+        subjects.PRODUCER,
         "outgoing-byte-total",
         "Bytes sent to the target's brokers.",
         lambda task: task.counts.sent_bytes,
     ),
     _row(
         _PRODUCERS,
-        _PRODUCER,
+        subjects.PRODUCER,
         "record-send-total",
         "Records acknowledged by the target.",
         lambda task: task.counts.records,
     ),
     _row(
         _PRODUCERS,
-        _PRODUCER,
-        "buffer-total-bytes",
-        "Memory of the task for records that are not acknowledged yet.",
-        lambda task: task.gauges.buffer_bytes,
-        omits_unknown=True,
-    ),
-    _row(
-        _PRODUCERS,
-        _PRODUCER,
+        subjects.PRODUCER,
         "buffer-available-bytes",
-        "The part of it that is free.",
+        "Free memory of the task for records that are not acknowledged yet.",
         lambda task: _free(task.gauges.buffer_bytes, task.gauges.used_buffer_bytes),
         omits_unknown=True,
     ),
     _row(
         _PRODUCERS,
-        _PRODUCER,
+        subjects.PRODUCER,
         "connection-count",
         "Connections to the target's brokers.",
         lambda task: task.gauges.target_connections,
@@ -365,9 +203,9 @@ _OF_CLIENTS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         "kafka.admin.client:admin-client-metrics",
-        _ADMIN,
+        subjects.ADMIN,
         "connection-count",
-        "Always NaN: the driver opens connections for each step, and does not count them.",
+        "Always NaN: connections of the driver's administrators are not counted.",
         lambda _item: None,
     ),
 )
@@ -390,37 +228,47 @@ _WORKERS = "kafka.connect:connect-worker-metrics"
 _REBALANCES = "kafka.connect:connect-worker-rebalance-metrics"
 _OF_WORKERS: tuple[KafkaMetric[Any], ...] = (
     _row(
-        _WORKERS, _WORKER, "connector-count", "Connectors that this process runs.", lambda shown: len(shown.connectors)
+        _WORKERS,
+        subjects.WORKER,
+        "connector-count",
+        "Connectors that this process runs.",
+        lambda shown: len(shown.connectors),
     ),
-    _row(_WORKERS, _WORKER, "task-count", "Tasks of these connectors.", _task_count),
+    _row(_WORKERS, subjects.WORKER, "task-count", "Tasks of these connectors.", _task_count),
     *(
         _row(
             _WORKERS,
-            _CONNECTOR,
+            subjects.CONNECTOR,
             f"connector-{state.lower()}-task-count",
             f"Tasks of the connector that are {state}.",
             _in_state(state),
         )
         for state in ("DESTROYED", "FAILED", "PAUSED", "RESTARTING", "RUNNING", "UNASSIGNED")
     ),
-    _row(_WORKERS, _CONNECTOR, "connector-total-task-count", "Tasks of the connector.", lambda each: len(each.tasks)),
+    _row(
+        _WORKERS,
+        subjects.CONNECTOR,
+        "connector-total-task-count",
+        "Tasks of the connector.",
+        lambda each: len(each.tasks),
+    ),
     _row(
         _REBALANCES,
-        _WORKER,
+        subjects.WORKER,
         "rebalancing",
         "1 while the group of workers elects a leader; a process that runs a file has no group.",
         lambda shown: shown.snapshot.worker is not None and shown.snapshot.worker.is_rebalancing,
     ),
     _row(
         _REBALANCES,
-        _WORKER,
+        subjects.WORKER,
         "completed-rebalances-total",
         "Rebalances of the group since the process started.",
         lambda shown: 0 if shown.snapshot.worker is None else shown.snapshot.worker.rebalances,
     ),
     _row(
         _REBALANCES,
-        _WORKER,
+        subjects.WORKER,
         "epoch",
         "Generation of the group.",
         lambda shown: None if shown.snapshot.worker is None else shown.snapshot.worker.generation,
@@ -428,7 +276,7 @@ _OF_WORKERS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         _REBALANCES,
-        _WORKER,
+        subjects.WORKER,
         "time-since-last-rebalance-ms",
         "Time since the last rebalance.",
         _since_rebalance,
@@ -436,14 +284,14 @@ _OF_WORKERS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         "kafka.connect:connect-coordinator-metrics",
-        _COORDINATOR,
+        subjects.COORDINATOR,
         "assigned-connectors",
         "Connectors that this process runs.",
         lambda shown: len(shown.connectors),
     ),
     _row(
         "kafka.connect:connect-coordinator-metrics",
-        _COORDINATOR,
+        subjects.COORDINATOR,
         "assigned-tasks",
         "Tasks of these connectors.",
         _task_count,
@@ -463,14 +311,16 @@ def _failures(task: TaskRow | None) -> int | None:
 
 
 _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
-    _text(_CONNECTORS, _CONNECTOR, "status", "1 for the state of the connector.", lambda each: each.state.lower()),
-    _text(_CONNECTORS, _CONNECTOR, "connector-class", "Class of the connector.", lambda each: each.class_name),
-    _text(_CONNECTORS, _CONNECTOR, "connector-type", "Type of the connector.", lambda each: each.kind),
-    _text(_CONNECTORS, _CONNECTOR, "connector-version", "Version of the connector.", lambda each: each.version),
-    _text(_TASKS, _CONNECTOR_TASK, "status", "1 for the state of the task.", lambda task: task.state.lower()),
+    _text(
+        _CONNECTORS, subjects.CONNECTOR, "status", "1 for the state of the connector.", lambda each: each.state.lower()
+    ),
+    _text(_CONNECTORS, subjects.CONNECTOR, "connector-class", "Class of the connector.", lambda each: each.class_name),
+    _text(_CONNECTORS, subjects.CONNECTOR, "connector-type", "Type of the connector.", lambda each: each.kind),
+    _text(_CONNECTORS, subjects.CONNECTOR, "connector-version", "Version of the connector.", lambda each: each.version),
+    _text(_TASKS, subjects.CONNECTOR_TASK, "status", "1 for the state of the task.", lambda task: task.state.lower()),
     _row(
         _TASKS,
-        _SOURCE_TASK,
+        subjects.SOURCE_TASK,
         "offset-commit-avg-time-ms",
         "Mean time of a commit of source offsets, over the last minute; no series without any.",
         lambda task: task.gauges.commit_mean_ms,
@@ -478,7 +328,7 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         _TASKS,
-        _SOURCE_TASK,
+        subjects.SOURCE_TASK,
         "offset-commit-max-time-ms",
         "The longest commit of source offsets in the last minute; no series without any.",
         lambda task: task.gauges.commit_highest_ms,
@@ -486,21 +336,21 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         _SOURCE_TASKS,
-        _SOURCE_TASK,
+        subjects.SOURCE_TASK,
         "source-record-poll-total",
         "Records fetched from the source.",
         lambda task: task.counts.fetched_records,
     ),
     _row(
         _SOURCE_TASKS,
-        _SOURCE_TASK,
+        subjects.SOURCE_TASK,
         "source-record-write-total",
         "Records acknowledged by the target.",
         lambda task: task.counts.records,
     ),
     _row(
         _SOURCE_TASKS,
-        _SOURCE_TASK,
+        subjects.SOURCE_TASK,
         "source-record-active-count",
         "Records that were fetched and are not acknowledged yet.",
         lambda task: task.gauges.unacknowledged_records,
@@ -509,7 +359,7 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
     *(
         _row(
             _ERRORS,
-            _ANY_TASK,
+            subjects.ANY_TASK,
             attribute,
             "Failures of the task, and of partitions in it; NaN for tasks that do not copy.",
             _failures,
@@ -518,7 +368,7 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
     ),
     _row(
         _ERRORS,
-        _ANY_TASK,
+        subjects.ANY_TASK,
         "total-retries",
         "Failed partitions that were tried again; NaN for tasks that do not copy.",
         lambda task: None if task is None else task.restarts.get(RestartReason.PARTITION, 0),
@@ -550,7 +400,7 @@ WITHOUT_MEANING = (
     ),
     WithoutMeaning(
         "kafka.consumer, kafka.producer: all others",
-        "such as bytes-consumed-total, request-latency-avg, batch-size-avg, metadata-age",
+        "such as bytes-consumed-total, request-latency-avg, batch-size-avg, buffer-total-bytes",
         "fetcher and producer are not Java's: batches are passed on as they are, and have no such stages",
     ),
     WithoutMeaning(
@@ -561,7 +411,17 @@ WITHOUT_MEANING = (
     WithoutMeaning(
         "kafka.admin.client:type=admin-client-metrics",
         "connection-count",
-        "exists and is always NaN: the driver opens connections for each step",
+        "exists and is always NaN: connections of the driver's administrators are not counted",
+    ),
+    WithoutMeaning(
+        "clients of internal topics",
+        "such as offset-syncs-source-consumer, checkpoint-source-admin, A-mm2-A->B-configs",
+        "the driver reads and writes these topics with connections of its own, which it does not count",
+    ),
+    WithoutMeaning(
+        "kafka.connect:type=connect-metrics, connect-node-metrics, connect-coordinator-metrics",
+        "all but assigned-connectors, assigned-tasks",
+        "of the connection to the group of workers; `heliograph_worker_*` has its state",
     ),
     WithoutMeaning(
         "kafka.connect:type=connect-worker-metrics",
@@ -593,6 +453,11 @@ WITHOUT_MEANING = (
         "kafka.connect:type=connector-transform-metrics, connector-predicate-metrics",
         "all",
         "there are no transformations",
+    ),
+    WithoutMeaning(
+        "jvm_*",
+        "all but memory in use, garbage collection and threads",
+        "the JVM of a Connect worker does the work, that of Spark's driver only schedules",
     ),
     WithoutMeaning(
         "container_cpu_usage_seconds_total, container_last_seen",

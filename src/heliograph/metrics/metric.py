@@ -1,4 +1,4 @@
-"""A row of the table of metrics, and the things that rows describe."""
+"""A row of the table of metrics, and the subjects that rows describe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = float | None
 """The value of a sample; None is not known, and NaN on the page."""
 
 Labels = tuple[str | int | None, ...]
-"""The values of the labels of a series, in the order of its scope; a label that is None is left out."""
+"""The values of the labels of a series, in the order of its subject; a label that is None is left out."""
 
 
 class MetricType(StrEnum):
@@ -32,10 +32,10 @@ class MetricType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scope(Generic[T]):
-    """What several metrics describe, such as each partition of each flow: the names of its labels, and its series.
+class Subject(Generic[T]):
+    """The subject of several metrics, such as each partition of each flow: the names of its labels, and its series.
 
-    Each metric of a scope has one sample for each series, taken from its item.
+    Each metric of a subject has one sample for each series, taken from its item.
     """
 
     labels: tuple[str, ...]
@@ -59,7 +59,7 @@ class Metric(Generic[T]):
 
     name: str
     type: MetricType
-    scope: Scope[T]
+    subject: Subject[T]
     help: str
     value: Callable[[T], Any]
     unit: str = ""

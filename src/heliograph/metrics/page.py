@@ -16,7 +16,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from heliograph.metrics.dialects import Dialect
 from heliograph.metrics.families import Family, families
 from heliograph.metrics.label_values import LabelValues, escaped
-from heliograph.metrics.metric import Labels, MetricType, Scope
+from heliograph.metrics.metric import Labels, MetricType, Subject
 from heliograph.metrics.shown import Shown
 from heliograph.status.windows import LATENCY_BOUNDS_S
 
@@ -50,7 +50,7 @@ class MetricOptions(NamedTuple):
         """Return the options for the values of the three keys; `formats` are `legacy` and `new`."""
         chosen = set(formats)
         new = (Dialect.KIP_1280,) if "new" in chosen else ()
-        return cls((Dialect(dialect), *new), partitions_max, "legacy" in chosen or not new)
+        return cls((Dialect(dialect), *new), partitions_max, chosen != {"new"})
 
 
 class Page(NamedTuple):
@@ -61,7 +61,7 @@ class Page(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """One series of a scope: its labels as pairs, as the page shows them, and the item of its values."""
+    """One series of a subject: its labels as pairs, as the page shows them, and the item of its values."""
 
     pairs: tuple[tuple[str, str], ...]
     shown: str
@@ -146,17 +146,17 @@ def number(value: float) -> str:
 
 
 class _Samples:
-    """The lines of a page. The labels of a scope are written once, and used by all its families."""
+    """The lines of a page. The labels of a subject are written once, and used by all its families."""
 
     def __init__(self, shown: Shown, hide: Callable[[str], str]) -> None:
         self._shown = shown
         self._plain = LabelValues(hide, is_jmx=False)
         self._jmx = LabelValues(hide, is_jmx=True)
-        self._series: dict[tuple[Scope[Any], tuple[str, ...], bool], list[_Series]] = {}
+        self._series: dict[tuple[Subject[Any], tuple[str, ...], bool], list[_Series]] = {}
 
     def of(self, family: Family) -> list[str]:
         """Return the lines of a family."""
-        series = self._of_scope(family.metric.scope, family.labels, self._values(family))
+        series = self._of_subject(family.metric.subject, family.labels, self._values(family))
         if family.type is MetricType.HISTOGRAM:
             return _histograms(family, series)
         if family.type is MetricType.SUMMARY:
@@ -168,16 +168,16 @@ class _Samples:
     def _values(self, family: Family) -> LabelValues:
         return self._jmx if family.dialect is Dialect.JMX_EXPORTER else self._plain
 
-    def _of_scope(self, scope: Scope[Any], names: tuple[str, ...], values: LabelValues) -> list[_Series]:
-        key = scope, names, values is self._jmx
+    def _of_subject(self, subject: Subject[Any], names: tuple[str, ...], values: LabelValues) -> list[_Series]:
+        key = subject, names, values is self._jmx
         found = self._series.get(key)
         if found is None:
-            found = self._series[key] = list(_labelled(scope.series(self._shown), names, values))
+            found = self._series[key] = list(_labelled(subject.series(self._shown), names, values))
         return found
 
 
 def _labelled(rows: Iterator[tuple[Labels, Any]], names: Sequence[str], values: LabelValues) -> Iterator[_Series]:
-    """Yield the series of a scope, each once: two connectors that copy one topic have the same labels in Java, too."""
+    """Yield the series of a subject, each once: two connectors that copy one topic have the same labels."""
     order = sorted(range(len(names)), key=lambda index: names[index])
     sorted_names = [(index, names[index]) for index in order]
     seen: set[str] = set()
