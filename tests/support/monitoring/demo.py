@@ -8,7 +8,6 @@ printed here.
 from __future__ import annotations
 
 import html
-import itertools
 import signal
 import subprocess
 import sys
@@ -19,17 +18,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer
-
 from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.embedded.process import free_ports
-from tests.support.clusters.clients import make_topic
+from tests.support.monitoring.load import Load
 from tests.support.monitoring.servers import Alertmanager, Prometheus, SlackReceiver
 from tests.support.monitoring.stack import alertmanager_config, prometheus_config
 from tests.support.monitoring.tools import MISSING, find_tools
 
 SOURCE, TARGET, TOPIC, GROUP = "monitoring-src", "monitoring-tgt", "orders", "shop"
-PARTITIONS, RECORDS_PER_S, FASTER = 6, 200, 10
+PARTITIONS, FASTER = 6, 10
 
 
 def main() -> int:
@@ -45,10 +42,7 @@ def main() -> int:
         folder = Path(name)
         source = _start(SOURCE, folder, cleanup.callback)
         target = _start(TARGET, folder, cleanup.callback)
-        make_topic(source, TOPIC, PARTITIONS)
-        cleanup.callback(stopping.set)
-        for work in (_produce, _consume):
-            threading.Thread(target=work, args=(source.bootstrap, stopping), daemon=True).start()
+        cleanup.enter_context(Load(source, TOPIC, PARTITIONS, group=GROUP))
         metrics, rest = free_ports(2)
         _replicate(_file(folder, source, target), metrics, rest, cleanup.callback)
         slack = cleanup.enter_context(SlackReceiver())
@@ -100,25 +94,6 @@ def _replicate(file: Path, metrics: int, rest: int, on_exit: Callable[..., objec
         running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     on_exit(running.wait, 60)
     on_exit(running.terminate)
-
-
-def _produce(bootstrap: str, stopping: threading.Event) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
-    for number in itertools.count():
-        if stopping.wait(1 / RECORDS_PER_S):
-            producer.purge()
-            return
-        producer.produce(TOPIC, value=b"%0100d" % number, partition=number % PARTITIONS)
-        producer.poll(0)
-
-
-def _consume(bootstrap: str, stopping: threading.Event) -> None:
-    settings = {"bootstrap.servers": bootstrap, "group.id": GROUP, "auto.offset.reset": "earliest"}
-    consumer = Consumer({**settings, "auto.commit.interval.ms": 2000})
-    consumer.subscribe([TOPIC])
-    while not stopping.is_set():
-        consumer.consume(500, timeout=0.5)
-    consumer.close()
 
 
 def _print_messages(slack: SlackReceiver, stopping: threading.Event) -> None:
