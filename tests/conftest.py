@@ -43,6 +43,7 @@ from heliograph.embedded.kafka_cluster import EmbeddedCluster, find_cluster, for
 from heliograph.kafka.produce import producer_session  # noqa: E402
 from heliograph.wire.batches.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
 from tests.support.clusters.clients import SAFE_DOWNGRADE, set_feature  # noqa: E402
+from tests.support.monitoring.tools import MISSING, Tools, find_tools  # noqa: E402
 
 # Tests write records of 2023, which a broker's first round of retention, 30 s after its start, would delete.
 # Compaction, and the end of a quota's window, shall come within a test's patience.
@@ -143,6 +144,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """A cluster of one broker to write to."""
     yield from running_cluster("target", tmp_path_factory.mktemp("target"))
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    """Prometheus and Alertmanager; without them a test is skipped, and says why."""
+    found = find_tools()
+    if found is None:
+        pytest.skip(MISSING)
+    return found
 
 
 @pytest.fixture(scope="module")

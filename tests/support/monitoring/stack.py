@@ -32,15 +32,23 @@ def prometheus_config(
     targets: Mapping[str, Sequence[str]],
     alertmanager: str | None = None,
     *,
+    kind: str = "KafkaMirrorMaker2",
     interval: str = "1s",
     faster: int = 1,
 ) -> dict[str, Any]:
-    """Return prometheus.yml for other targets, by job. With `faster` all durations of the rules are divided by it."""
+    """Return prometheus.yml for other targets, by job, with the labels of a pod of Strimzi's `kind`.
+
+    With `faster` all durations of the rules are divided by it.
+    """
     config: dict[str, Any] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     config["global"] |= {"scrape_interval": interval, "evaluation_interval": interval}
-    names = config["scrape_configs"][0]["relabel_configs"]
+    relabelled = config["scrape_configs"][0]["relabel_configs"]
     config["scrape_configs"] = [
-        {"job_name": job, "static_configs": [{"targets": list(addresses)}], "relabel_configs": names}
+        {
+            "job_name": job,
+            "static_configs": [{"targets": list(addresses)}],
+            "relabel_configs": [*relabelled, *_of_pod(job, kind)],
+        }
         for job, addresses in targets.items()
     ]
     rules = folder / "rules.yml"
@@ -48,6 +56,12 @@ def prometheus_config(
     config["rule_files"] = [str(rules)]
     config["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": [alertmanager]}]}] if alertmanager else []
     return config
+
+
+def _of_pod(job: str, kind: str) -> list[dict[str, str]]:
+    """Return what the Prometheus operator adds, and Strimzi's kind."""
+    labels = {"strimzi_io_kind": kind, "pod": f"{job}-mirrormaker2-0", "container": f"{job}-mirrormaker2"}
+    return [{"target_label": name, "replacement": value} for name, value in labels.items()]
 
 
 def faster_rules(factor: int) -> dict[str, Any]:
