@@ -15,7 +15,7 @@ from heliograph.cli.inputs import MachineLookup
 from heliograph.config import keys
 from heliograph.config.effective.metrics_config import metrics_config
 from heliograph.config.effective.rest_config import parse_listener, rest_access
-from heliograph.errors import ConnectError, HeliographError
+from heliograph.errors import ConfigError, ConnectError, HeliographError
 from heliograph.metrics.dialects import Dialect
 from heliograph.metrics.page import MetricOptions
 from heliograph.web.access.authenticator import Authenticator
@@ -24,10 +24,10 @@ from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from heliograph.config.effective.metrics_config import MetricsConfig
-    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.config.effective.rest_config import RestListener
     from heliograph.config.resolve.placeholders import Resolver
     from heliograph.connect.contract.herder import HerderView
@@ -114,10 +114,27 @@ def _started(wanted: WantedMetrics, worker: Worker) -> RestServer | None:
     return server
 
 
-def file_options(config: MirrorConfig, raw: Mapping[str, str], resolver: Resolver) -> MetricOptions:
-    """Return the options of a dedicated-mode file."""
+class FileOptions:
+    """The options of a dedicated-mode file: those of its newest version, read once, since placeholders name files."""
+
+    def __init__(self, newest: Callable[[], MirrorMakerConfig]) -> None:
+        self._newest = newest
+        self._read = newest()
+        self._options = _file_options(self._read)
+
+    def __call__(self) -> MetricOptions:
+        """Return the options; if those of a new version cannot be read now, those before."""
+        config = self._newest()
+        if config is not self._read:
+            self._read = config
+            with suppress(ConfigError):  # a secret that is being renewed
+                self._options = _file_options(config)
+        return self._options
+
+
+def _file_options(config: MirrorMakerConfig) -> MetricOptions:
     formats = (config.settings(flow)[keys.METRIC_NAMES_FORMATS] for flow in config.flows)
-    return _options(metrics_config(raw, resolver), (name for names in formats for name in names))
+    return _options(metrics_config(config.raw, config.resolver), (name for names in formats for name in names))
 
 
 def worker_options(config: MetricsConfig, herder: HerderView) -> MetricOptions:
