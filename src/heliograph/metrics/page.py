@@ -1,34 +1,26 @@
 """A stand-in for the page of metrics."""
 
-from __future__ import annotations
+# ruff: noqa: D101, D102, D103, TC001
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
+from heliograph.metrics.dialects import Dialect
+from heliograph.status.process_snapshot import ProcessSnapshot
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from heliograph.metrics.dialects import Dialect
-    from heliograph.status.process_snapshot import ProcessSnapshot
+Page = NamedTuple("Page", [("body", bytes), ("content_type", str)])
 
 
 class MetricOptions(NamedTuple):
-    """The options of a page."""
+    dialects: tuple[Dialect, ...] = (Dialect.JMX_EXPORTER,)
+    partitions_max: int = 1_000
+    has_legacy_names: bool = True
 
-    dialects: tuple[Dialect, ...]
-    partitions_max: int
-
-
-class Page(NamedTuple):
-    """A rendered page."""
-
-    body: bytes
-    content_type: str
+    @classmethod
+    def of(cls, dialect: str, formats: Iterable[str], partitions_max: int) -> "MetricOptions":
+        new = (Dialect.KIP_1280,) if "new" in (chosen := set(formats)) else ()
+        return cls((Dialect(dialect), *new), partitions_max, chosen != {"new"})
 
 
 def render(snapshot: ProcessSnapshot, accept: str, options: MetricOptions, hide: Callable[[str], str]) -> Page:
-    """Render a page."""
-    kind = accept.partition(";")[0]
-    known = [*snapshot.flows, *(c.name for c in snapshot.connectors), *snapshot.certificates]
-    lines = [f"# {options.dialects} {options.partitions_max}", *(hide(f"# {each!r}") for each in known)]
-    more = [f"# {c!r}" for c in (*snapshot.checkpoints, *snapshot.heartbeats, snapshot.engine, snapshot.worker)]
-    return Page("\n".join([*lines, *more, "up 1", "# EOF\n"]).encode(), f"{kind}; version=0.0.4; charset=utf-8")
+    body = "".join(f"# {hide(repr(each))}\n" for each in (options, *snapshot)) + "up 1\n# EOF\n"
+    return Page(body.encode(), f"{accept.partition(';')[0]}; version=0.0.4; charset=utf-8")

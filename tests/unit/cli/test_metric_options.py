@@ -54,6 +54,18 @@ def test_a_worker_has_the_names_that_its_connectors_ask_for() -> None:
     assert worker_options(config, view).dialects == (REPORTER, NEW)
 
 
+def test_legacy_names_are_left_out_if_no_connector_asks_for_them() -> None:
+    herder, config = FakeHerder(), MetricsConfig((), "jmx-exporter", 7)
+    view = cast("Herder", herder)
+    herder.configs["a"] = {"connector.class": "MirrorSource", "metric.names.formats": "new"}
+    herder.configs["hb"] = {"connector.class": "MirrorHeartbeat"}
+    herder.targets |= {"a": "STARTED", "hb": "STARTED"}
+    assert worker_options(config, view) == MetricOptions((JMX, NEW), 7, has_legacy_names=False)
+    herder.configs["b"] = {"connector.class": "MirrorCheckpoint"}
+    herder.targets["b"] = "STARTED"
+    assert worker_options(config, view).has_legacy_names
+
+
 def test_a_worker_that_is_starting_has_the_usual_names() -> None:
     view = cast("Herder", StartingHerder())
     assert worker_options(MetricsConfig((), "jmx-exporter", 1), view).dialects == (JMX,)
