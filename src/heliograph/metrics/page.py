@@ -1,13 +1,16 @@
 """A stand-in for the page of metrics."""
 
-# ruff: noqa: D101, D102, D103, TC001
+# ruff: noqa: D101, D102, D103
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from heliograph.metrics.dialects import Dialect
 from heliograph.status.process_snapshot import ProcessSnapshot
 
-Page = NamedTuple("Page", [("body", bytes), ("content_type", str)])
+
+class Page(NamedTuple):
+    body: bytes
+    content_type: str
 
 
 class MetricOptions(NamedTuple):
