@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
@@ -23,6 +25,7 @@ from tests.support.runs.running import Running, write_file
 pytestmark = pytest.mark.spark
 
 AT_ONCE_S = 1.0
+JVM_MEMORY = re.compile(r"heap_bytes=[0-9]{6}|jvm_memory_used_bytes\{[^}]*heap[^}]*\} [1-9]")
 STOPPED_S = 12.0  # a request to a broker counts as unanswered, and the lease of a leader ends
 
 
@@ -89,8 +92,17 @@ def test_run_serves_metrics_while_its_target_is_stopped(
     with Running(file, "--metrics", str(port)) as heliograph:
         wait_for(lambda: has(port, f"{alias}->target", topic, f"{topic}-readers"))
         assert page(port, "/health/live")
+        wait_for(lambda: JVM_MEMORY.search(page(port)))
         with suspended(own_target):
             check_answers_at_once(port)
+        (jvm,) = (each for each in psutil.Process(heliograph.process.pid).children() if each.name() == "java")
+        jvm.suspend()
+        try:
+            began_at = time.monotonic()
+            assert page(port)
+            assert time.monotonic() - began_at < AT_ONCE_S
+        finally:
+            jvm.resume()
         wait_for(lambda: has(port, f"{alias}->target", topic))
         assert heliograph.stop() == 0
     assert f"Metrics are at http://127.0.0.1:{port}/metrics" in heliograph.output()

@@ -13,10 +13,11 @@ import click
 
 from heliograph.cli.inputs import MachineLookup
 from heliograph.config import keys
+from heliograph.config.effective.connect_config import kind_of
 from heliograph.config.effective.metrics_config import metrics_config
 from heliograph.config.effective.rest_config import parse_listener, rest_access
-from heliograph.errors import ConnectError, HeliographError
-from heliograph.metrics.dialects import Dialect
+from heliograph.config.keys.table import split_list
+from heliograph.errors import ConfigError, ConnectError, HeliographError
 from heliograph.metrics.page import MetricOptions
 from heliograph.web.access.authenticator import Authenticator
 from heliograph.web.endpoints.routes import METRIC_ROUTES
@@ -24,10 +25,10 @@ from heliograph.web.server.app import make_app
 from heliograph.web.server.rest_server import RestServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from heliograph.config.effective.metrics_config import MetricsConfig
-    from heliograph.config.effective.mirror_config import MirrorConfig
+    from heliograph.config.effective.mirror_config import MirrorMakerConfig
     from heliograph.config.effective.rest_config import RestListener
     from heliograph.config.resolve.placeholders import Resolver
     from heliograph.connect.contract.herder import HerderView
@@ -38,7 +39,6 @@ log = logging.getLogger("heliograph")
 
 _OPTION = "--metrics"
 _GIVEN = f"{__name__}.listener"
-_NEW_NAMES = "new"
 
 
 def _remember(context: click.Context, _option: click.Parameter, value: str | None) -> None:
@@ -114,10 +114,28 @@ def _started(wanted: WantedMetrics, worker: Worker) -> RestServer | None:
     return server
 
 
-def file_options(config: MirrorConfig, raw: Mapping[str, str], resolver: Resolver) -> MetricOptions:
-    """Return the options of a dedicated-mode file."""
+class FileOptions:
+    """The options of a dedicated-mode file: those of its newest version, read once, since placeholders name files."""
+
+    def __init__(self, newest: Callable[[], MirrorMakerConfig]) -> None:
+        self._newest = newest
+        self._read = newest()
+        self._options = _file_options(self._read)
+
+    def __call__(self) -> MetricOptions:
+        """Return the options; if those of a new version cannot be read now, those before."""
+        config = self._newest()
+        if config is not self._read:
+            self._read = config
+            with suppress(ConfigError):  # a secret that is being renewed
+                self._options = _file_options(config)
+        return self._options
+
+
+def _file_options(config: MirrorMakerConfig) -> MetricOptions:
     formats = (config.settings(flow)[keys.METRIC_NAMES_FORMATS] for flow in config.flows)
-    return _options(metrics_config(raw, resolver), (name for names in formats for name in names))
+    found = metrics_config(config.raw, config.resolver)
+    return MetricOptions.of(found.dialect, (name for names in formats for name in names), found.partitions_max)
 
 
 def worker_options(config: MetricsConfig, herder: HerderView) -> MetricOptions:
@@ -126,17 +144,15 @@ def worker_options(config: MetricsConfig, herder: HerderView) -> MetricOptions:
     with suppress(ConnectError):
         for name in herder.connectors():
             found |= _formats_of(herder, name)
-    return _options(config, found)
+    return MetricOptions.of(config.dialect, found, config.partitions_max)
 
 
 def _formats_of(herder: HerderView, name: str) -> set[str]:
     try:
-        text = herder.info(name).config.get(keys.METRIC_NAMES_FORMATS.name, "")
+        config = herder.info(name).config
     except ConnectError:  # deleted meanwhile
         return set()
-    return {each.strip() for each in text.split(",")}
-
-
-def _options(config: MetricsConfig, formats: Iterable[str]) -> MetricOptions:
-    dialects = (Dialect(config.dialect), *((Dialect.KIP_1280,) if _NEW_NAMES in set(formats) else ()))
-    return MetricOptions(dialects, config.partitions_max)
+    text = config.get(keys.METRIC_NAMES_FORMATS.name, "")
+    if text.strip():
+        return set(split_list(text))
+    return set() if kind_of(config.get("connector.class")) == "heartbeat" else set(keys.METRIC_NAMES_FORMATS.default)

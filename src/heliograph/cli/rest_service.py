@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import click
 
 from heliograph.cli.inputs import MachineLookup
-from heliograph.cli.metrics_service import file_options, serving_metrics
+from heliograph.cli.metrics_service import FileOptions, serving_metrics
 from heliograph.config.effective.rest_config import (
     file_listeners,
     parse_listener,
@@ -126,7 +126,7 @@ def file_rest(wanted: WantedRest | None, metrics: WantedMetrics | None, runs: Ru
         return
     herder = FileHerder(runs, LogLevels(), partial(_first_targets_id, runs), _listeners(wanted, metrics))
     plugins = ConnectorPlugins({}, runs.config.resolver, java_class_error)
-    pages = MetricPages(lambda: file_options(runs.config, runs.config.raw, runs.config.resolver))
+    pages = MetricPages(FileOptions(lambda: runs.config))
     # Requests that would change what the file defines are refused before they reach the herder.
     worker = Worker(cast("Herder", herder), plugins, herder.log_levels, pages)
     with serving_metrics(metrics, worker):

@@ -149,12 +149,31 @@ def test_a_group_whose_coordinator_refuses_stays_as_it_was_read_and_others_go_on
     assert groups.status.snapshot("A->B", "c").passed_at == 1_000.0
 
 
+def test_a_group_at_rest_is_not_translated_at_each_step(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups.copy(100)
+    groups.step(g=40)
+    monkeypatch.setattr(ReadPartition, "read_again", property(lambda _self: 1 / 0))
+    groups.clock.now += STEP_S
+    groups.step(g=40)
+    assert groups.of("g").read_again == 0
+    with pytest.raises(ZeroDivisionError):
+        groups.step(g=41)
+
+
+def test_a_group_whose_checkpoint_has_become_void_is_unknown(groups: Groups) -> None:
+    groups.copy(100)
+    groups.step(g=40)
+    del groups.checkpoints["g"]
+    groups.step(g=40, is_written=False)
+    assert groups.of("g").read_again is None
+
+
 def test_a_group_that_is_gone_is_not_shown(groups: Groups) -> None:
     groups.copy(100)
     groups.step(g=40, h=40)
     groups.step(h=50)
     assert [each.group for each in groups.status.snapshot("A->B", "c").groups] == ["h"]
-    assert {group for group, _tp in groups.status._passed} == {"h"}
+    assert list(groups.status._partitions) == ["h"]
 
 
 def test_latencies_are_those_of_the_last_minute(groups: Groups) -> None:
@@ -179,5 +198,5 @@ def test_latencies_are_those_of_the_last_minute(groups: Groups) -> None:
 def test_memory_is_bounded_however_long_a_checkpoint_is_behind(groups: Groups) -> None:
     for offset in range(10_000):
         groups.step(g=offset)
-    assert len(groups.status._passed["g", REMOTE]._steps) <= 64
+    assert len(groups.status._partitions["g"][REMOTE].steps) <= 64
     assert groups.partition("g").since == 1_000.0

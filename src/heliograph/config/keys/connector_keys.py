@@ -132,7 +132,7 @@ METRIC_NAMES_FORMATS = define(
     LIST,
     ("legacy",),
     SOURCE | CHECKPOINT,
-    "Names of MM2's own metrics (KIP-1280): `new` adds those of `type=plugins` to `/metrics`. The page has the names"
+    "Names of MM2's own metrics at `/metrics` (KIP-1280): `new` are those of `type=plugins`. The page has the names"
     " that any connector of the process asks for.",
     _METRIC_NAMES,
     since="4.3",

@@ -10,7 +10,6 @@ offset. So it is not behind for hours if a group always reads a little ahead of 
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.mirror.groups.group_moves import position_of_checkpoint
@@ -50,27 +49,50 @@ class ReadPartition(NamedTuple):
         return position_of_checkpoint(self.known, self.tp, self.committed, self.checkpoint).again
 
 
-class _Passed:
-    """The committed offsets of one partition that its checkpoint does not stand for yet, with the times of their steps.
+class _Partition:
+    """What is kept of one partition of a group from step to step.
 
-    Of many only some are kept, the first one always.
+    `steps` are the committed offsets that its checkpoint does not stand for yet, with the times of their steps; of many
+    only some are kept, the first one always. `latencies` are those of the last minute, with their times.
     """
 
-    def __init__(self) -> None:
-        self._steps: deque[tuple[float, int]] = deque()
+    __slots__ = ("last", "latencies", "steps")
 
-    def since(self, committed: int, read_again: int | None, at: float) -> float | None:
-        """Return since when the checkpoint is behind, after another step has read the committed offset."""
-        if self._steps and committed < self._steps[-1][1]:
-            self._steps.clear()  # the group was set back
-        if not self._steps or committed > self._steps[-1][1]:
-            if len(self._steps) >= _MOST_PASSED:
-                self._steps = deque(each for n, each in enumerate(self._steps) if n % 2 == 0)
-            self._steps.append((at, committed))
+    def __init__(self) -> None:
+        self.last: GroupPartition | None = None
+        self.latencies: tuple[tuple[float, float], ...] = ()
+        self.steps: list[tuple[float, int]] = []
+
+    def take(self, read: ReadPartition, now: float) -> GroupPartition:
+        """Return the partition after another step has read it."""
+        last, translated = self.last, None if read.checkpoint is None else read.checkpoint.downstream
+        is_same = last is not None and (last.committed, last.translated) == (read.committed.offset, translated)
+        if last is not None and is_same and last.read_again == 0 and last.since is None:  # so it is for most groups
+            self.last = last if last.latency_ms is None else last._replace(latency_ms=_stat(self.latencies, now))
+            return self.last
+        again = read.read_again
+        self.last = GroupPartition(
+            tp=read.tp,
+            remote_tp=read.remote_tp,
+            committed=read.committed.offset,
+            translated=translated,
+            read_again=again,
+            since=self._since(read.committed.offset, again, now),
+            latency_ms=_stat(self.latencies, now),
+        )
+        return self.last
+
+    def _since(self, committed: int, read_again: int | None, at: float) -> float | None:
+        """Return since when the checkpoint is behind."""
+        if self.steps and committed < self.steps[-1][1]:
+            self.steps = []  # the group was set back
+        if read_again != 0 and (not self.steps or committed > self.steps[-1][1]):
+            if len(self.steps) >= _MOST_PASSED:
+                self.steps = self.steps[::2]
+            self.steps.append((at, committed))
         if read_again is not None:
-            while self._steps and self._steps[0][1] <= committed - read_again:
-                self._steps.popleft()
-        return self._steps[0][0] if self._steps else None
+            self.steps = [step for step in self.steps if step[1] > committed - read_again]
+        return self.steps[0][0] if self.steps else None
 
 
 class _ReadGroup:
@@ -114,8 +136,7 @@ class CheckpointStatus:
         self._flow = flow
         self._clock = clock
         self._known_for_s = _UNREAD_STEPS * interval_s + _STEP_S
-        self._passed: dict[tuple[str, TopicPartition], _Passed] = {}
-        self._latencies: dict[tuple[str, TopicPartition], tuple[tuple[float, float], ...]] = {}
+        self._partitions: dict[str, dict[TopicPartition, _Partition]] = {}  # by group and remote partition
         self._published = _Published()
 
     def wrote(self, checkpoints: Iterable[Checkpoint], began_at: float) -> None:
@@ -123,9 +144,8 @@ class CheckpointStatus:
         now, ms = self._clock(), (time.monotonic() - began_at) * 1000
         count = 0
         for count, checkpoint in enumerate(checkpoints, 1):  # noqa: B007  (used after the loop)
-            key = checkpoint.group, checkpoint.tp
-            kept = (each for each in self._latencies.get(key, ()) if now - each[0] < _WINDOW_S)
-            self._latencies[key] = (*kept, (now, ms))
+            kept = self._partitions.setdefault(checkpoint.group, {}).setdefault(checkpoint.tp, _Partition())
+            kept.latencies = (*(each for each in kept.latencies if now - each[0] < _WINDOW_S), (now, ms))
         if count:
             self._published = self._published._replace(written_at=now, written=self._published.written + count)
 
@@ -140,7 +160,7 @@ class CheckpointStatus:
         fresh = {group: self._read_group(group, partitions, now) for group, partitions in read.items()}
         before = self._published.groups
         groups = {group: found for group in followed if (found := fresh.get(group) or before.get(group)) is not None}
-        self._forget(groups)
+        self._partitions = {group: self._partitions[group] for group in groups}
         passed_at = now if is_complete else self._published.passed_at
         self._published = self._published._replace(groups=groups, passed_at=passed_at)
 
@@ -152,25 +172,17 @@ class CheckpointStatus:
         return CheckpointsSnapshot(name, connector, self._flow, now, *times, published.written, groups)
 
     def _read_group(self, group: str, partitions: Iterable[ReadPartition], now: float) -> _ReadGroup:
-        return _ReadGroup(group, tuple(self._partition(group, each, now) for each in sorted(partitions)), now)
+        before, kept = self._partitions.get(group, {}), {}
+        found = []
+        for read in sorted(partitions, key=_by_partition):
+            kept[read.remote_tp] = partition = before.get(read.remote_tp) or _Partition()
+            found.append(partition.take(read, now))
+        self._partitions[group] = kept
+        return _ReadGroup(group, tuple(found), now)
 
-    def _partition(self, group: str, read: ReadPartition, now: float) -> GroupPartition:
-        key, again = (group, read.remote_tp), read.read_again
-        return GroupPartition(
-            tp=read.tp,
-            remote_tp=read.remote_tp,
-            committed=read.committed.offset,
-            translated=None if read.checkpoint is None else read.checkpoint.downstream,
-            read_again=again,
-            since=self._passed.setdefault(key, _Passed()).since(read.committed.offset, again, now),
-            latency_ms=_stat(self._latencies.get(key, ()), now),
-        )
 
-    def _forget(self, groups: Mapping[str, object]) -> None:
-        """Forget the groups that are not followed any more."""
-        if len({group for group, _tp in self._passed}) > len(groups):
-            self._passed = {key: found for key, found in self._passed.items() if key[0] in groups}
-            self._latencies = {key: found for key, found in self._latencies.items() if key[0] in groups}
+def _by_partition(read: ReadPartition) -> TopicPartition:
+    return read.tp
 
 
 def _stat(values: tuple[tuple[float, float], ...], now: float) -> Stat | None:
