@@ -304,9 +304,10 @@ _SOURCE_TASKS = "kafka.connect:source-task-metrics"
 _ERRORS = "kafka.connect:task-error-metrics"
 
 
-def _failures(task: TaskRow | None) -> int | None:
+def _failures(task: TaskRow | None) -> int:
+    """Return 0 for a task that copies nothing: sums over all tasks are then known, as Java's are."""
     if task is None:
-        return None
+        return 0
     return task.restarts.get(RestartReason.FAILED, 0) + task.restarts.get(RestartReason.PARTITION, 0)
 
 
@@ -361,7 +362,7 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
             _ERRORS,
             subjects.ANY_TASK,
             attribute,
-            "Failures of the task, and of partitions in it; NaN for tasks that do not copy.",
+            "Failures of a task that copies, and of partitions in it; 0 for other tasks.",
             _failures,
         )
         for attribute in ("total-record-failures", "total-record-errors", "total-errors-logged")
@@ -370,8 +371,8 @@ _OF_CONNECTORS: tuple[KafkaMetric[Any], ...] = (
         _ERRORS,
         subjects.ANY_TASK,
         "total-retries",
-        "Failed partitions that were tried again; NaN for tasks that do not copy.",
-        lambda task: None if task is None else task.restarts.get(RestartReason.PARTITION, 0),
+        "Failed partitions that were tried again; 0 for tasks that do not copy.",
+        lambda task: 0 if task is None else task.restarts.get(RestartReason.PARTITION, 0),
     ),
 )
 

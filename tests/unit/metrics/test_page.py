@@ -136,6 +136,19 @@ def test_a_rate_that_is_not_measured_has_no_series_so_that_the_sum_over_the_othe
     assert math.isnan(page.value("kafka_connect_mirror_mirrorsourceconnector_record_age_ms", partition="1"))
 
 
+def test_every_task_of_every_connector_has_failures_so_that_sums_are_known() -> None:
+    page = ReadPage(whole())
+    failures = {
+        row["connector"]: page.value("kafka_connect_task_error_total_record_failures", **row)
+        for row in page.rows("kafka_connect_task_error_total_record_failures")
+    }
+    assert failures == {
+        '"A->B.MirrorSourceConnector"': 7,
+        '"A->B.MirrorCheckpointConnector"': 0,
+        '"A->B.MirrorHeartbeatConnector"': 0,
+    }
+
+
 def test_the_lag_of_a_partition_without_a_task_is_shown() -> None:
     alone = replace(flow_of(copied("orders", 0)), tasks=(TaskRow(0, "RUNNING", None),))
     page = ReadPage(process_of(alone))
