@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from heliograph.metrics.page import MetricOptions, render
+from heliograph.metrics.page import TEXT, MetricOptions, render
 from heliograph.model import Flow, TopicPartition
 from heliograph.status.flow_snapshot import Counts, FlowSnapshot, Rates
 from heliograph.status.group_status import CheckpointsSnapshot, GroupPartition, GroupStatus
@@ -78,7 +78,7 @@ def main() -> None:
         times = []
         for _round in range(ROUNDS):
             began = time.process_time()
-            body = render(snapshot, "", options, str).body
+            body = render(snapshot, TEXT, options, str).body
             times.append((time.process_time() - began) * 1000)
         lines = body.count(b"\n")
         print(f"  {name:<50}{sorted(times)[ROUNDS // 2]:>8.1f} ms{len(body) / 1e6:>8.2f} MB{lines:>10,} lines")

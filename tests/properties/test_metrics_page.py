@@ -182,12 +182,12 @@ def lines(body: bytes) -> list[str]:
 def test_parsers_read_every_page_and_no_two_series_are_the_same(
     process: ProcessSnapshot, options: MetricOptions
 ) -> None:
-    text = render(process, "", options, hide)
+    text = render(process, TEXT, options, hide)
     found = list(parser.text_string_to_metric_families(text.body.decode()))
     series = [(sample.name, tuple(sorted(sample.labels.items()))) for each in found for sample in each.samples]
     assert len(series) == len(set(series)) == len(lines(text.body))
     assert len({each.name for each in found}) == len(found)
-    page = render(process, "application/openmetrics-text; version=1.0.0", options, hide)
+    page = render(process, OPENMETRICS, options, hide)
     read = list(openmetrics_parser.text_string_to_metric_families(page.body.decode()))
     assert sum(len(each.samples) for each in read) == len(series)
     assert (text.content_type, page.content_type) == (TEXT, OPENMETRICS)
@@ -196,7 +196,7 @@ def test_parsers_read_every_page_and_no_two_series_are_the_same(
 @given(PROCESS, OPTIONS)
 @settings(max_examples=50)
 def test_no_secret_is_in_any_label(process: ProcessSnapshot, options: MetricOptions) -> None:
-    assert SECRET not in render(process, "", options, hide).body.decode()
+    assert SECRET not in render(process, TEXT, options, hide).body.decode()
 
 
 @given(PROCESS, OPTIONS)
@@ -204,9 +204,8 @@ def test_no_secret_is_in_any_label(process: ProcessSnapshot, options: MetricOpti
 def test_the_output_is_that_of_prometheus_client(process: ProcessSnapshot, options: MetricOptions) -> None:
     """Samples are written here for speed; prometheus-client writes the same for the same samples."""
     collected = Collected(process, options)
-    assert render(process, "", options, hide).body == exposition.generate_latest(collected)
-    accept = "application/openmetrics-text"
-    assert render(process, accept, options, hide).body == openmetrics.generate_latest(collected)
+    assert render(process, TEXT, options, hide).body == exposition.generate_latest(collected)
+    assert render(process, OPENMETRICS, options, hide).body == openmetrics.generate_latest(collected)
 
 
 class Collected:
@@ -298,7 +297,7 @@ def test_an_unknown_value_is_never_a_number(process: ProcessSnapshot) -> None:
         ),
         engine=EngineSnapshot(None, 0, 0, None),
     )
-    body = render(unknown, "", MetricOptions(), hide).body
+    body = render(unknown, TEXT, MetricOptions(), hide).body
     known = [line for line in lines(body) if line.startswith(OF_UNKNOWN) and not line.endswith(" NaN")]
     assert known == []
 

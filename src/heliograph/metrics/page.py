@@ -6,8 +6,9 @@ output is the same.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable  # noqa: TC003  (of values of this module)
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client import exposition, utils
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 TEXT = exposition.CONTENT_TYPE_PLAIN_0_0_4
 OPENMETRICS = openmetrics.CONTENT_TYPE_LATEST
+_FORMATS = {
+    **dict.fromkeys([("application/openmetrics-text", ""), ("application/openmetrics-text", "1.0.0")], OPENMETRICS),
+    **dict.fromkeys(itertools.product(("text/plain", "text/*", "*/*"), ("", "0.0.4")), TEXT),
+}
+_LONGEST_ACCEPT = 2_048
+_WEIGHT = re.compile(r"(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
 _go_string: Callable[[float], str] = utils.floatToGoString
 _generators: dict[bool, Callable[[Any], bytes]] = {True: openmetrics.generate_latest, False: exposition.generate_latest}
 _BOUNDS = tuple(_go_string(bound) for bound in (*LATENCY_BOUNDS_S, float("inf")))
@@ -70,16 +77,15 @@ class _Series(NamedTuple):
 
 def render(
     snapshot: ProcessSnapshot,
-    accept: str,
+    content_type: str,
     options: MetricOptions,
     hide: Callable[[str], str],
     extra_families: Iterable[ClientMetric] = (),
 ) -> Page:
-    """Return the page of a snapshot in the format that `accept` asks for. `hide` replaces secrets in labels.
+    """Return the page of a snapshot in a format of `choose_format`. `hide` replaces secrets in labels.
 
     `extra_families` are appended; the caller must know their labels to be harmless.
     """
-    content_type = choose_format(accept)
     is_openmetrics = content_type == OPENMETRICS
     lines = _Samples(Shown(snapshot, options.partitions_max), hide)
     found = families(options.dialects, has_legacy_names=options.has_legacy_names, is_worker=snapshot.worker is not None)
@@ -94,24 +100,20 @@ def render(
 
 
 def choose_format(accept: str) -> str:
-    """Return the content type for an Accept header: OpenMetrics 1.0 if it is accepted and nothing else is preferred."""
-    best = {OPENMETRICS: 0.0, TEXT: 0.0}
-    for accepted in accept.split(","):
+    """Return the content type for an Accept header; the text that every scraper reads if it names no known format.
+
+    Of formats with the same weight the first counts. A client that accepts neither gets a page nevertheless, as from
+    Prometheus's own libraries.
+    """
+    best, best_weight = TEXT, 0.0
+    for accepted in accept.split(",") if len(accept) <= _LONGEST_ACCEPT else ():
         kind, *parameters = (part.strip() for part in accepted.lower().split(";"))
-        values = dict(part.partition("=")[::2] for part in parameters)
-        version = values.get("version", "")
-        if kind == "application/openmetrics-text" and (not version or version.split(".")[0] == "1"):
-            best[OPENMETRICS] = max(best[OPENMETRICS], _quality(values.get("q", "1")))
-        elif kind == "text/plain":
-            best[TEXT] = max(best[TEXT], _quality(values.get("q", "1")))
-    return OPENMETRICS if best[OPENMETRICS] and best[OPENMETRICS] >= best[TEXT] else TEXT
-
-
-def _quality(text: str) -> float:
-    try:
-        return min(1.0, max(0.0, float(text)))
-    except ValueError:
-        return 0.0
+        given = dict(part.partition("=")[::2] for part in parameters)
+        format_ = _FORMATS.get((kind, given.get("version", "")))
+        weight = given.get("q", "1")
+        if format_ is not None and _WEIGHT.fullmatch(weight) and float(weight) > best_weight:
+            best, best_weight = format_, float(weight)
+    return best
 
 
 def _head(family: Family, *, is_openmetrics: bool) -> str:
@@ -228,7 +230,7 @@ def _histograms(family: Family, series: Iterable[_Series]) -> list[str]:
     lines = []
     for each in series:
         histogram = family.metric.value(each.item)
-        for bound, count in zip(_BOUNDS, accumulate(histogram.counts), strict=True):
+        for bound, count in zip(_BOUNDS, itertools.accumulate(histogram.counts), strict=True):
             lines.append(f"{family.name}_bucket{_with(each, 'le', bound)} {number(count)}\n")
         lines.append(f"{family.name}_count{each.shown} {number(histogram.records)}\n")
         lines.append(f"{family.name}_sum{each.shown} {number(histogram.sum_s)}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import parser
 
-from heliograph.metrics.page import MetricOptions, render
+from heliograph.metrics.page import TEXT, MetricOptions, render
 from heliograph.status.process_snapshot import ProcessSnapshot
 
 JMX = MetricOptions.of("jmx-exporter", ["legacy"], 1_000)
@@ -17,7 +17,7 @@ class ReadPage:
     """The samples of a page."""
 
     def __init__(self, snapshot: ProcessSnapshot, options: MetricOptions = JMX) -> None:
-        self.text = render(snapshot, "", options, str).body.decode()
+        self.text = render(snapshot, TEXT, options, str).body.decode()
         self.families = {each.name: each for each in parser.text_string_to_metric_families(self.text)}
         self._samples = [sample for each in self.families.values() for sample in each.samples]
 

@@ -28,9 +28,16 @@ from tests.support.connect.process_snapshots import (
     whole,
 )
 
+PROMETHEUS_2_42 = (
+    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+    "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+)
 PROMETHEUS_3 = (
-    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;"
-    "q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;"
+    "q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+PROMETHEUS_3_WITH_PROTOBUF = (
+    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7," + PROMETHEUS_3
 )
 
 
@@ -40,16 +47,27 @@ PROMETHEUS_3 = (
         ("", TEXT),
         ("*/*", TEXT),
         ("text/plain; version=0.0.4", TEXT),
+        ("text/plain;version=0.0.4;q=0.3,*/*;q=0.2", TEXT),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", TEXT),
+        ("application/json", TEXT),
         ("application/openmetrics-text", OPENMETRICS),
+        ("application/openmetrics-text; version=1.0.0; charset=utf-8", OPENMETRICS),
+        (PROMETHEUS_2_42, OPENMETRICS),
         (PROMETHEUS_3, OPENMETRICS),
+        (PROMETHEUS_3_WITH_PROTOBUF, OPENMETRICS),
         ("application/openmetrics-text;version=0.0.1,text/plain;version=0.0.4;q=0.5", TEXT),
         ("application/openmetrics-text;version=2.0.0", TEXT),
         ("text/plain, application/openmetrics-text;q=0.5", TEXT),
+        ("text/plain;q=0.8, application/openmetrics-text;q=0.9", OPENMETRICS),
         ("application/openmetrics-text;q=0, text/plain;q=0.1", TEXT),
+        ("application/openmetrics-text;q=nan", TEXT),
         ("application/openmetrics-text;version=abc;q=x;;,=;q", TEXT),
+        ("application/openmetrics-text;version=1.0.0;escaping=\u00e4", OPENMETRICS),
+        (",;=,;;q=,*" + ";" * 500, TEXT),
+        ("application/openmetrics-text," * 1_000, TEXT),
     ],
 )
-def test_the_format_is_what_the_client_accepts(accept: str, content_type: str) -> None:
+def test_the_format_is_the_one_that_the_scraper_prefers(accept: str, content_type: str) -> None:
     assert choose_format(accept) == content_type
 
 
@@ -57,7 +75,7 @@ def test_the_format_is_what_the_client_accepts(accept: str, content_type: str) -
 def test_families_of_the_serving_process_are_appended(accept: str) -> None:
     gauge = Gauge("process_example", "An example.", registry=None)
     gauge.set(3)
-    body = render(whole(), accept, JMX, str, gauge.collect()).body.decode()
+    body = render(whole(), choose_format(accept), JMX, str, gauge.collect()).body.decode()
     assert "\nprocess_example 3.0\n" in body
     assert body.endswith("# EOF\n") == bool(accept)
     assert body.count("# EOF") == bool(accept)
@@ -241,7 +259,7 @@ def test_names_follow_the_conventions_of_prometheus() -> None:
 
 def test_openmetrics_is_valid_with_everything_known() -> None:
     options = MetricOptions.of("jmx-exporter", ["legacy", "new"], 1_000)
-    body = render(whole(WORKER), "application/openmetrics-text", options, str).body.decode()
+    body = render(whole(WORKER), OPENMETRICS, options, str).body.decode()
     found = {each.name: each for each in openmetrics_parser.text_string_to_metric_families(body)}
     assert found["heliograph_flow_records"].type == "counter"
     assert found["heliograph_flow_latency_seconds"].unit == "seconds"

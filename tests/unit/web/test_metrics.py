@@ -24,7 +24,7 @@ from heliograph.model import Flow
 from heliograph.status.group_status import CheckpointsSnapshot
 from heliograph.status.process_snapshot import Certificate, HeartbeatsSnapshot
 from heliograph.web.endpoints import metric_pages
-from heliograph.web.endpoints.metric_pages import MetricPages, accepted_format, accepts_gzip
+from heliograph.web.endpoints.metric_pages import MetricPages, accepts_gzip
 from heliograph.web.endpoints.routes import METRIC_ROUTES
 from heliograph.web.exchange import Worker
 from heliograph.web.server.app import make_app
@@ -51,37 +51,6 @@ PROMETHEUS_3 = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;"
     "q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 )
-PROMETHEUS_3_WITH_PROTOBUF = (
-    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7," + PROMETHEUS_3
-)
-PROMETHEUS_3_LEGACY_TEXT = "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
-
-
-# --- the format -----------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        (PROMETHEUS_2_42, f"{OPEN_METRICS};version=1.0.0"),
-        (PROMETHEUS_3, f"{OPEN_METRICS};version=1.0.0;escaping=allow-utf-8"),
-        (PROMETHEUS_3_WITH_PROTOBUF, f"{OPEN_METRICS};version=1.0.0;escaping=allow-utf-8"),
-        (PROMETHEUS_3_LEGACY_TEXT, "text/plain;version=0.0.4"),
-        (f"{OPEN_METRICS}; version=1.0.0; charset=utf-8", f"{OPEN_METRICS};version=1.0.0"),
-        ("text/plain;version=1.0.0;escaping=underscores", "text/plain;version=1.0.0;escaping=underscores"),
-        ("text/plain;q=0.9, application/openmetrics-text;q=0.8", "text/plain;version=0.0.4"),
-        ("text/plain;q=0.8, application/openmetrics-text;q=0.9", f"{OPEN_METRICS};version=1.0.0"),
-        ("application/openmetrics-text;q=0, text/plain;q=0.1", "text/plain;version=0.0.4"),
-        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/plain;version=0.0.4"),
-        ("application/json", "text/plain;version=0.0.4"),
-        ("", "text/plain;version=0.0.4"),
-        ("application/openmetrics-text;version=9.9.9", "text/plain;version=0.0.4"),
-        ("application/openmetrics-text;q=nan", "text/plain;version=0.0.4"),
-        ("application/openmetrics-text;version=1.0.0;escaping=\u00e4", f"{OPEN_METRICS};version=1.0.0"),
-        (",;=,;;q=,*" + ";" * 500, "text/plain;version=0.0.4"),
-        (f"{OPEN_METRICS}," * 1_000, "text/plain;version=0.0.4"),
-    ],
-)
-def test_the_format_is_the_one_that_the_scraper_prefers(accept: str, expected: str) -> None:
-    assert accepted_format(accept) == expected
 
 
 @pytest.mark.parametrize(
@@ -243,10 +212,10 @@ class Counted:
         self.pages = MetricPages(lambda: cast("Any", None), clock=lambda: self.now)
         monkeypatch.setattr(metric_pages, "render", self.render)
 
-    def render(self, _snapshot: object, accept: str, *_rest: object) -> Page:
+    def render(self, _snapshot: object, content_type: str, *_rest: object) -> Page:
         self.count += 1
         assert self.may_go.wait(10)
-        return Page(f"{self.count}".encode(), accept)
+        return Page(f"{self.count}".encode(), content_type)
 
     def get(self, viewer: str | None = None, accept: str = "") -> bytes:
         return self.pages.page(lambda: cast("Any", None), viewer, {"accept": accept}).body
@@ -353,7 +322,12 @@ def test_headers_are_bounded(worker: RestWorker) -> None:
 
 def test_known_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = []
-    monkeypatch.setattr(metric_pages, "render", lambda _s, _a, _o, hide: hidden.append(hide) or Page(b"", "text/plain"))
+
+    def rendered(*arguments: object) -> Page:
+        hidden.append(arguments[3])
+        return Page(b"", "text/plain")
+
+    monkeypatch.setattr(metric_pages, "render", rendered)
     real_pages().page(lambda: cast("Any", None), None, {})
     assert hidden == [metric_pages.hide_known]
 

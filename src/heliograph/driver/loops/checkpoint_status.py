@@ -50,7 +50,7 @@ class ReadPartition(NamedTuple):
 
 
 class _Partition:
-    """What is kept of one partition of a group from step to step.
+    """The memory of one partition of a group from step to step.
 
     `steps` are the committed offsets that its checkpoint does not stand for yet, with the times of their steps; of many
     only some are kept, the first one always. `latencies` are those of the last minute, with their times.

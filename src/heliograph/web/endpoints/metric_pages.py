@@ -14,10 +14,12 @@ import re
 import threading
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from prometheus_client import ProcessCollector
 
 from heliograph.config.secrets.known_secrets import hide_known
-from heliograph.metrics.page import MetricOptions, Page, render
+from heliograph.metrics.page import MetricOptions, Page, choose_format, render
 from heliograph.web.exchange import RestResponse
 
 if TYPE_CHECKING:
@@ -33,10 +35,7 @@ _MOST_PAGES = 8
 _LEAST_COMPRESSED_BYTES = 1_400  # what fits into one packet anyway
 _COMPRESSION = 1  # the numbers of a page compress almost as well as with more effort
 _LONGEST_HEADER = 2_048
-_TEXT, _OPEN_METRICS = "text/plain", "application/openmetrics-text"
-_ESCAPINGS = ("allow-utf-8", "underscores", "dots", "values")
-_WEIGHT = re.compile(r"(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
-PLAIN_TEXT = f"{_TEXT};version=0.0.4"
+_REFUSED = re.compile(r"q\s*=\s*0(?:\.0*)?")
 
 
 def metrics(call: Call) -> RestResponse:
@@ -56,20 +55,20 @@ class MetricPages:
         self._clock = clock
         self._lock = threading.Lock()
         self._pages: dict[Hashable, _Shared] = {}
+        self._own_process = ProcessCollector(registry=None)
 
     def page(
         self, process: Callable[[], ProcessSnapshot], viewer: Hashable, headers: Mapping[str, str]
     ) -> RestResponse:
         """Return the page for a viewer, in the format and the compression that the headers of a request accept."""
-        accept = accepted_format(headers.get("accept", ""))
-        rendered = self._rendered(process, viewer, accept)
+        rendered = self._rendered(process, viewer, choose_format(headers.get("accept", "")))
         answer = RestResponse(200, rendered.page.body, rendered.page.content_type, read_within_s=_READ_WITHIN_S)
         if accepts_gzip(headers.get("accept-encoding", "")) and len(answer.body) >= _LEAST_COMPRESSED_BYTES:
             return answer._replace(body=rendered.compressed(), encoding="gzip")
         return answer
 
-    def _rendered(self, process: Callable[[], ProcessSnapshot], viewer: Hashable, accept: str) -> _Rendered:
-        key = viewer, accept
+    def _rendered(self, process: Callable[[], ProcessSnapshot], viewer: Hashable, content_type: str) -> _Rendered:
+        key = viewer, content_type
         with self._lock:
             now = self._clock()
             self._pages = {each: shared for each, shared in self._pages.items() if shared.is_fresh(now)}
@@ -81,7 +80,8 @@ class MetricPages:
                 shared = self._pages[key] = _Shared()
         if is_ours:
             try:
-                rendered = _Rendered(render(process(), accept, self._options(), hide_known))
+                own = self._own_process.collect()
+                rendered = _Rendered(render(process(), content_type, self._options(), hide_known, own))
             except BaseException as error:
                 shared.fail(error, self._clock())
                 raise
@@ -130,52 +130,12 @@ class _Shared:
         return not self._has_failed and now - self._finished_at < _SHARED_S
 
 
-class _Wanted(NamedTuple):
-    weight: float
-    accept: str
-
-
-def accepted_format(accept: str) -> str:
-    """Return the format to use, as an `Accept` header of one format; the plain text that every scraper reads if none.
-
-    Of formats with the same weight the first counts. Whatever else a client accepts, it gets a page: so do Prometheus's
-    own libraries.
-    """
-    best = _Wanted(0.0, PLAIN_TEXT)
-    if len(accept) > _LONGEST_HEADER:
-        return best.accept
-    for part in accept.split(","):
-        found = _wanted(part)
-        if found is not None and found.weight > best.weight:
-            best = found
-    return best.accept
-
-
-def _wanted(part: str) -> _Wanted | None:
-    kind, *parameters = (each.strip() for each in part.lower().split(";"))
-    given = dict(each.split("=", 1) for each in parameters if "=" in each)
-    weight = given.get("q", "1")
-    if not _WEIGHT.fullmatch(weight):
-        return None
-    escaping = given.get("escaping", "")
-    escaped = f";escaping={escaping}" if escaping in _ESCAPINGS else ""
-    version = given.get("version", "")
-    if kind == _OPEN_METRICS and version in ("", "1.0.0"):
-        return _Wanted(float(weight), f"{_OPEN_METRICS};version=1.0.0{escaped}")
-    if kind == _TEXT and version == "1.0.0":
-        return _Wanted(float(weight), f"{_TEXT};version=1.0.0{escaped}")
-    if kind in (_TEXT, "text/*", "*/*") and version in ("", "0.0.4"):
-        return _Wanted(float(weight), PLAIN_TEXT)
-    return None
-
-
 def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether a client takes a compressed body."""
     if len(accept_encoding) > _LONGEST_HEADER:
         return False
     for part in accept_encoding.lower().split(","):
-        coding, _semicolon, parameters = (each.strip() for each in part.partition(";"))
-        weight = parameters.partition("=")[2].strip() if parameters.startswith("q") else "1"
+        coding, _semicolon, weight = (each.strip() for each in part.partition(";"))
         if coding == "gzip":
-            return bool(_WEIGHT.fullmatch(weight)) and float(weight) > 0
+            return _REFUSED.fullmatch(weight) is None
     return False
