@@ -52,7 +52,10 @@ _TOPIC_CONFIGS = "broker/test_topic_configs.py::"
 _ACLS = "broker/test_acls.py::"
 _MIRROR = "spark/test_mirror_connectors.py::"
 
-_NO_METRICS = left_out("not built yet: MM2's metrics and their tags")
+_JAVA_METRICS = ours(
+    "golden/test_java_metric_names.py::test_names_types_and_labels_are_those_of_java",
+    "unit/metrics/test_dialects.py::test_the_new_names_replace_the_old_ones_of_mm2_or_are_beside_them",
+)
 _JAVA_CLASS = left_out(
     "`forwarding.admin.class` names a Java class and is refused with a sentence; that topics, partitions, configs and"
     " ACLs are made is tested without it"
@@ -313,9 +316,9 @@ CONFORMANCE: dict[str, dict[str, Answer]] = {
         "testAllConfigNames": ours("golden/test_config_parity.py::test_all_config_names"),
         "testLazyConfigResolution": ours(f"{_MAKER}test_lazy_config_resolution"),
     },
-    "MirrorSourceMetricsTest": {"testTags": _NO_METRICS},
-    "MirrorLegacyMetricsTest": {"testSourceTags": _NO_METRICS, "testCheckpointTags": _NO_METRICS},
-    "MirrorMetricsTest": {"testSourceTags": _NO_METRICS, "testCheckpointTags": _NO_METRICS},
+    "MirrorSourceMetricsTest": {"testTags": _JAVA_METRICS},
+    "MirrorLegacyMetricsTest": {"testSourceTags": _JAVA_METRICS, "testCheckpointTags": _JAVA_METRICS},
+    "MirrorMetricsTest": {"testSourceTags": _JAVA_METRICS, "testCheckpointTags": _JAVA_METRICS},
     "MirrorUtilsTest": {
         "testCreateCompactedTopic": ours(f"{_INTERNAL}test_create_compacted_topic"),
         "testCreateCompactedTopicAlreadyExists": ours(

@@ -147,6 +147,7 @@ def delete_topic(cluster: EmbeddedCluster, topic: str) -> None:
     client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     client.delete_topics([topic])
     client.close()
+    wait_for(lambda: not list(Path(cluster.folder).glob(f"node-*/data/{topic}-[0-9]")))
 
 
 def of_dashboard(word: str) -> list[str]:
@@ -205,6 +206,7 @@ def test_a_topic_that_is_created_again(observed: Observed) -> None:
             watched.wait_for_value(f'heliograph_topic_lag_records{{topic="{MOVED}"}}', 45)
             delete_topic(watched.source, MOVED)
             make_topic(watched.source, MOVED, 1)
+            write(watched.source, MOVED, ({"value": b"new", "partition": 0} for _n in range(100)))
         observed.wait_for_message("HeliographRecordsLost", "records lost (source_recreated)", "heliograph losses FILE")
         assert (watched.prometheus.value(lost) or 0) > 0
 
