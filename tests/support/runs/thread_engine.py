@@ -9,6 +9,7 @@ from typing import cast
 
 from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.errors import HeliographError
+from heliograph.executor.contract.lease import TaskAssignment
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
@@ -51,9 +52,11 @@ class ThreadEngine:
     def take_back_if_lost(self, task: RunningTask) -> None:
         """A thread is never lost."""
 
-    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> int:
         self.openings |= Counter({partition.tp: partition.opening for partition in partitions})
-        self._leases[task].assignment = partitions
+        number = task.assignment.number + 1
+        task.assignment = self._leases[task].numbered = TaskAssignment(number, partitions, task.spec.bytes_per_s)
+        return number
 
     def share(self, task: RunningTask, bytes_per_s: int) -> None:
         """No flow of these tests has a limit, so it is never another one."""

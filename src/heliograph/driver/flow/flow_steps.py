@@ -23,7 +23,7 @@ from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.driver.steps.step_runner import StepRunner
 from heliograph.errors import EngineError
 from heliograph.executor.contract.source_offsets import SourceOffsets, read_source_offsets
-from heliograph.kafka.admin.producer_fencing import fence_producers
+from heliograph.kafka.admin.producer_fencing import fence_producer, fence_producers
 from heliograph.kafka.request_options import LATEST
 from heliograph.kafka.topics.compacted_topic import StoredTopic
 from heliograph.mirror.policy.change_rules import CHANGE_KEYS, ChangeRules
@@ -153,6 +153,11 @@ class FlowSteps:
             for each in source_offsets
         ]
         StoredTopic(self._written.source_offsets, self.offsets_topic.name).write(records)
+
+    def fence(self, task_number: int) -> None:
+        """End the last transaction of a task that has ended, so that others can copy its partitions."""
+        prefix = transactional_prefix(self._settings, self._connector)
+        fence_producer(self._written.records, f"{prefix}{task_number}")
 
     def log_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Return the offsets of the source's logs for a timestamp, EARLIEST or LATEST, as a task would read them."""

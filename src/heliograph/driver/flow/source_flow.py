@@ -336,15 +336,15 @@ class SourceFlow:
 
     def _handle_next(self) -> None:
         """Wait for an event or a due step, handle all events that have arrived, then run what is due."""
-        due = [
-            at for at in (self._steps.runner.schedule.next_at, self._supervisor.tasks.next_start_at) if at is not None
-        ]
+        due = [at for at in (self._steps.runner.schedule.next_at, self._supervisor.next_at) if at is not None]
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         with suppress(queue.Empty):
             self._handle(self._events.get(timeout=timeout_s))
             for _event in range(self._events.qsize()):  # later ones must delay neither steps nor a stop
                 self._handle(self._events.get_nowait())
         if not self.life.stopping.is_set():
+            if self._supervisor.is_settling_due:
+                self._steps.runner.attempt(SourceStep.RESTARTS, self._supervisor.settle)
             if self._supervisor.tasks.due:
                 self._steps.runner.attempt(SourceStep.RESTARTS, self._supervisor.start_due)
             self._steps.runner.run_due()

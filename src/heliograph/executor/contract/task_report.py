@@ -78,6 +78,8 @@ class TaskReport:
     """The state of one task; `events` are for the driver's log, `losses` for the losses topic: since the last report.
 
     `assignment` is the number of the newest assignment that the task follows, 0 for the partitions of its start.
+    `releasing` are partitions that were taken away and that the task still holds: once a report with the number of the
+    assignment that took one away, or a higher one, leaves it out, the task writes nothing of it any more.
     `unavailable_clusters` has a sentence for each cluster that cannot be reached or used, `issue` all other sentences.
     """
 
@@ -88,6 +90,7 @@ class TaskReport:
     assignment: int = 0
     unavailable_clusters: list[str] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
+    releasing: list[TopicPartition] = field(default_factory=list)
 
     def followed_by(self, newer: TaskReport) -> TaskReport:
         """Return a newer report with the events and losses of both; nothing else of an older one is needed."""
@@ -114,6 +117,7 @@ class TaskReport:
             int(data["assignment"]),
             list(data["unavailable_clusters"]),
             [loss for members in data["losses"] if (loss := loss_of(members)) is not None],
+            [TopicPartition(*tp) for tp in data["releasing"]],
         )
 
 

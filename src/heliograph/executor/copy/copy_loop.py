@@ -117,13 +117,18 @@ class CopyLoop:
         return self._lookup.is_idle and not self._partitions.closing and self._partitions.are_done
 
     def _follow_assignment(self) -> None:
-        """Remove partitions that were taken away; add those given later, and those that are to begin again, as soon as
-        their resume points are known.
+        """Stop copying partitions that were taken away, and release them; add those given later, and those that are to
+        begin again, as soon as their resume points are known.
         """
         assignment = self._lease.take_assignment()
         if assignment is not None:
             self._partitions.follow(assignment.partitions)
             self._budget.change_rate(assignment.bytes_per_s)
+        if self._partitions.departed:
+            if self._partitions.release(self._commits.uncommitted):
+                self._schedule.hurry(time.monotonic())
+            elif not self._partitions.departed:
+                self._next_report_at = 0.0  # other tasks wait for them
         if assignment is not None or self._partitions.closing:
             self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
         if not self._lookup.is_idle:
@@ -181,8 +186,8 @@ class CopyLoop:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
         if self._clients.syncs is not None:
             until_timer = min(until_timer, self._clients.syncs.wait_s)
-        is_opening = self._partitions.closing or not self._lookup.is_idle
-        if self._clients.is_calm and not is_opening and not self._budget.rate.bytes_per_s:
+        is_changing = self._partitions.closing or self._partitions.departed or not self._lookup.is_idle
+        if self._clients.is_calm and not is_changing and not self._budget.rate.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
@@ -190,7 +195,7 @@ class CopyLoop:
         clients = self._clients
         rows = [
             partition.report(clients.fetcher.partitions.get(tp), self._commits.committed.get(tp))
-            for tp, partition in self._partitions.by_source.items()
+            for tp, partition in self._partitions.reported.items()
         ]
         others = (self._commits, clients.syncs, self._lookup)
         return TaskReport(
@@ -200,6 +205,7 @@ class CopyLoop:
             clients.throttled_ms,
             unavailable_clusters=clients.unavailable_clusters,
             losses=self._events.take_losses(),
+            releasing=list(self._partitions.departed),
         )
 
     def _drain(self) -> None:
@@ -214,7 +220,8 @@ class CopyLoop:
             was_done, is_done = is_done, self._clients.is_idle and (is_stopped or partitions.are_over)
             # Expensive with many partitions: not asked while records are in flight, nor again once none can follow.
             was_committed = is_committed and was_done and is_done
-            is_committed = was_committed or (partitions.are_settled and self._commits.has_all(partitions.by_source))
+            held = {*partitions.by_source, *partitions.departed}
+            is_committed = was_committed or (partitions.are_settled and self._commits.has_all(held))
             if is_done and is_committed and self._clients.are_syncs_written:
                 return
             if self._lease.stop_reason is not None and not is_stopped:
@@ -224,7 +231,7 @@ class CopyLoop:
             if self._commits.is_idle and partitions.are_idle:
                 self._schedule.hurry(time.monotonic())
             self._step(fetch=not is_stopped)
-        unwritten = self._commits.unwritten(partitions.by_source)
+        unwritten = self._commits.unwritten({*partitions.by_source, *partitions.departed})
         if unwritten is not None:
             self._events.warn(unwritten)
 

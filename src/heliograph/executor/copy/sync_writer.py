@@ -66,6 +66,19 @@ class SyncWriter:
         if self._partitions[tp].is_due:
             self._due[tp] = None
 
+    def release(self, tp: TopicPartition) -> bool:
+        """Forget a partition that another task copies from now on, once its syncs are written, or if they cannot be;
+        return whether that is so. A sync that is written after those of the other task would go back.
+        """
+        if tp in self._under_way:
+            return False
+        if tp in self._fresh and self.issue is None:
+            self._due[tp] = None  # before the next flush
+            return False
+        for known in (self._partitions, self._fresh, self._due):
+            known.pop(tp, None)
+        return True
+
     def flush_now(self) -> None:
         """Write all new syncs without a pause, before the task ends; to be called until `is_idle`."""
         self._next_flush_at = self._paused_until = 0.0

@@ -41,6 +41,7 @@ class PartitionRow:
     since: float = 0.0
     reason: Diagnostic | None = None
     opening: int = 0  # the newest that its task was asked for
+    first_opening: int = 0  # of the task that copies it now: what another reports is over
     stopped_since: float | None = None
 
     @property
@@ -65,6 +66,8 @@ class PartitionRow:
 
         An unavailable cluster explains more than the partition's last error.
         """
+        if report.opening < self.first_opening:
+            return False
         self.report = report
         facts = self.facts
         facts.reported_at = now
@@ -216,12 +219,25 @@ class PartitionRows:
                 if is_requested:
                     row.facts.retried = None
 
+    def hand_over(self, openings: Mapping[TopicPartition, int], why: Diagnostic) -> None:
+        """Note that a task has released partitions, which another will copy: their counts are kept, and what the
+        first one still reports about them is over.
+        """
+        with self.lock:
+            for tp, opening in openings.items():
+                row = self.by_tp[tp]
+                row.end_run()
+                row.opening = row.first_opening = opening
+                row.facts.held, row.facts.issue, row.facts.task_issue = why, None, None
+                row.facts.retry(self._clock())
+
     def restart(self) -> None:
         """Forget all of a run of the flow that has ended but its counts."""
         with self.lock:
             for row in self.by_tp.values():
                 row.end_run()
-                row.facts, row.opening, row.stopped_since = PartitionFacts(), 0, None
+                row.facts, row.stopped_since = PartitionFacts(), None
+                row.opening = row.first_opening = 0
 
     # --- what look-ups report -----------------------------------------------------------------------------------------
 
