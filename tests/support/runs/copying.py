@@ -23,6 +23,10 @@ CONNECTOR = "MirrorSourceConnector"
 PATIENCE_S = 180.0
 
 
+class KilledError(BaseException):
+    """Ends a task as a signal does: it reports nothing and commits nothing."""
+
+
 class HandLease:
     """A lease in the test's own hand."""
 
@@ -32,6 +36,7 @@ class HandLease:
         self.assignment: tuple[PartitionSpec, ...] | None = None
         self.numbered: TaskAssignment | None = None
         self.bytes_per_s = 0
+        self.is_killed = False
         self._taken_number = 0
         self._on_report = on_report
 
@@ -53,6 +58,8 @@ class HandLease:
 
     def check(self) -> None:
         """The driver is always there."""
+        if self.is_killed:
+            raise KilledError
 
 
 class Copy:

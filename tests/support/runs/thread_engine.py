@@ -14,7 +14,7 @@ from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.model import TopicPartition
-from tests.support.runs.copying import HandLease
+from tests.support.runs.copying import HandLease, KilledError
 
 
 class ThreadEngine:
@@ -42,12 +42,17 @@ class ThreadEngine:
                 on_end(TaskEnd(spec, report=CopyLoop(spec, lease).run()))
             except HeliographError as error:
                 on_end(TaskEnd(spec, error=str(error)))
+            except KilledError:
+                on_end(TaskEnd(spec, error="it was killed."))
 
         threading.Thread(target=run, daemon=True).start()
         return task
 
     def stop(self, task: RunningTask, reason: str) -> None:
         self._leases[task].stop_reason = reason
+
+    def kill(self, task: RunningTask) -> None:
+        self._leases[task].is_killed = True
 
     def take_back_if_lost(self, task: RunningTask) -> None:
         """A thread is never lost."""

@@ -182,7 +182,7 @@ def test_failed_partitions_are_tried_no_more_often_than_the_limit_says(clock: Cl
 def test_only_a_report_by_the_assignment_that_took_a_partition_away_proves_that_it_was_released() -> None:
     a, b = TopicPartition("a", 0), TopicPartition("b", 0)
     task = running()
-    task.take_over(frozenset({a, b}), 1, 60.0)
+    task.tps = frozenset({a, b})
     task.take_over(frozenset({a}), 2, 60.0)
     assert task.take_released(TaskReport(assignment=1)) == frozenset()
     assert task.take_released(TaskReport(assignment=2, releasing=[b])) == frozenset()

@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Literal
 from heliograph.config import keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.diagnostics import note, problem, warning
-from heliograph.driver.flow.balance.flow_balance import FlowBalance
+from heliograph.driver.flow.balance.rebalancing import RELEASE_TIMEOUT_S, Rebalancing
 from heliograph.driver.flow.balance.task_plan import TaskPlan
 from heliograph.driver.flow.flow_status import resume_summary, task_step
 from heliograph.driver.flow.flow_task import NO_SLOT, Departure, FlowTask, FlowTasks, TaskPhase
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import AuthenticationError, ConnectError, EngineError, FencedError, HeliographError
-from heliograph.executor.contract.source_offsets import SourceOffsets
-from heliograph.kafka.request_options import EARLIEST, LATEST
 from heliograph.mirror.topics.task_assignment import rate_share, task_count
 from heliograph.mirror.topics.task_scaling import TaskLimits
 from heliograph.model import RestartedPartition, SourceOffset, counted
@@ -39,15 +37,15 @@ if TYPE_CHECKING:
     from heliograph.driver.flow.flow_steps import FlowSteps
     from heliograph.driver.flow.flow_task import TaskState
     from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
+    from heliograph.executor.contract.source_offsets import SourceOffsets
     from heliograph.executor.contract.task_report import TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
-    from heliograph.mirror.topics.task_scaling import TaskChange
     from heliograph.model import RestartRequest, TopicPartition
 
 
 log = logging.getLogger(__name__)
 
-RELEASE_TIMEOUT_S = 30.0  # of a partition that moves: after that it stays with its task
+_LATE_BATCHES_S = 1.0  # in which a broker appends what a killed run has sent
 _MOST_LOGGED = 10
 _BAD_REQUEST, _NOT_FOUND = 400, 404
 
@@ -83,12 +81,12 @@ class TaskSupervisor:
         once: bool,
     ) -> None:
         self.tasks = FlowTasks()
-        self.scaled: str | None = None  # why the number of tasks has changed last
         self._openings: dict[TopicPartition, int] = {}
         self._moves: dict[TopicPartition, SourceOffset] = {}  # by a user, and not committed yet
         self._plan = TaskPlan()
-        self._balance = FlowBalance(status)
+        self._rebalancing = Rebalancing(str(status.flow), status, self.tasks, self._plan)
         self._settle_at: float | None = None
+        self._settle_not_before = 0.0
         self.suspended_as: Suspension | None = None
         self._flow = status.flow
         self._steps = steps
@@ -111,6 +109,11 @@ class TaskSupervisor:
         self._configure(config)
         for task in self.tasks:
             task.set_limits(self._limits)
+
+    @property
+    def scaled(self) -> str | None:
+        """Why the number of tasks has changed last; None if it never has."""
+        return self._rebalancing.scaled
 
     @property
     def states(self) -> tuple[TaskState, ...]:
@@ -156,7 +159,7 @@ class TaskSupervisor:
             count = max(self._plan.count, min(count, self._settings[keys.TASKS_MIN] or count))
         if len(self.tasks) <= self._plan.count:  # or a task that is leaving has the number
             self._plan.count = count
-        self._plan.assign(partitions, self._balance.bytes_per_s)
+        self._plan.assign(partitions, self._rebalancing.balance.bytes_per_s)
         self.settle()
 
     def settle(self) -> tuple[str, ...]:
@@ -299,7 +302,7 @@ class TaskSupervisor:
         if not tps and request.topic is not None:
             number = "" if request.partition is None else f" partition {request.partition} of"
             raise ConnectError(_NOT_FOUND, f"The flow {self._flow} does not replicate{number} {request.topic}")
-        moved = self._moved(tps, request.start)
+        moved = self._steps.positions(tps, request.start)
         moves = self._offsets_of(moved)
         self._moves |= moves
         unassigned = [tp for tp in tps if not any(tp in task.tps for task in self.tasks)]
@@ -318,21 +321,6 @@ class TaskSupervisor:
                 self._status.partitions.open_again({tp: self._openings[tp] for tp in own}, again, is_requested=True)
                 self.restart(task.number)
         return self._restarted(tps, moved)
-
-    def _moved(self, tps: list[TopicPartition], start: str | int | None) -> dict[TopicPartition, int]:
-        if start is None or not tps:
-            return {}
-        earliest = self._steps.log_offsets(tps, EARLIEST) if start != "end" else {}
-        if start == "beginning":
-            return earliest
-        latest = self._steps.log_offsets(tps, LATEST)
-        if isinstance(start, str):
-            return latest
-        for tp in tps:
-            if not earliest[tp] <= start <= latest[tp]:
-                has = f"offsets {earliest[tp]} to {latest[tp]}"
-                raise ConnectError(_BAD_REQUEST, f"{tp} cannot continue at offset {start}: the source has {has}")
-        return dict.fromkeys(tps, start)
 
     def _offsets_of(self, moved: dict[TopicPartition, int]) -> dict[TopicPartition, SourceOffset]:
         """Return the source offsets to commit; what the target's logs have remains known, and its loss noticed."""
@@ -395,65 +383,21 @@ class TaskSupervisor:
             if task.is_due_for_failed_partitions(failed):
                 self._retry(task, failed)
         if self.suspended_as is None and not self._once and self.tasks:
-            self._keep_stuck()
             self._rebalance()
         return ()
 
-    def _keep_stuck(self) -> None:
-        """Leave partitions with their task that it could not release in time."""
-        now = time.monotonic()
-        for task in self.tasks:
-            overdue = [tp for tp, each in task.departed.items() if each.deadline <= now]
-            stuck = [tp for tp in overdue if self._plan.task_of(tp) not in (None, task.number)]
-            if stuck:
-                self._plan.stay(stuck, task.number, now)
-                self._settle_at = now
-                what = f"{stuck[0]}{f' and {len(stuck) - 1} more' if len(stuck) > 1 else ''}"
-                text = "%s: task %d could not release %s within %.0f s; it continues with what it has"
-                about = self._about(task)
-                log.warning(text, self._flow, task.number, what, RELEASE_TIMEOUT_S, extra=about)
-
     def _rebalance(self) -> None:
-        """Change the number of tasks if that is due, or move partitions if loads are uneven."""
-        now, count = time.monotonic(), self._plan.count
-        self._balance.measure(now)
-        if self._settle_at is not None or not self.tasks.are_settled:
-            return
+        """Plan other tasks, or others for some partitions, if that is due."""
+        now, settings = time.monotonic(), self._settings
         limits = TaskLimits.of(
             partitions=len(self._steps.replicated.partitions),
-            tasks_min=self._settings[keys.TASKS_MIN],
-            tasks_max=self._settings[keys.TASKS_MAX],
+            tasks_min=settings[keys.TASKS_MIN],
+            tasks_max=settings[keys.TASKS_MAX],
             slots=self._engine.slots,
             flows=self._flow_count,
         )
-        change = self._balance.change(now, count, limits)
-        is_running = all(task.phase is TaskPhase.RUNNING for task in self.tasks)
-        if change is not None and len(self.tasks) == count and (is_running or change.tasks < count):
-            self._resize(change)
-            if change.tasks > count:
-                return  # a task begins without partitions: none waits for a slot of Spark
-        fixed = self._plan.fixed(now)
-        can_leave = len(self.tasks) > self._plan.count and not fixed
-        if can_leave or (is_running and (self._plan.has_empty or self._balance.is_measured)):
-            self._move(self._balance.shares(self._plan.shares, self._plan.count, fixed))
-
-    def _move(self, shares: tuple[frozenset[TopicPartition], ...]) -> None:
-        """Plan other shares; the partitions follow as soon as they are released."""
-        before = (*self._plan.shares, *[frozenset[TopicPartition]()] * len(shares))
-        moving = sum(len(share - earlier) for earlier, share in zip(before, shares, strict=False))
-        if moving:
-            what = f"{counted(moving, 'partition')} to another task"
-            log.info("%s: moving %s", self._flow, what, extra=self._about())
-            self._plan.shares = shares
-            self._settle_at = time.monotonic()
-            self._balance.changed()
-
-    def _resize(self, change: TaskChange) -> None:
-        self.scaled = f"{counted(change.tasks, 'task')} instead of {self._plan.count}: {change.reason}"
-        log.info("%s: %s", self._flow, self.scaled, extra=self._about())
-        self._plan.count = change.tasks
-        self._settle_at = time.monotonic()
-        self._balance.changed()
+        if self._rebalancing.keep_stuck(now) or (self._settle_at is None and self._rebalancing.look(now, limits)):
+            self._settle_at = now
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
         if self._is_exactly_once:
@@ -519,12 +463,14 @@ class TaskSupervisor:
     @property
     def next_at(self) -> float | None:
         """The time when a task is due, or partitions are to be given to tasks."""
-        return min((at for at in (self.tasks.next_start_at, self._settle_at) if at is not None), default=None)
+        settle_at = None if self._settle_at is None else max(self._settle_at, self._settle_not_before)
+        return min((at for at in (self.tasks.next_start_at, settle_at) if at is not None), default=None)
 
     @property
     def is_settling_due(self) -> bool:
         """Return whether tasks are to have other partitions now."""
-        return self._settle_at is not None and self._settle_at <= time.monotonic()
+        now = time.monotonic()
+        return self._settle_at is not None and self._settle_at <= now and self._settle_not_before <= now
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -581,21 +527,10 @@ class TaskSupervisor:
         self._status.task_ended(end.spec.task_id, (*task.tps, *task.departed), end.spec.attempt)
         task.ended(may_be_in_transaction=self._is_exactly_once)
         self._settle_at = time.monotonic()
-        if task.is_leaving:
-            task.finish()
-            log.debug("%s: task %d has ended: %s", self._flow, task.number, end.error or "as requested")
-        elif is_stopping or (self._once and end.error is None):
-            task.finish()
-            if is_stopping:
-                self._status.partitions.hold(task.tps, note("the flow has stopped"))
-            if end.error is not None:
-                log.error(
-                    "%s: task %d did not stop cleanly: %s",
-                    self._flow,
-                    task.number,
-                    end.error,
-                    extra=self._about(task),
-                )
+        if end.error is not None:
+            self._settle_not_before = self._settle_at + _LATE_BATCHES_S
+        if is_stopping or task.is_leaving or (self._once and end.error is None):
+            self._finish(task, end, is_stopping=is_stopping)
         elif self.suspended_as is not None:
             self._suspended(task)
         elif end.is_fenced:
@@ -607,6 +542,14 @@ class TaskSupervisor:
             if end.trace:
                 log.debug("%s", end.trace)
             self._failed(task, end.error or "it ended unexpectedly.")
+
+    def _finish(self, task: FlowTask, end: TaskEnd, *, is_stopping: bool) -> None:
+        task.finish()
+        if is_stopping:
+            self._status.partitions.hold(task.tps, note("the flow has stopped"))
+        if end.error is not None:
+            text = "%s: task %d did not stop cleanly: %s"
+            log.error(text, self._flow, task.number, end.error, extra=self._about(task))
 
     def _failed(self, task: FlowTask, reason: str) -> None:
         pause_s = task.failed(reason)

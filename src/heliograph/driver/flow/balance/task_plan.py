@@ -45,6 +45,12 @@ class TaskPlan:
         others = [tp for tp in partitions if tp not in staying]
         self.shares = (*assign(others, self.count, self.shares, bytes_per_s), *leaving)
 
+    def move(self, shares: Sequence[frozenset[TopicPartition]]) -> int:
+        """Plan other shares of the same partitions; return how many partitions get another task."""
+        before = {tp: number for number, share in enumerate(self.shares) for tp in share}
+        self.shares = tuple(shares)
+        return sum(before.get(tp) != number for number, share in enumerate(shares) for tp in share)
+
     def stay(self, tps: Iterable[TopicPartition], number: int, now: float) -> None:
         """Leave partitions with a task that could not release them; they do not move for some minutes."""
         staying = frozenset(tps)
