@@ -133,7 +133,8 @@ def moved(flow: Flow, *shares: set[TopicPartition]) -> None:
     flow.handle(RunStepsNow())
 
 
-def test_a_partition_goes_to_another_task_only_when_the_first_has_released_it(clock: Any) -> None:
+@pytest.mark.usefixtures("clock")
+def test_a_partition_goes_to_another_task_only_when_the_first_has_released_it() -> None:
     flow = Flow(A0, Z0)
     first, second = flow.engine.started
     moved(flow, set(), {A0, Z0})
@@ -184,7 +185,7 @@ def test_a_run_that_ends_before_it_has_released_a_partition_holds_it_no_longer(c
 
 def test_with_transactions_the_producer_of_a_run_that_ended_is_fenced_before_another_task_continues(clock: Any) -> None:
     flow = Flow(A0, Z0, settings=("tasks.max=2", "B.exactly.once.source.support=enabled"))
-    first, second = flow.engine.started
+    first = flow.engine.started[0]
     fenced: list[int] = []
     steps: Any = flow._steps
 
@@ -220,7 +221,8 @@ def test_with_transactions_a_run_that_began_again_holds_its_last_ones_partitions
     assert flow.tasks[1].tps == {A0, Z0}
 
 
-def test_a_user_moves_a_partition_that_is_on_its_way_to_another_task(clock: Any) -> None:
+@pytest.mark.usefixtures("clock")
+def test_a_user_moves_a_partition_that_is_on_its_way_to_another_task() -> None:
     flow = Flow(A0, Z0)
     first, second = flow.engine.started
     steps: Any = flow._steps

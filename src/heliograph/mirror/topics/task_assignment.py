@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _IDLE_PART = 0.01  # of the mean load of a partition
 _UNEVEN_PART = 0.5  # of the mean load of a task: a smaller difference between two tasks is left alone
-_WORTHWHILE_PART = 0.1  # of the mean load of a task: a move that helps less is not made
+_WORTHWHILE_PART = 0.1  # of the mean load of a task: if moves cannot help by as much, none is made
 
 
 class TaskCount(NamedTuple):
@@ -121,25 +121,28 @@ def _even_out(
     sums = [sum(loads[tp] for tp in share) for share in shares]
     movable = [sorted((loads[tp], tp) for tp in share if tp not in fixed) for share in shares]
     mean = sum(sums) / len(sums)
-    is_even = max(sums) - min(sums) <= _UNEVEN_PART * mean and all(shares)
-    while not is_even:
+    if max(sums) - min(sums) <= _UNEVEN_PART * mean and all(shares):
+        return
+    while True:
         most, least = sums.index(max(sums)), sums.index(min(sums))
         difference = sums[most] - sums[least]
-        at = bisect_left(movable[most], (difference / 2,))
-        gain, number = max(
-            (
-                (min(movable[most][i][0], difference - movable[most][i][0]), i)
-                for i in (at - 1, at)
-                if 0 <= i < len(movable[most])
-            ),
-            default=(0.0, 0),
-        )
+        candidates = movable[most]
+        usable = bisect_left(candidates, (difference,))  # what is larger would only change sides
+        possible = sums[most] - sum(loads[tp] for tp in fixed if tp in shares[most])
+        possible -= sum(load for load, _tp in candidates[usable:])
         is_first = not shares[least] and len(shares[most]) > 1
-        if gain <= 0 or (gain < _WORTHWHILE_PART * mean and not is_first):
+        if not usable or (not is_first and min(possible, difference / 2) < _WORTHWHILE_PART * mean):
             return
-        load, tp = movable[most].pop(number)
+        at = bisect_left(candidates, (difference / 2,))
+        number = max((i for i in (at - 1, at) if 0 <= i < usable), key=lambda i: _gain(candidates[i], difference))
+        load, tp = candidates.pop(number)
         insort(movable[least], (load, tp))
         shares[most].discard(tp)
         shares[least].add(tp)
         sums[most] -= load
         sums[least] += load
+
+
+def _gain(candidate: tuple[float, TopicPartition], difference: float) -> float:
+    """Return how much less the larger of two loads would be."""
+    return min(candidate[0], difference - candidate[0])
