@@ -16,6 +16,7 @@ from heliograph.driver.flow.flow_status import FlowStatus
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
 from heliograph.status.json_views import flow_json, partition_json
+from heliograph.status.windows import Stat
 
 TASKS = 2
 ROUNDS = 20
@@ -23,8 +24,8 @@ PAGE = 1_000
 PARTITIONS_OF_A_TOPIC = 10
 
 
-def report(tps: list[TopicPartition], second: int) -> TaskReport:
-    """Return what a task reports of its partitions."""
+def report(tps: list[TopicPartition], second: int, *, measures: bool) -> TaskReport:
+    """Return what a task reports of its partitions; one that copied nothing in the last minute measures nothing."""
     rows = [
         PartitionReport(
             *tp,
@@ -36,6 +37,8 @@ def report(tps: list[TopicPartition], second: int) -> TaskReport:
             copied_ms=int(time.time() * 1000) - 300,
             records=500 * second,
             bytes=250_000 * second,
+            age_ms=Stat(120, 20, 900, 250) if measures else None,
+            latency_ms=Stat(150, 30, 1_100, 300) if measures else None,
         )
         for tp in tps
     ]
@@ -55,9 +58,15 @@ def cpu_ms(work: Callable[[], Any]) -> float:
 def main() -> None:
     """Measure and print."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    for measures in (False, True):
+        measure(count, measures=measures)
+
+
+def measure(count: int, *, measures: bool) -> None:
+    """Measure with partitions that are all idle, or all busy."""
     tps = [TopicPartition(f"orders-{n // PARTITIONS_OF_A_TOPIC:05}", n % PARTITIONS_OF_A_TOPIC) for n in range(count)]
     shares = [tps[number::TASKS] for number in range(TASKS)]
-    reports = [report(share, 1) for share in shares]
+    reports = [report(share, 1, measures=measures) for share in shares]
     texts = [json.dumps(each.to_json()) for each in reports]
 
     tracemalloc.start()
@@ -76,7 +85,7 @@ def main() -> None:
 
     snapshot = status.snapshot("A->B", "A->B.MirrorSourceConnector", ())
     page = {"partitions": [partition_json(each) for each in snapshot.partitions[:PAGE]]}
-    print(f"{count:,} partitions, {TASKS} tasks; CPU is the median of {ROUNDS} calls")
+    print(f"{count:,} {'busy' if measures else 'idle'} partitions, {TASKS} tasks; CPU is the median of {ROUNDS} calls")
     rows = [
         ("reports of a second, decoded and taken", f"{cpu_ms(take_all):.1f} ms"),
         ("a snapshot", f"{cpu_ms(lambda: status.snapshot('A->B', 'c', ())):.1f} ms"),

@@ -89,7 +89,7 @@ class Mover:
                 shares[one].discard(tp)
                 shares[other].add(tp)
                 self.moves += 1
-        if supervisor._rebalancing.move(tuple(map(frozenset, shares))):
+        if supervisor.rebalancing.move(tuple(map(frozenset, shares))):
             supervisor._settle_at = time.monotonic()
         if self._kills_every and not self.rounds % self._kills_every:
             supervisor.settle()
@@ -165,7 +165,7 @@ def test_a_failed_partition_can_move_to_another_task(clusters: Clusters, topic: 
         supervisor, tps = flow._supervisor, frozenset({bad, TopicPartition(topic, 1)})
 
         def move() -> None:
-            if supervisor._rebalancing.move((frozenset(), tps)):
+            if supervisor.rebalancing.move((frozenset(), tps)):
                 supervisor._settle_at = time.monotonic()
 
         supervisor._rebalance = move  # type: ignore[method-assign]

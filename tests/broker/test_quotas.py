@@ -69,9 +69,9 @@ def test_a_quota_slows_the_copy_and_is_told(
 
     def is_throttled() -> bool:
         reports.append(copy.once(limits=FetchLimits(max_bytes=512 << 10, partition_max_bytes=256 << 10)))
-        if not reports[-1].throttled_ms:
+        if not reports[-1].counts.throttled_ms:
             write_megabytes(source, topic, 2)
-        return reports[-1].throttled_ms > 0
+        return reports[-1].counts.throttled_ms > 0
 
     with quota(limited, f"heliograph-{alias}-0", f"{side}_byte_rate", 500_000.0):
         wait_for(is_throttled)  # the controller answers before the broker knows of the quota

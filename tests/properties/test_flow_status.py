@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given, settings
@@ -9,10 +10,13 @@ from hypothesis import strategies as st
 
 from heliograph.diagnostics import note, warning
 from heliograph.driver.flow.flow_status import FlowStatus
+from heliograph.driver.flow.flow_task import TaskState
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
 from heliograph.status.flow_snapshot import FlowSnapshot
 from heliograph.status.json_views import flow_json
+from heliograph.status.sampled_window import LatencyCounts
+from heliograph.status.task_status import TaskCounts
 
 TPS = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
 NUMBER = st.integers(0, 2)
@@ -40,6 +44,7 @@ class World:
         self.status.state = "RUNNING"
         self.log_ends = [0] * 3
         self.reports: list[PartitionReport | None] = [None] * 3
+        self.latencies = [LatencyCounts() for _tp in TPS]
         self.copied = self.lost = 0
 
     def happen(self, what: str, number: int, amount: int) -> None:
@@ -56,6 +61,7 @@ class World:
             case "restart":
                 if row is not None:
                     self.status.task_ended(str(number), [tp])
+                    self.latencies[number] = LatencyCounts()
                     self.status.partitions.hold([tp], note("starts again") if amount % 2 else warning("failed"))
                 committed = None if row is None or row.next_offset is None else max(0, row.next_offset - amount)
                 self.reports[number] = PartitionReport(*tp, next_offset=committed)
@@ -70,17 +76,27 @@ class World:
             row.next_offset, row.records = (row.next_offset or 0) + count, row.records + count
             row.acked_age_ms = 0
             self.copied += count
+            self.latencies[number].add(37 * amount, count)
         elif what == "fetch":
             row.log_end, row.log_end_age_ms = self.log_ends[number], 0
         elif what == "fail":
             row.failure = "no."
         elif what == "retry":
             row.failure = None
-        self.status.take(str(number), TaskReport([PartitionReport(**_fields(row))]))
+        counts = TaskCounts(commits=row.records // 10, latency=self.latencies[number].histogram)
+        report = TaskReport([PartitionReport(**_fields(row))], counts=counts)
+        self.status.take(str(number), TaskReport.from_json(json.loads(json.dumps(report.to_json()))))
 
     @property
     def snapshot(self) -> FlowSnapshot:
-        return self.status.snapshot("A->B", "A->B.Source", ())
+        tasks = [TaskState(number, "RUNNING", None, frozenset([tp])) for number, tp in enumerate(TPS)]
+        return self.status.snapshot("A->B", "A->B.Source", tasks)
+
+
+def never_falls(was: TaskCounts, now: TaskCounts) -> None:
+    assert all(a <= b for a, b in zip(was[:-1], now[:-1], strict=True))  # type: ignore[operator]
+    assert all(a <= b for a, b in zip(was.latency.counts, now.latency.counts, strict=True))
+    assert was.latency.sum_s <= now.latency.sum_s
 
 
 def _fields(row: PartitionReport) -> dict[str, Any]:
@@ -101,6 +117,10 @@ def test_whatever_happens_sums_equal_their_parts_and_the_unknown_is_never_zero(
         assert [row.tp for row in rows] == sorted(TPS), "failed and waiting ones are in every list"
         assert sum(after.by_state.values()) == len(rows)
         assert after.counts.records == sum(row.records for row in rows) == world.copied
+        assert sum(task.counts.records for task in after.tasks) == world.copied == after.latency.records
+        for was, task in zip(before.tasks, after.tasks, strict=True):
+            never_falls(was.counts, task.counts)
+        assert all(row.window is None or row.window.records_per_s >= 0 for row in rows)
         lags = [row.lag_records for row in rows]
         shown = flow_json(after)
         assert shown["lag_records"] == (None if None in lags else sum(lag or 0 for lag in lags))

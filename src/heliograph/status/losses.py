@@ -163,6 +163,7 @@ class NewestLosses:
     def __init__(self, kept: int = KEPT) -> None:
         self._losses: deque[Loss] = deque(maxlen=kept)
         self._keys: dict[tuple[object, ...], None] = {}
+        self._totals = dict.fromkeys(LossCause, (0, 0))
 
     def add(self, loss: Loss) -> bool:
         """Add a loss, in the order of their times; return whether it was not known."""
@@ -170,6 +171,8 @@ class NewestLosses:
         is_new = key not in self._keys
         if is_new:
             self._losses.append(loss)
+            events, records = self._totals[loss.cause]
+            self._totals[loss.cause] = events + 1, records + loss.count
         else:
             del self._keys[key]
         self._keys[key] = None
@@ -180,6 +183,11 @@ class NewestLosses:
     def add_all(self, losses: Iterable[Loss]) -> list[Loss]:
         """Add losses in the order of their times; return those that were not known."""
         return [loss for loss in losses if self.add(loss)]
+
+    @property
+    def totals(self) -> dict[LossCause, tuple[int, int]]:
+        """The numbers of events and records of each cause, also of losses that are no longer kept."""
+        return dict(self._totals)
 
     @property
     def newest_first(self) -> tuple[Loss, ...]:

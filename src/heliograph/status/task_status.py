@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class RestartReason(StrEnum):
-    """Why a task, or a partition inside it, was started again."""
+    """The reasons for which a task, or a partition inside it, is started again."""
 
     FAILED = "failed"  # the task ended with an error
     LOST = "lost"  # its executor was lost, or killed
     PARTITION = "partition"  # a failed partition was tried again
     REQUESTED = "requested"  # by a user
-    CHANGED = "changed"  # its partitions or its configuration changed
+    CHANGED = "changed"  # its partitions or its configuration changed, or its connector began again
 
 
 class TaskCounts(NamedTuple):
@@ -37,21 +37,32 @@ class TaskCounts(NamedTuple):
     throttled_ms: int = 0  # by quotas of the clusters
     latency: LatencyHistogram = LatencyHistogram()
 
+    def plus(self, other: TaskCounts) -> TaskCounts:
+        """Return the sums."""
+        numbers: list[int] = [mine + theirs for mine, theirs in zip(self[:-1], other[:-1], strict=True)]
+        return TaskCounts._make((*numbers, LatencyHistogram.sum_of((self.latency, other.latency))))
+
 
 class TaskGauges(NamedTuple):
-    """What the current run of a task has now; all zero without a run."""
+    """The values of the current run of a task at this moment; all zero without a run, None if it does not report."""
 
-    source_connections: int = 0
-    target_connections: int = 0
-    buffer_bytes: int = 0
-    used_buffer_bytes: int = 0
-    unacknowledged_records: int = 0
+    source_connections: int | None = 0
+    target_connections: int | None = 0
+    buffer_bytes: int | None = 0
+    used_buffer_bytes: int | None = 0
+    unacknowledged_records: int | None = 0
     commit_mean_ms: float | None = None  # of the last minute; None without any
     commit_highest_ms: float | None = None
 
 
+UNKNOWN_GAUGES = TaskGauges(None, None, None, None, None)
+
+
 class TaskRow(NamedTuple):
-    """One task of a flow in Connect's terms."""
+    """One task of a flow in Connect's terms.
+
+    `counts` and `restarts` only grow while the process runs.
+    """
 
     number: int
     state: str

@@ -38,7 +38,7 @@ class PartitionWindow(NamedTuple):
 
 
 class LatencyHistogram(NamedTuple):
-    """How many records were on the target how long after their timestamp; `counts` are of each bucket, not cumulated.
+    """The number of records by the time from their timestamp to the target; `counts` are of each bucket, not cumulated.
 
     A batch counts with all its records, by the timestamp of its newest.
     """

@@ -123,7 +123,8 @@ def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatc
     assert not task.is_lost
     monkeypatch.setattr(engine_module, "time", SimpleNamespace(monotonic=lambda: now + 3.5))
     wait_for(lambda: engine.take_back_if_lost(task) or not ends.empty())
-    assert ends.get(timeout=60).error == "no report for three lease periods; executor presumed lost."
+    end = ends.get(timeout=60)
+    assert (end.error, end.is_lost) == ("no report for three lease periods; executor presumed lost.", True)
     engine.close()
 
 

@@ -33,6 +33,7 @@ from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec
 from heliograph.executor.copy.lease_client import LeaseClient
 from heliograph.model import Address, Flow, SourceOffset, TopicPartition
 from heliograph.status.losses import Loss, LossCause
+from heliograph.status.task_status import TaskCounts
 
 OFFSETS = SourceOffset(TopicPartition("t", 0), 6, 9, UUID(int=5), epochs=((4, 0), (5, 3)))
 
@@ -122,19 +123,20 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
     client = driver.client()
     client.report(TaskReport(events=[event("one")]))
     eventually(lambda: driver.callers)
-    client.report(TaskReport(events=[event("two")], throttled_ms=7))
+    client.report(TaskReport(events=[event("two")], counts=TaskCounts(throttled_ms=7)))
     may_answer.set()
     eventually(lambda: driver.reports)
     client.close()
     assert [report for _task, _attempt, report in driver.reports] == [
-        TaskReport(events=[event("one"), event("two")], throttled_ms=7)
+        TaskReport(events=[event("one"), event("two")], counts=TaskCounts(throttled_ms=7))
     ]
 
 
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
-    report = TaskReport([PartitionReport("t", 1, next_offset=6, failure="why")], [SAID], ["issue"], 3, 4)
+    report = TaskReport([PartitionReport("t", 1, next_offset=6, failure="why")], [SAID], ["issue"], 4)
     rows = [tuple(asdict(row).values()) for row in report.partitions]
-    assert report.to_json() == asdict(report) | {"events": [SAID], "partitions": rows}
+    own = {"events": [SAID], "partitions": rows, "counts": report.counts, "gauges": report.gauges}
+    assert report.to_json() == asdict(report) | own
     assert TaskReport.from_json(json.loads(json.dumps(report.to_json()))) == report
 
 

@@ -13,6 +13,7 @@ from heliograph.driver.losses.loss_log import LossLog
 from heliograph.errors import UnreachableError
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.model import Flow
+from heliograph.status.flow_snapshot import LossTotal
 from heliograph.status.losses import KEPT, Loss, LossCause, NewestLosses, decode_loss
 from tests.support.config_files import FakeLookup, minimal
 
@@ -101,3 +102,23 @@ def test_the_keys_that_are_known_are_bounded_and_those_reported_last_are_kept(mo
     newest.add_all([one, two, three, one, four])
     assert newest.add_all([one, three, four]) == []
     assert newest.add_all([two]) == [two]
+
+
+def test_totals_count_each_loss_once_also_those_that_are_not_kept(log: LossLog, topic: Topic) -> None:
+    topic.recorded = losses(2 * KEPT)
+    assert log.totals == {}, "not known before the topic was read"
+    log.begin()
+    log.add(losses(3 * KEPT))
+    assert log.totals[LossCause.TARGET_DELETED] == LossTotal(3 * KEPT, 30 * KEPT)
+    assert log.totals[LossCause.SOURCE_CUT] == LossTotal(0, 0)
+
+
+def test_totals_never_fall_from_run_to_run(log: LossLog, topic: Topic) -> None:
+    before = {cause: LossTotal(7, 70) for cause in LossCause}
+    log.show(losses(3), before)
+    assert log.totals == before
+    topic.recorded = losses(3)
+    log.begin()
+    assert log.totals == before, "those that were not written are gone from memory, not from the count"
+    log.add(losses(10))
+    assert log.totals[LossCause.TARGET_DELETED] == LossTotal(10, 100)

@@ -134,7 +134,7 @@ def happen_to_flow(flow: Flow, clock: Any, what: str, number: int) -> None:
         supervisor = flow._supervisor
         wanted = supervisor._plan.partitions
         first = frozenset(tp for at, tp in enumerate(TPS) if tp in wanted and number // 3**at % 3 == 0)
-        if supervisor._rebalancing.move((first, wanted - first)):
+        if supervisor.rebalancing.move((first, wanted - first)):
             supervisor._settle_at = clock.now
         flow.handle(RunStepsNow())
     elif what == "wait":

@@ -20,12 +20,14 @@ from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
 from heliograph.driver.flow.topic_sync import Replicated
+from heliograph.driver.losses import loss_log
 from heliograph.driver.losses.loss_log import LossLog
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import ConfigError, EngineError, UnreachableError
 from heliograph.executor.contract.source_offsets import SourceOffsets
 from heliograph.executor.contract.task_report import PartitionReport, TaskEvent, TaskReport
 from heliograph.model import ChangeActions, TopicPartition
+from heliograph.status.flow_snapshot import LossTotal
 from heliograph.status.losses import Loss, LossCause
 from tests.support.config_files import FakeLookup, minimal
 
@@ -128,7 +130,7 @@ def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> 
 
 def moved(flow: Flow, *shares: set[TopicPartition]) -> None:
     """Plan other shares, as the load of the partitions might have it."""
-    assert flow._supervisor._rebalancing.move([frozenset(share) for share in shares])
+    assert flow._supervisor.rebalancing.move([frozenset(share) for share in shares])
     flow._supervisor._settle_at = time.monotonic()
     flow.handle(RunStepsNow())
 
@@ -457,6 +459,93 @@ def test_the_next_run_of_a_flow_keeps_counts_and_losses_and_shows_no_old_lag(mon
     snapshot = after.snapshot("f", "f")
     assert (snapshot.counts.records, snapshot.lag.records, snapshot.losses) == (7, None, (LOSS,))
     assert (after.written, after.written_by_this_run) == ({"A.a": 7}, {"A.a": 0})
+
+
+def restarts_of(flow: Flow, number: int = 0) -> dict[str, int]:
+    return {reason.value: count for reason, count in flow.snapshot("f", "f").tasks[number].restarts.items()}
+
+
+def begin_again(flow: Flow, clock: Any) -> Any:
+    """Let the flow start what is due; the spec of the newest run."""
+    clock.now += 600
+    flow.handle(RunStepsNow())
+    clock.now += 1  # or readers share the last snapshot
+    return flow.engine.started[-1].spec
+
+
+def test_restarts_of_a_task_are_counted_by_their_reason(clock: Any) -> None:
+    flow = Flow(A0, settings=("tasks.max=1",))
+    assert restarts_of(flow) == {}
+    spec = flow.engine.started[0].spec
+    flow.report(spec, TaskReport([PartitionReport("a", 0)]))
+    flow.handle(TaskEnd(spec, error="no."))
+    spec = begin_again(flow, clock)
+    assert restarts_of(flow) == {"failed": 1}
+    flow.handle(TaskEnd(spec, error="Spark lost the task: it was killed.", is_lost=True))
+    spec = begin_again(flow, clock)
+    flow.report(spec, TaskReport([PartitionReport("a", 0)]))
+    flow.handle(RestartTask(0), TaskEnd(spec))
+    spec = begin_again(flow, clock)
+    assert restarts_of(flow) == {"failed": 1, "lost": 1, "requested": 1}
+
+
+def test_a_failed_partition_that_is_tried_again_counts_for_its_task(clock: Any) -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=1",))
+    failed = [PartitionReport("a", 0, failure="no."), PartitionReport("z", 0, failure="no.")]
+    flow.report(flow.engine.started[0].spec, TaskReport(failed))
+    flow._supervisor.look_after()
+    clock.now += 600
+    flow._supervisor.look_after()
+    clock.now += 1
+    assert restarts_of(flow) == {"partition": 2}
+
+
+def test_partitions_that_come_back_to_their_task_change_it(clock: Any) -> None:
+    flow = Flow(A0, Z0)
+    flow.report(flow.engine.started[1].spec, TaskReport([PartitionReport("z", 0)]))
+    flow.copy(A0)
+    flow.copy(A0, Z0)
+    flow.handle(TaskEnd(flow.engine.started[1].spec))
+    begin_again(flow, clock)
+    assert restarts_of(flow, 1) == {"changed": 1}
+
+
+def test_the_snapshot_has_the_configured_limit_and_follows_a_change(clock: Any) -> None:
+    flow = Flow(A0, settings=("tasks.max=1", "heliograph.throttle.bytes.per.second=900"))
+    assert flow.snapshot("f", "f").throttle_bytes_per_s == 900
+    flow.adopt(load(minimal("tasks.max=1"), FakeLookup({})))
+    flow.handle()
+    clock.now += 1
+    assert flow.snapshot("f", "f").throttle_bytes_per_s == 0
+
+
+def test_the_snapshot_has_the_path_of_each_replicated_topic_with_heartbeats() -> None:
+    flow = Flow(*(TopicPartition(topic, 0) for topic in ("a", "heartbeats", "D.C.heartbeats", "my-heartbeats")))
+    assert flow.snapshot("f", "f").heartbeat_paths == {
+        "heartbeats": ("A", "B"),
+        "D.C.heartbeats": ("C", "D", "A", "B"),
+    }
+
+
+def test_loss_totals_are_kept_by_the_next_run_and_unknown_before_the_topic_was_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loss_log, "read_losses", lambda *_args: iter([LOSS]))
+    flow = Flow(A0)
+    assert flow.snapshot("f", "f").loss_totals == {}
+    flow._losses.begin()
+    flow.life.begin()
+    flow._reach_and_begin = lambda: None  # type: ignore[method-assign]
+    flow._events.put(TaskEnd(flow.engine.started[0].spec))
+    flow.stop()
+    flow._run()
+    after = Flow(A0, status=flow.status)
+    monkeypatch.setattr(threading.Thread, "start", lambda _thread: None)
+    after.start()
+    totals = after.snapshot("f", "f").loss_totals
+    assert set(totals) == set(LossCause)
+    assert totals[LossCause.SOURCE_TRUNCATED] == LossTotal(1, 2)
+    assert totals[LossCause.LEFT_OUT] == LossTotal(0, 0)
 
 
 def test_a_status_names_some_of_many_failures() -> None:

@@ -162,3 +162,22 @@ def test_the_issue_of_a_broker_that_is_needed_stays(brokers: ScriptedCluster, re
         return len(brokers.requests(MetadataRequest)) > asked + 4
 
     reading.until(is_reported)
+
+
+# --- traffic ----------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_of_connections_that_were_lost_still_count(brokers: ScriptedCluster, reading: Fetching) -> None:
+    before = reading.cluster.traffic
+    assert before.connections >= 2
+    assert min(before.received_bytes, before.sent_bytes) > 100
+    for node in reading.cluster._nodes.values():
+        for link in node.lanes.values():
+            if link.connection is not None:
+                reading.network.drop(link.connection, "test")
+    after = reading.cluster.traffic
+    assert (after.connections, after.received_bytes, after.sent_bytes) == (0, *before[1:])
+    requests = len(brokers.requests(MetadataRequest))
+    reading.cluster.want_metadata()
+    reading.until(lambda: len(brokers.requests(MetadataRequest)) > requests)
+    assert reading.cluster.traffic.sent_bytes > before.sent_bytes

@@ -14,6 +14,7 @@ from heliograph.kafka.produce.target_partition import (
     TargetPartitionState,
 )
 from heliograph.states import IllegalTransitionError
+from heliograph.wire.batches.forward import Piece
 from tests.support.brokers.producing import TP, batch_of
 
 State = TargetPartitionState
@@ -131,3 +132,18 @@ def test_the_backlog_holds_exactly_the_partitions_with_a_queue(partition: Target
     assert not ready
     assert partition.backlog.unsettled_batches == 0
     assert partition.queued_bytes == 0
+
+
+def test_only_fetched_records_that_are_not_acknowledged_are_counted(partition: TargetPartition) -> None:
+    own, *fetched = queue(partition, 1, 2, 3)
+    for number, outgoing in enumerate(fetched):
+        outgoing.piece = Piece(2 * number, 2 * number + 1, 2, 0, outgoing.view, is_shared=False)
+    assert own.piece is None
+    assert partition.unacknowledged_records == 4
+    partition.acknowledge(send(partition), 0)
+    second = send(partition)
+    assert partition.unacknowledged_records == 4
+    partition.acknowledge(second, 2)
+    assert partition.unacknowledged_records == 2
+    partition.drop_unsent()
+    assert partition.unacknowledged_records == 0

@@ -22,18 +22,18 @@ from heliograph.model import counted
 from heliograph.status.flow_snapshot import FlowSnapshot, Lag, stall_reasons
 from heliograph.status.partition_status import PartitionState
 from heliograph.status.progress_log import LineKind, ProgressLog
-from heliograph.status.task_status import TaskRow
+from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from heliograph.driver.flow.flow_task import TaskState
     from heliograph.driver.steps.issues import Change
     from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec
     from heliograph.model import Flow, TopicPartition
-    from heliograph.status.flow_snapshot import Counts, Rates
-    from heliograph.status.losses import Loss
+    from heliograph.status.flow_snapshot import Counts, LossTotal, Rates
+    from heliograph.status.losses import Loss, LossCause
     from heliograph.status.partition_status import PartitionStatus
 
 
@@ -107,8 +107,8 @@ class TopicRow:
 class FlowStatus:
     """Collects what is known about one flow; safe to use from any thread. Counts survive the restart of a task.
 
-    `partitions` and `tasks` have what tasks report, `sums` the sums over partitions. `losses` are those that the last
-    run of the flow knew when it ended.
+    `partitions` and `tasks` have what tasks report, `sums` the sums over partitions. `losses` and `loss_totals` are
+    those that the last run of the flow knew when it ended; `throttle_bytes_per_s` and `heartbeat_paths` are the newest.
     """
 
     def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
@@ -117,6 +117,9 @@ class FlowStatus:
         self.tasks = TaskReports(flow, clock)
         self.sums = FlowSums(self.partitions, clock)
         self.losses: tuple[Loss, ...] = ()
+        self.loss_totals: Mapping[LossCause, LossTotal] = {}
+        self.throttle_bytes_per_s = 0
+        self.heartbeat_paths: Mapping[str, tuple[str, ...]] = {}
         self._clock = clock
         self._state, self._state_since = _STARTING, clock()
         self._step_issues = StepIssues()
@@ -148,8 +151,8 @@ class FlowStatus:
             if attempt and attempt <= self._ended_attempts.get(task_id, 0):
                 return
             share = TaskShare.of(report)
-            self.partitions.take(report.partitions, share.task_issue, share.unavailable)
-            self.tasks.take(task_id, report, share)
+            growth = self.partitions.take(report.partitions, share.task_issue, share.unavailable)
+            self.tasks.take(task_id, report, share, growth)
             self.sums.sample_if_due()
 
     def task_ended(self, task_id: str, tps: Iterable[TopicPartition], attempt: int = 0) -> None:
@@ -165,6 +168,7 @@ class FlowStatus:
             if step in list(SourceStep) or step.startswith(_TASK_STEP):
                 self.note(step, ())
         self.partitions.restart()
+        self.tasks.restart(RestartReason.FAILED if self._state == "FAILED" else RestartReason.CHANGED)
         self.sums.restart()
         self.state = _STARTING
         with self._sharing:
@@ -208,11 +212,16 @@ class FlowStatus:
             issues=tuple(self._all_issues(without=tuple(loop_name(self.flow, what) for what in _LOOPS))),
             unready=() if suspended_as else _unready(self, partitions, wall),
             partitions=partitions,
-            tasks=tuple(TaskRow(task.number, task.state, task.trace, task.tps) for task in tasks),
+            tasks=tuple(self.tasks.row(*task) for task in tasks),
             counts=self.counts,
             rates=self.sums.rates,
             losses=self.losses,
             task_issues=self.tasks.shared_issues,
+            loss_totals=self.loss_totals,
+            latency=self.tasks.latency,
+            catch_up_seconds=self.sums.catch_up_seconds(Lag.of(partitions)),
+            throttle_bytes_per_s=self.throttle_bytes_per_s,
+            heartbeat_paths=self.heartbeat_paths,
         )
 
     def shared_snapshot(

@@ -132,6 +132,8 @@ class FlowSteps:
         self.replicated = replace(replicated, actions=self._actions)
         remote = self.replicated.remote_topics
         lacking = self.replicated.lacking
+        paths = {topic: self._rules.heartbeat_path(topic) for topic in remote}
+        self._status.heartbeat_paths = {topic: path for topic, path in paths.items() if path is not None}
         self._status.partitions.set_replicated(
             {tp: remote.get(tp.topic) for tp in (*self.replicated.partitions, *lacking)}
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
 from heliograph.states import StateMachine
+from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -94,6 +95,7 @@ class FlowTask:
     specs: tuple[PartitionSpec, ...] = ()  # of its partitions, as they were last assigned
     openings: dict[TopicPartition, int] = field(default_factory=dict)  # of all partitions of the flow
     moves: dict[TopicPartition, SourceOffset] = field(default_factory=dict)  # of the flow, by a user, not committed yet
+    restart_reason: RestartReason | None = None  # of its next start
     restarts_for_partitions: bool = True  # or its run begins with a failed partition again
     started_at: float = 0.0
     tried_at: float = 0.0  # its partitions: at its start, or later
@@ -164,7 +166,7 @@ class FlowTask:
         self.partition_restarts = Restarts.of_partitions(limits, pauses_others=self.restarts_for_partitions)
         self.retry_partitions_at = None
         if self.phase is TaskPhase.GIVEN_UP:
-            self.restart_by_hand()
+            self.restart_by_hand(RestartReason.CHANGED)
 
     def take_over(self, tps: frozenset[TopicPartition], number: int, deadline: float) -> None:
         """Set the partitions of the current run, by an assignment of this number: it is to release the others."""
@@ -188,12 +190,14 @@ class FlowTask:
             self.unfenced |= self.tps | self.departed.keys()
         self.departed = {}
 
-    def begin(self) -> None:
-        """Note that it is started."""
+    def begin(self) -> RestartReason | None:
+        """Note that it is started; return why it is started again, None the first time."""
         self._enter(TaskPhase.WAITING_FOR_SLOT)
         self.has_logged_start = False
         self.restart_at = None
+        reason, self.restart_reason = self.restart_reason if self.started_at else None, None
         self.started_at = self.tried_at = time.monotonic()
+        return reason
 
     def assigned(self, specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
         """Return specs of its partitions with the number of each opening, and where a user has moved it."""
@@ -235,9 +239,10 @@ class FlowTask:
         if self.phase is TaskPhase.WAITING_FOR_SLOT:
             self._enter(TaskPhase.RUNNING)
 
-    def failed(self, reason: str) -> float | None:
-        """Note a failure; return the pause before the next start, None if the task is given up."""
+    def failed(self, reason: str, *, is_lost: bool = False) -> float | None:
+        """Note a failure, or a lost executor; return the pause before the next start, None if the task is given up."""
         now = time.monotonic()
+        self.restart_reason = RestartReason.LOST if is_lost else RestartReason.FAILED
         self.trace = reason
         pause_s = self.restarts.pause_s(now - self.started_at)
         self._enter(TaskPhase.GIVEN_UP if pause_s is None else TaskPhase.BACKING_OFF)
@@ -264,10 +269,10 @@ class FlowTask:
         """Note that the run has ended for good."""
         self._enter(TaskPhase.DONE)
 
-    def restart_by_hand(self) -> None:
-        """Start again on a user's request: earlier failures no longer count."""
+    def restart_by_hand(self, reason: RestartReason = RestartReason.REQUESTED) -> None:
+        """Start again, by default on a user's request: earlier failures no longer count."""
         self.forget_failures()
-        self.request_restart()
+        self.request_restart(reason)
 
     def forget_failures(self) -> None:
         """Count failures from now on: a user has requested another try."""
@@ -275,12 +280,20 @@ class FlowTask:
         self.partition_restarts.reset_failures()
         self.retry_partitions_at = None
 
-    def request_restart(self) -> None:
+    def request_restart(self, reason: RestartReason = RestartReason.REQUESTED) -> None:
         """Start again: at once if it does not run, otherwise as soon as it has ended."""
+        if self.phase in (TaskPhase.RESTARTING, TaskPhase.DONE):
+            return
+        self.restart_reason = reason
         if self.phase in (TaskPhase.WAITING_FOR_SLOT, TaskPhase.RUNNING):
             self._enter(TaskPhase.RESTARTING)
-        elif self.phase not in (TaskPhase.RESTARTING, TaskPhase.DONE):
+        else:
             self.ended_as_requested()
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether it has neither a run nor a partition."""
+        return self.running is None and not self.tps
 
     @property
     def is_due(self) -> bool:
@@ -343,7 +356,7 @@ class FlowTasks(list[FlowTask]):
     @property
     def are_settled(self) -> bool:
         """Return whether no partition is being released, and no task is leaving."""
-        return not any(task.departed or task.is_leaving for task in self)
+        return not any(task.departed or (task.is_leaving and task.running is not None) for task in self)
 
     @property
     def due(self) -> list[FlowTask]:

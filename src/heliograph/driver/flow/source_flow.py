@@ -158,7 +158,7 @@ class SourceFlow:
 
     def start(self) -> None:
         """Start the flow's thread."""
-        self._losses.show(self.status.losses[::-1])
+        self._losses.show(self.status.losses[::-1], self.status.loss_totals)
         self._thread.start()
         self._loss_loop.start()
         if not self._once:
@@ -264,7 +264,12 @@ class SourceFlow:
         """Return the flow at this moment, under its name in REST and the name of its connector."""
         suspended_as = None if self.error is not None else self._supervisor.suspended_as
         shared = self.status.shared_snapshot(name, connector, lambda: self.task_states, suspended_as)
-        return replace(shared, losses=self._losses.newest_first)
+        return replace(
+            shared,
+            losses=self._losses.newest_first,
+            loss_totals=self._losses.totals,
+            tasks_changed=self._supervisor.rebalancing.scaled,
+        )
 
     @property
     def written(self) -> dict[str, int]:
@@ -299,7 +304,7 @@ class SourceFlow:
             if self._losses.has_waiting and not self._loss_loop.join(_LOSSES_TIMEOUT_S):
                 log.error("%s: losses are not recorded: '%s' does not answer.", self.flow, self.flow.target)
             if not self.life.is_abandoned:  # the next run may have begun
-                self.status.losses = self._losses.newest_first
+                self.status.losses, self.status.loss_totals = self._losses.newest_first, self._losses.totals
             self._source.close()
             self._written.close()
 

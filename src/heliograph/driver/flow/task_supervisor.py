@@ -28,6 +28,7 @@ from heliograph.errors import AuthenticationError, ConnectError, EngineError, Fe
 from heliograph.mirror.topics.task_assignment import rate_share, task_count
 from heliograph.mirror.topics.task_scaling import TaskLimits
 from heliograph.model import RestartedPartition, SourceOffset, counted
+from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -84,7 +85,7 @@ class TaskSupervisor:
         self._openings: dict[TopicPartition, int] = {}
         self._moves: dict[TopicPartition, SourceOffset] = {}  # by a user, and not committed yet
         self._plan = TaskPlan()
-        self._rebalancing = Rebalancing(str(status.flow), status, self.tasks, self._plan)
+        self.rebalancing = Rebalancing(str(status.flow), status, self.tasks, self._plan)
         self._settle_at: float | None = None
         self._settle_not_before = 0.0
         self.suspended_as: Suspension | None = None
@@ -101,6 +102,7 @@ class TaskSupervisor:
         self._config = config
         self._settings = config.settings(self._flow)
         self._limits = RestartLimits.of(self._settings)
+        self._status.throttle_bytes_per_s = self._settings[keys.THROTTLE_BYTES_PER_SECOND]
         # A transaction has one producer id, and a partition that begins again needs another.
         self._is_exactly_once = self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
 
@@ -109,11 +111,6 @@ class TaskSupervisor:
         self._configure(config)
         for task in self.tasks:
             task.set_limits(self._limits)
-
-    @property
-    def scaled(self) -> str | None:
-        """Why the number of tasks has changed last; None if it never has."""
-        return self._rebalancing.scaled
 
     @property
     def states(self) -> tuple[TaskState, ...]:
@@ -159,14 +156,18 @@ class TaskSupervisor:
             count = max(self._plan.count, min(count, self._settings[keys.TASKS_MIN] or count))
         if len(self.tasks) <= self._plan.count:  # or a task that is leaving has the number
             self._plan.count = count
-        self._plan.assign(partitions, self._rebalancing.balance.bytes_per_s)
+        self._plan.assign(partitions, self.rebalancing.balance.bytes_per_s)
         self.settle()
 
     def settle(self) -> tuple[str, ...]:
         """Give each task what it is to have, as far as no other holds it; a step of the flow."""
         self._settle_at = time.monotonic() + self._limits.try_again_s  # unless it succeeds
         for number in range(len(self.tasks), self._plan.count):
-            self.tasks.append(self._new_task(number))
+            self.tasks.append(
+                FlowTask.new(
+                    number, self._limits, self._openings, self._moves, restarts_for_partitions=self._is_exactly_once
+                )
+            )
         shares = self._plan.next_shares(self.tasks)
         changed = [task for task in self.tasks if task.number in shares or task.phase is TaskPhase.NEW]
         if changed:
@@ -178,21 +179,14 @@ class TaskSupervisor:
         self._settle_at = None
         return ()
 
-    def _new_task(self, number: int) -> FlowTask:
-        return FlowTask.new(
-            number, self._limits, self._openings, self._moves, restarts_for_partitions=self._is_exactly_once
-        )
-
     def _free(self, shares: Mapping[int, frozenset[TopicPartition]]) -> None:
         """Prepare partitions for other tasks: end the transactions of their last runs, write where a user moved them.
 
         A run that was killed may have left a transaction, or its commit may still be under way.
         """
         for task in self.tasks:
-            taken = task.unfenced.intersection(
-                *[frozenset().union(*(s for n, s in shares.items() if n != task.number))]
-            )
-            if taken and task.running is None:
+            others = [share for number, share in shares.items() if number != task.number]
+            if task.running is None and task.unfenced & frozenset().union(*others):
                 self._steps.fence(task.number)
                 task.unfenced = frozenset()
         before = {tp for task in self.tasks for tp in task.tps}
@@ -215,16 +209,13 @@ class TaskSupervisor:
             self._start(task, source_offsets)
 
     def _let_leave(self) -> None:
-        """End the tasks that are no longer needed, once they hold no partition; the last one first."""
-        for task in reversed(self.tasks[self._plan.count :]):
-            if task.tps or task.departed:
-                return
-            if task.running is None:
-                self.tasks.pop()
-                self._status.note(task_step(task.number), ())
-            elif not task.is_leaving:
+        """End the tasks that are no longer needed, once they hold no partition."""
+        for task in self.tasks[self._plan.count :]:
+            if task.running is not None and not (task.tps or task.departed or task.is_leaving):
                 task.is_leaving = True
                 self._engine.stop(task.running, "its partitions are copied by other tasks")
+        while len(self.tasks) > self._plan.count and self.tasks[-1].is_gone:
+            self._status.note(task_step(self.tasks.pop().number), ())
 
     def divide_limit(self) -> None:
         """Divide the flow's rate limit among the tasks that copy; each was started with the share of all tasks."""
@@ -396,7 +387,7 @@ class TaskSupervisor:
             slots=self._engine.slots,
             flows=self._flow_count,
         )
-        if self._rebalancing.keep_stuck(now) or (self._settle_at is None and self._rebalancing.look(now, limits)):
+        if self.rebalancing.keep_stuck(now) or (self._settle_at is None and self.rebalancing.look(now, limits)):
             self._settle_at = now
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
@@ -407,7 +398,7 @@ class TaskSupervisor:
                 task.number,
                 extra=self._about(task),
             )
-            task.request_restart()
+            task.request_restart(RestartReason.PARTITION)
             self._stop_for_restart(task)
         else:
             failed = counted(len(tps), "failed partition")
@@ -418,6 +409,8 @@ class TaskSupervisor:
         """Let a running task begin again with some partitions; its others continue."""
         assert task.running is not None
         specs = task.open_again(tps)
+        reason = RestartReason.REQUESTED if is_requested else RestartReason.PARTITION
+        self._status.tasks.note_partition_restarts(task.number, reason, len(tps))
         again = note(f"task {task.number} begins with it again")
         self._status.partitions.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
@@ -429,7 +422,7 @@ class TaskSupervisor:
                 self._engine.stop(task.running, "heliograph is stopping")
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
-        task.begin()
+        self._status.tasks.note_start(task.number, task.begin())
         self._status.partitions.hold(task.tps, note(f"task {task.number} waits for a Spark slot"))
         self._status.note(task_step(task.number), ())
         self._status.partitions.retry(task.tps)
@@ -541,7 +534,7 @@ class TaskSupervisor:
         else:
             if end.trace:
                 log.debug("%s", end.trace)
-            self._failed(task, end.error or "it ended unexpectedly.")
+            self._failed(task, end.error or "it ended unexpectedly.", is_lost=end.is_lost)
 
     def _finish(self, task: FlowTask, end: TaskEnd, *, is_stopping: bool) -> None:
         task.finish()
@@ -551,8 +544,8 @@ class TaskSupervisor:
             text = "%s: task %d did not stop cleanly: %s"
             log.error(text, self._flow, task.number, end.error, extra=self._about(task))
 
-    def _failed(self, task: FlowTask, reason: str) -> None:
-        pause_s = task.failed(reason)
+    def _failed(self, task: FlowTask, reason: str, *, is_lost: bool = False) -> None:
+        pause_s = task.failed(reason, is_lost=is_lost)
         if pause_s is not None:
             self._status.partitions.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
             level = logging.DEBUG if task.logged_failure == reason else logging.ERROR  # once until it runs again

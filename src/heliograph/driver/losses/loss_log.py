@@ -21,15 +21,17 @@ from heliograph.kafka.topics.record_writer import STEP_TIMEOUT_S, write_records
 from heliograph.kafka.topics.topic_reader import read_topic
 from heliograph.mirror.topics.internal_topics import losses_topic
 from heliograph.model import TopicPartition, counted
+from heliograph.status.flow_snapshot import LossTotal
 from heliograph.status.losses import Loss, NewestLosses, decode_loss, encode_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.driver.steps.step_runner import Schedule
     from heliograph.kafka.admin.admin import Admin
     from heliograph.model import Flow
+    from heliograph.status.losses import LossCause
 
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,8 @@ class LossLog:
         self._admin = make_admin(config, flow.target, flow)
         self._lock = threading.Lock()
         self._newest = NewestLosses()
+        self._totals_before: Mapping[LossCause, LossTotal] = {}  # as an earlier run knew them
+        self._has_read = False
         self._waiting: list[Loss] = []
         self._dropped = 0
         self._has_topic = False
@@ -71,10 +75,21 @@ class LossLog:
                 self._dropped += too_many
                 del self._waiting[:too_many]
 
-    def show(self, losses: Iterable[Loss]) -> None:
-        """Show losses that an earlier run knew until the topic was read."""
+    def show(self, losses: Iterable[Loss], totals: Mapping[LossCause, LossTotal]) -> None:
+        """Show losses that an earlier run knew until the topic was read, and count them from then on, too."""
         with self._lock:
             self._newest.add_all(losses)
+            self._totals_before = totals
+
+    @property
+    def totals(self) -> Mapping[LossCause, LossTotal]:
+        """All losses by cause; empty before the topic was read. They never fall while the process runs."""
+        with self._lock:
+            before = self._totals_before
+            now = {cause: LossTotal(*total) for cause, total in self._newest.totals.items()}
+            if not self._has_read:
+                return before
+            return {cause: max(total, before.get(cause, total)) for cause, total in now.items()}
 
     @property
     def newest_first(self) -> tuple[Loss, ...]:
@@ -110,7 +125,7 @@ class LossLog:
             log.warning("%s: earlier losses are not shown: %s", self._flow, error)
         with self._lock:
             self._waiting = known.add_all(self._waiting)
-            self._newest = known
+            self._newest, self._has_read = known, True
         return ()
 
     def plan(self, schedule: Schedule) -> None:

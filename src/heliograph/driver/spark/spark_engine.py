@@ -47,13 +47,17 @@ _DEFAULT_LAUNCH = LaunchOptions()
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """The end of a run: with a last report, or with the reason of its failure."""
+    """The end of a run: with a last report, or with the reason of its failure.
+
+    `is_lost`: its executor is presumed lost, or was killed; the task itself has not failed.
+    """
 
     spec: TaskSpec
     report: TaskReport | None = None
     error: str | None = None
     trace: str | None = None
     is_fenced: bool = False
+    is_lost: bool = False
 
 
 class RunningTask:
@@ -189,13 +193,14 @@ class SparkEngine:
             if task.is_cancelled:
                 return TaskEnd(spec)
             if task.is_lost:
-                return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.")
-            return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}")
+                return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.", is_lost=True)
+            return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}", is_lost=True)
         if "error" in outcome and task.is_cancelled:
             return TaskEnd(spec)
         if "error" in outcome:
             is_fenced = bool(outcome.get("fenced"))
-            return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
+            is_lost = outcome["error"] == STARTED_TWICE
+            return TaskEnd(spec, None, outcome["error"], outcome.get("trace"), is_fenced=is_fenced, is_lost=is_lost)
         return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
 
     def _lease_server(self) -> LeaseServer:

@@ -16,12 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from heliograph.diagnostics import Severity
 from heliograph.model import TopicPartition
 from heliograph.status.losses import Loss, loss_members, loss_of
+from heliograph.status.task_status import TaskCounts, TaskGauges
+from heliograph.status.windows import LatencyHistogram, Stat
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from heliograph.model import Flow
     from heliograph.status.losses import LossCause
+
+
+MEASURE_INTERVAL_S = 5.0
+"""The interval of reports with the measured times of busy partitions: one a second would cost the driver too much."""
 
 
 @dataclass(slots=True)
@@ -32,7 +38,8 @@ class PartitionReport:
     report, since the clocks of driver and executor may differ: of the last acknowledgement, and of the end of the
     source's log. `stable_end` is its last stable offset, if only committed records are read. `pending_ms` is the
     timestamp of the oldest record that was fetched and is not acknowledged, `copied_ms` that of the newest record that
-    was copied. None is unknown.
+    was copied. None is unknown. `age_ms` and `latency_ms` are those of the last minute (`PartitionWindow`), in
+    reports that measure and of partitions with a record in it: an idle one costs nothing.
     """
 
     topic: str
@@ -49,7 +56,6 @@ class PartitionReport:
     bytes: int = 0
     latency_sum_ms: int = 0
     latency_count: int = 0
-    latency_max_ms: int = 0
     lost_offsets: int = 0
     cut_offsets: int = 0
     skipped_records: int = 0
@@ -58,6 +64,8 @@ class PartitionReport:
     failure: str | None = None
     is_done: bool = False
     opening: int = 0  # of its spec
+    age_ms: Stat | None = None
+    latency_ms: Stat | None = None
 
     @property
     def tp(self) -> TopicPartition:
@@ -81,16 +89,18 @@ class TaskReport:
     `releasing` are partitions that were taken away and that the task still holds: once a report with the number of the
     assignment that took one away, or a higher one, leaves it out, the task writes nothing of it any more.
     `unavailable_clusters` has a sentence for each cluster that cannot be reached or used, `issue` all other sentences.
+    `counts` are of this run; the driver sums up records and bytes from those of the partitions.
     """
 
     partitions: list[PartitionReport] = field(default_factory=list)
     events: list[TaskEvent] = field(default_factory=list)
     issue: list[str] = field(default_factory=list)
-    throttled_ms: int = 0
     assignment: int = 0
     unavailable_clusters: list[str] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
     releasing: list[TopicPartition] = field(default_factory=list)
+    counts: TaskCounts = TaskCounts()  # noqa: RUF009  (immutable)
+    gauges: TaskGauges = TaskGauges()  # noqa: RUF009  (immutable)
 
     def followed_by(self, newer: TaskReport) -> TaskReport:
         """Return a newer report with the events and losses of both; nothing else of an older one is needed."""
@@ -109,16 +119,26 @@ class TaskReport:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TaskReport:
         """Return the report that `to_json` encoded."""
+        *counts, (latency_counts, latency_sum_s) = data["counts"]
         return cls(
-            [PartitionReport(*row) for row in data["partitions"]],
+            [_report_of(row) if row[-1] or row[-2] else PartitionReport(*row) for row in data["partitions"]],
             [TaskEvent(Severity(level), text, tp and TopicPartition(*tp)) for level, text, tp in data["events"]],
             list(data["issue"]),
-            int(data["throttled_ms"]),
             int(data["assignment"]),
             list(data["unavailable_clusters"]),
             [loss for members in data["losses"] if (loss := loss_of(members)) is not None],
             [TopicPartition(*tp) for tp in data["releasing"]],
+            TaskCounts._make((*counts, LatencyHistogram(tuple(latency_counts), latency_sum_s))),
+            TaskGauges(*data["gauges"]),
         )
+
+
+def _report_of(row: list[Any]) -> PartitionReport:
+    """Return the report of a partition that has measured something in the last minute."""
+    report = PartitionReport(*row)
+    report.age_ms = report.age_ms and Stat(*report.age_ms)
+    report.latency_ms = report.latency_ms and Stat(*report.latency_ms)
+    return report
 
 
 _PARTITION_VALUES = attrgetter(*(each.name for each in fields(PartitionReport)))

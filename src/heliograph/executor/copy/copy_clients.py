@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 from heliograph.executor.copy.sync_writer import SyncWriter
 from heliograph.kafka.fetch.fetcher import Fetcher, FetchListener
 from heliograph.kafka.net.buffers import BufferPool
-from heliograph.kafka.net.cluster import Cluster
+from heliograph.kafka.net.cluster import Cluster, Traffic
 from heliograph.kafka.net.event_loop import Network
 from heliograph.kafka.produce.producer import BatchProducer
 from heliograph.kafka.produce.producer_session import ProducerSession
 from heliograph.kafka.produce.target_partition import ProduceListener
+from heliograph.status.task_status import TaskCounts, TaskGauges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,10 +115,29 @@ class CopyClients:
         """Return whether the offset syncs are written, or cannot be."""
         return self.syncs is None or self.syncs.is_idle or self.syncs.issue is not None
 
-    @property
-    def throttled_ms(self) -> int:
-        """Return how long the brokers' quotas made the copy wait, in all."""
-        return self.fetcher.throttled_ms + self.producer.throttled_ms
+    def counts(self) -> TaskCounts:
+        """Return what the clients have counted: bytes of the protocol, and how long quotas made the copy wait."""
+        source, target = self._traffic()
+        throttled_ms = self.fetcher.throttled_ms + self.producer.throttled_ms
+        return TaskCounts(received_bytes=source.received_bytes, sent_bytes=target.sent_bytes, throttled_ms=throttled_ms)
+
+    def gauges(self) -> TaskGauges:
+        """Return the connections, and the memory for records."""
+        source, target = self._traffic()
+        return TaskGauges(
+            source.connections,
+            target.connections,
+            self._spec.buffer_bytes,
+            self.pool.held_bytes + self.pool.parked_bytes,
+            sum(each.unacknowledged_records for each in self.producer.partitions.values() if not each.is_idle),
+        )
+
+    def _traffic(self) -> tuple[Traffic, Traffic]:
+        """Return the sums over connections to the source, and over all others."""
+        clusters = [*self._clusters, *([self.syncs.cluster] if self.syncs is not None else ())]
+        alias = self.source.alias
+        source = Traffic.sum_of(cluster.traffic for cluster in clusters if cluster.alias == alias)
+        return source, Traffic.sum_of(cluster.traffic for cluster in clusters if cluster.alias != alias)
 
     @property
     def unavailable_clusters(self) -> list[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from heliograph.executor.contract.task_report import TaskEvents, TaskReport
+from heliograph.executor.contract.task_report import MEASURE_INTERVAL_S, TaskEvents, TaskReport
 from heliograph.executor.copy.background import wait_under_lease
 from heliograph.executor.copy.copy_clients import CopyClients
 from heliograph.executor.copy.copy_partition import CopyPartition, CopyPartitions
@@ -30,7 +30,9 @@ from heliograph.wire.batches.forward import warm_up
 if TYPE_CHECKING:
     from heliograph.executor.contract.lease import TaskLease
     from heliograph.executor.contract.task_spec import TaskSpec
+    from heliograph.executor.copy.offset_commits import CommitTimes
     from heliograph.model import TopicPartition
+    from heliograph.status.task_status import TaskCounts, TaskGauges
 
 
 _REPORT_INTERVAL_S = 1.0
@@ -61,7 +63,7 @@ class CopyLoop:
         )
         self._target_changes = TargetChanges(spec, clients, self._schedule, self._commits.has_all, self._records.fail)
         self._lookup = ResumeLookup(spec, self._events)
-        self._next_report_at = 0.0
+        self._next_report_at = self._next_measure_at = 0.0
 
     @property
     def partitions(self) -> dict[TopicPartition, CopyPartition]:
@@ -77,6 +79,7 @@ class CopyLoop:
             self._drain()
             return self._report()
         except Exception:
+            self._commits.times.failed += not self._commits.is_idle
             self._lease.report(self._report())  # or its last events and losses would be gone
             raise
         finally:
@@ -192,9 +195,13 @@ class CopyLoop:
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
     def _report(self) -> TaskReport:
-        clients = self._clients
+        clients, now = self._clients, time.monotonic()
+        measures = now >= self._next_measure_at
+        if measures:
+            self._next_measure_at = now + MEASURE_INTERVAL_S
+        fetched, committed = clients.fetcher.partitions, self._commits.committed
         rows = [
-            partition.report(clients.fetcher.partitions.get(tp), self._commits.committed.get(tp))
+            partition.report(fetched.get(tp), committed.get(tp), measures=measures)
             for tp, partition in self._partitions.reported.items()
         ]
         others = (self._commits, clients.syncs, self._lookup)
@@ -202,10 +209,11 @@ class CopyLoop:
             rows,
             self._events.take(),
             clients.session_issues + [part.issue for part in others if part is not None and part.issue],
-            clients.throttled_ms,
             unavailable_clusters=clients.unavailable_clusters,
             losses=self._events.take_losses(),
             releasing=list(self._partitions.departed),
+            counts=_counts(clients, self._records, self._partitions, self._commits.times),
+            gauges=_gauges(clients, self._commits.times, now),
         )
 
     def _drain(self) -> None:
@@ -234,6 +242,23 @@ class CopyLoop:
         unwritten = self._commits.unwritten({*partitions.by_source, *partitions.departed})
         if unwritten is not None:
             self._events.warn(unwritten)
+
+
+def _counts(clients: CopyClients, records: RecordFlow, partitions: CopyPartitions, commits: CommitTimes) -> TaskCounts:
+    return clients.counts()._replace(
+        fetched_records=records.fetched_records,
+        commits=commits.done,
+        failed_commits=commits.failed,
+        commit_sum_ms=round(commits.sum_ms),
+        latency=partitions.latency.histogram,
+    )
+
+
+def _gauges(clients: CopyClients, commits: CommitTimes, now: float) -> TaskGauges:
+    gauges, took_ms = clients.gauges(), commits.last_minute(now * 1000)
+    return (
+        gauges if took_ms is None else gauges._replace(commit_mean_ms=took_ms.mean, commit_highest_ms=took_ms.highest)
+    )
 
 
 def run_copy(spec: TaskSpec, lease: TaskLease) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from heliograph.errors import TaskError
 from heliograph.executor.contract.task_report import PartitionReport
 from heliograph.model import SourceOffset, TargetLog
+from heliograph.status.sampled_window import LatencyCounts, SampledWindow
 from heliograph.wire.batches.batch_header import base_timestamp_ms
 from heliograph.wire.batches.leader_epochs import EpochHistory
 
@@ -41,6 +42,8 @@ class CopyPartition:
 
     `log_id`, `log_first`, `log_records` and `log_cut_at` become the `TargetLog`. `log_cut_at` is set when the target
     gives a batch an offset that another one had: that batch, and what follows, does not count.
+
+    `age` is the age of records when they were fetched, `latency` when they were acknowledged, over the last minute.
     """
 
     __slots__ = (
@@ -50,6 +53,7 @@ class CopyPartition:
         "acked_at_ms",
         "acked_offset",
         "actions",
+        "age",
         "counters",
         "damaged_answers",
         "epochs",
@@ -57,6 +61,7 @@ class CopyPartition:
         "is_log_exact",
         "is_released",
         "lacks_from",
+        "latency",
         "log_cut_at",
         "log_first",
         "log_id",
@@ -69,10 +74,17 @@ class CopyPartition:
         "syncs",
         "target",
         "target_end",
+        "task_latency",
         "topic_id",
     )
 
-    def __init__(self, spec: PartitionSpec, target: TargetPartition, syncs: PartitionSyncs | None = None) -> None:
+    def __init__(
+        self,
+        spec: PartitionSpec,
+        target: TargetPartition,
+        syncs: PartitionSyncs | None = None,
+        task_latency: LatencyCounts | None = None,
+    ) -> None:
         self.spec = spec
         self.actions = spec.actions
         self.syncs = syncs
@@ -102,6 +114,8 @@ class CopyPartition:
         self.log_issue: str | None = None
         self.lacks_from: int | None = None  # of one that has stopped: the target lacks what was copied from here on
         self.damaged_answers = 0
+        self.age, self.latency = SampledWindow(), SampledWindow()
+        self.task_latency = task_latency or LatencyCounts()
         self.counters = PartitionReport(spec.tp.topic, spec.tp.partition, opening=spec.opening)
 
     def continue_counters(self, earlier: CopyPartition) -> None:
@@ -109,6 +123,7 @@ class CopyPartition:
         self.counters = replace(
             earlier.counters, opening=self.spec.opening, failure=None, issue=None, is_done=False, already_there=0
         )
+        self.age, self.latency = earlier.age, earlier.latency
 
     @property
     def is_over(self) -> bool:
@@ -190,8 +205,10 @@ class CopyPartition:
         if fetched is not None and fetched.log_end_at is not None:
             self._log_end = fetched.high_watermark, fetched.log_end_at
 
-    def report(self, fetched: FetchPartition | None, committed_offset: int | None) -> PartitionReport:
-        """Return the counters, with the current offsets and issue."""
+    def report(
+        self, fetched: FetchPartition | None, committed_offset: int | None, *, measures: bool = True
+    ) -> PartitionReport:
+        """Return the counters, with the current offsets and issue, and the measured times if `measures`."""
         counters, now_ms = self.counters, int(time.time() * 1000)
         self.note_log_end(fetched)
         counters.log_end = counters.log_end_age_ms = None
@@ -205,6 +222,8 @@ class CopyPartition:
         counters.acked_age_ms = None if self.acked_at_ms is None else max(0, now_ms - self.acked_at_ms)
         counters.pending_ms = self.pending_ms
         counters.committed_offset = committed_offset
+        counters.age_ms = self.age.stat(now_ms) if measures else None
+        counters.latency_ms = self.latency.stat(now_ms) if measures else None
         return counters
 
     def note_acked(self, piece: Piece, base_offset: int, now_ms: int) -> None:
@@ -228,10 +247,11 @@ class CopyPartition:
         counters.records += piece.record_count
         counters.bytes += len(piece.view)
         if piece.max_timestamp_ms >= 0:  # messages of before Kafka 0.10 have no time
-            latency_ms = now_ms - piece.max_timestamp_ms
+            latency_ms = max(0, now_ms - piece.max_timestamp_ms)  # clocks differ
             counters.latency_sum_ms += latency_ms
             counters.latency_count += 1
-            counters.latency_max_ms = max(counters.latency_max_ms, latency_ms)
+            self.latency.add(now_ms, latency_ms, piece.record_count)
+            self.task_latency.add(latency_ms, piece.record_count)
             counters.copied_ms = piece.max_timestamp_ms
 
 
@@ -294,6 +314,7 @@ class CopyPartitions:
         self.departed: dict[TopicPartition, CopyPartition] = {}
         self.released: dict[TopicPartition, CopyPartition] = {}
         self.closing: dict[TopicPartition, CopyPartition] = {}
+        self.latency = LatencyCounts()  # of all partitions
         self._missing: dict[TopicPartition, PartitionSpec] = {}  # assigned and not copied
         self._clients = clients
 
@@ -334,7 +355,8 @@ class CopyPartitions:
             # What was sent before has used up sequences; only another producer can begin again.
             raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
         syncs = clients.syncs.add(spec.tp) if clients.syncs is not None else None
-        partition = CopyPartition(spec, clients.producer.add(spec.target, again=not is_drained), syncs)
+        target = clients.producer.add(spec.target, again=not is_drained)
+        partition = CopyPartition(spec, target, syncs, self.latency)
         if earlier is not None and not (earlier.is_released and earlier.spec.opening < spec.opening):
             partition.continue_counters(earlier)
         if point.target_end is not None:  # or what was committed counts

@@ -14,6 +14,7 @@ the target aborts it. The rest of that time is for the commit itself.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from heliograph.kafka.produce.target_partition import Outgoing
 from heliograph.kafka.topics.compacted_topic import partition_for_key
 from heliograph.model import SourceOffset, TopicPartition, counted
 from heliograph.states import StateMachine
+from heliograph.status.sampled_window import SampledWindow
 from heliograph.wire.records.connect_offsets import encode_headers, encode_key, encode_value
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from heliograph.executor.contract.task_spec import TaskSpec
     from heliograph.kafka.produce.producer import BatchProducer
     from heliograph.kafka.produce.producer_session import ProducerSession
+    from heliograph.status.windows import Stat
 
 
 _QUIET_INTERVAL_S = 0.1
@@ -74,6 +77,7 @@ class OffsetCommits:
     ) -> None:
         """`before_write` returns when the offsets of the moment may be written."""
         self.committed: dict[TopicPartition, int] = {}
+        self.times = CommitTimes()
         self._written: dict[TopicPartition, tuple[object, ...]] = {}
         self._keys: dict[TopicPartition, tuple[bytes, int]] = {}
         self._spec = spec
@@ -85,6 +89,7 @@ class OffsetCommits:
         self._on_committed = on_committed
         self._state = COMMIT_STATES.initial
         self._awaited = 0
+        self._began_at = 0.0
         self._committing: dict[TopicPartition, SourceOffset] = {}
 
     @property
@@ -189,12 +194,35 @@ class OffsetCommits:
     def _done(self) -> None:
         self.committed |= {tp: source_offsets.offset for tp, source_offsets in self._committing.items()}
         self._written |= {tp: _identity(source_offsets) for tp, source_offsets in self._committing.items()}
+        now = time.monotonic()
+        self.times.add(now * 1000, (now - self._began_at) * 1000)
         self._become(CommitState.IDLE)
         self._producer.release()
         self._on_committed()
 
     def _become(self, state: CommitState) -> None:
+        if self.is_idle:
+            self._began_at = time.monotonic()
         self._state = COMMIT_STATES.step(self._state, state)
+
+
+class CommitTimes:
+    """The number of a task's commits, and the time that they took."""
+
+    def __init__(self) -> None:
+        self.done = self.failed = 0
+        self.sum_ms = 0.0
+        self._window = SampledWindow()
+
+    def add(self, now_ms: float, took_ms: float) -> None:
+        """Count a commit that has ended."""
+        self.done += 1
+        self.sum_ms += took_ms
+        self._window.add(now_ms, took_ms)
+
+    def last_minute(self, now_ms: float) -> Stat | None:
+        """Return the times of the last minute; None without a commit."""
+        return self._window.stat(now_ms)
 
 
 def refused_commit(spec: TaskSpec, tp: TopicPartition, why: str) -> TaskError:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from heliograph.kafka.fetch.fetch_lanes import FetchPartition
     from heliograph.kafka.net.buffers import Buffer
     from heliograph.model import TopicPartition
+    from heliograph.status.sampled_window import SampledWindow
+    from heliograph.wire.batches.forward import Piece
     from heliograph.wire.messages.fetch_response import PartitionData
 
 
@@ -55,6 +57,7 @@ class RecordFlow:
         self._rate = rate
         self._schedule = schedule
         self._events = events
+        self.fetched_records = 0
         self._changes = SourceChanges(spec, clients.source, self.fail, events)
         limits = TopicLimits(clients.target, clients.network)
         self._large_batches = LargeBatches(limits, clients.pool, leaves_out=spec.tolerates_too_large)
@@ -78,7 +81,9 @@ class RecordFlow:
         pieces, position, error, epochs = prepare(data.records, fetched.position, data.aborted)
         if position > fetched.position:
             producer, pool = self._clients.producer, self._clients.pool
+            records = 0
             for piece in pieces:
+                records += piece.record_count
                 if piece.is_shared:
                     buffer.hold()
                 producer.enqueue(
@@ -91,6 +96,9 @@ class RecordFlow:
                         piece=piece,
                     ),
                 )
+            if pieces:
+                self.fetched_records += records
+                _measure_ages(partition.age, pieces, records)
             partition.epochs.note_all(epochs)
             partition.damaged_answers = 0
             partition.passed_offset, partition.topic_id = position - 1, fetched.topic_id
@@ -211,3 +219,17 @@ class RecordFlow:
             self._events.lose(partition.spec.tp, LossCause.RECORD_TOO_LARGE, (offset, offset), 1, partition.topic_id)
             return []
         return instead
+
+
+def _measure_ages(ages: SampledWindow, pieces: list[Piece], records: int) -> None:
+    """Add the ages of fetched records: those of the first batch, and of all others by the last.
+
+    A response of many batches of one partition is small, and this is called for each.
+    """
+    now_ms = int(time.time() * 1000)
+    first, last = pieces[0], pieces[-1]
+    if first is not last and first.max_timestamp_ms >= 0:
+        ages.add(now_ms, max(0, now_ms - first.max_timestamp_ms), first.record_count)
+        records -= first.record_count
+    if last.max_timestamp_ms >= 0:  # messages of before Kafka 0.10 have no time
+        ages.add(now_ms, max(0, now_ms - last.max_timestamp_ms), records)

@@ -40,7 +40,7 @@ class SyncWriter:
 
     def __init__(self, cluster: Cluster, network: Network, topic: str, lag_max: int) -> None:
         self.issue: str | None = None
-        self._cluster = cluster
+        self.cluster = cluster
         self._network = network
         self._tp = TopicPartition(topic, 0)
         self._lag_max = lag_max
@@ -108,11 +108,11 @@ class SyncWriter:
 
     def pump(self, now: float) -> None:
         """Send the wanted syncs if no request is under way."""
-        self._cluster.maintain(now)
+        self.cluster.maintain(now)
         if self._under_way or not self._wanted or now < max(self._next_at, self._paused_until):
             return
-        leader = self._cluster.leaders.get(self._tp)
-        connection = self._cluster.connection_to(leader) if leader is not None else None
+        leader = self.cluster.leaders.get(self._tp)
+        connection = self.cluster.connection_to(leader) if leader is not None else None
         if connection is None:
             self._next_at = now + _INTERVAL_S
             self._wait_for_leader(now, is_known=leader is not None)
@@ -124,13 +124,13 @@ class SyncWriter:
     def _wait_for_leader(self, now: float, *, is_known: bool) -> None:
         self._without_leader_since = min(self._without_leader_since, now)
         if not is_known:
-            self._cluster.want_metadata()
+            self.cluster.want_metadata()
         if now - self._without_leader_since > _LEADER_TIMEOUT_S:
-            where = f"{self._tp.topic} on '{self._cluster.alias}'"
+            where = f"{self._tp.topic} on '{self.cluster.alias}'"
             why = f"{where} is not there or has no leader"
-            if self._tp.topic in self._cluster.hidden:
+            if self._tp.topic in self.cluster.hidden:
                 why = f"{where} is not shown to us; the principal needs WRITE on the topic"
-            self.issue = f"offset syncs wait: {self._cluster.issue or why}"
+            self.issue = f"offset syncs wait: {self.cluster.issue or why}"
 
     def _take_records(self) -> list[tuple[TopicPartition, OwnRecord]]:
         """Return records to write, each with its partition; the last record of a partition completes its sync."""
@@ -162,7 +162,7 @@ class SyncWriter:
         for tp in cut_off:
             self._give_back(tp)
         send_own_batch(
-            self._cluster,
+            self.cluster,
             self._network,
             connection,
             self._tp,
@@ -186,7 +186,7 @@ class SyncWriter:
         self._under_way.clear()
         self._paused_until = 0.0  # nothing was written
         self._next_at = time.monotonic() + self._backoff.next_pause_s()
-        self.issue = f"offset syncs cannot be written to {self._tp.topic} on '{self._cluster.alias}': {why}"
+        self.issue = f"offset syncs cannot be written to {self._tp.topic} on '{self.cluster.alias}': {why}"
 
     def _give_back(self, tp: TopicPartition) -> None:
         self._partitions[tp].give_back()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
@@ -45,6 +45,19 @@ _UNANSWERED_S = 3.0  # brokers answer within milliseconds
 _STILL_WANTED_S = 10.0  # after its retry time; callers that want a connection never pause for longer
 _NEWEST_METADATA, _OLDEST_METADATA = 12, 1  # topics have ids from version 10 on
 _RELIABLE_EPOCHS = 9  # in older versions an epoch may be outdated while partitions are reassigned
+
+
+class Traffic(NamedTuple):
+    """The open connections to a cluster, and the bytes moved over all that there were, handshakes aside."""
+
+    connections: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+    @classmethod
+    def sum_of(cls, traffics: Iterable[Traffic]) -> Traffic:
+        """Return the sums over several clusters."""
+        return cls(*map(sum, zip(cls(), *traffics, strict=True)))
 
 
 @dataclass(slots=True)
@@ -101,6 +114,7 @@ class Cluster:
         self._watchers: Counter[str] = Counter()  # of each topic
         self._unwatched: set[str] = set()
         self._nodes: dict[int, Node] = {-1 - i: Node(address) for i, address in enumerate(bootstrap)}
+        self._lost_traffic = Traffic()  # of connections that were closed
         self._metadata_wanted = True
         self._metadata_in_flight = False
         self._metadata_at = 0.0
@@ -111,6 +125,12 @@ class Cluster:
     def request_deadline(self) -> float:
         """The time at which a request sent now counts as lost."""
         return time.monotonic() + self._request_timeout_s
+
+    @property
+    def traffic(self) -> Traffic:
+        """The connections of this moment, and the bytes moved since the start."""
+        links = (link for node in self._nodes.values() for link in node.lanes.values())
+        return Traffic.sum_of((self._lost_traffic, *(_traffic_of(link.connection) for link in links)))
 
     @property
     def is_unsettled(self) -> bool:
@@ -307,6 +327,9 @@ class Cluster:
             self.issue = self.refusal = None
 
         def lost(why: HeliographError | str) -> None:
+            self._lost_traffic = Traffic.sum_of(
+                (self._lost_traffic, _traffic_of(link.connection)._replace(connections=0))
+            )
             is_unused = link.connection is not None and not link.connection.is_awaited and isinstance(why, str)
             link.connection, link.is_connecting = None, False
             link.retry_at = time.monotonic() + link.backoff.next_pause_s()
@@ -323,3 +346,7 @@ class Cluster:
 
     def _misses_a_link(self, now: float) -> bool:
         return any(link.is_missed(now) for node in self._nodes.values() for link in node.lanes.values())
+
+
+def _traffic_of(connection: Connection | None) -> Traffic:
+    return Traffic() if connection is None else Traffic(1, connection.received_bytes, connection.sent_bytes)

@@ -106,7 +106,7 @@ class Connection:
         self._filled = 0
         self._body: Buffer | None = None
         self._body_size = 0
-        self._moved_bytes = 0
+        self.received_bytes = self.sent_bytes = 0  # since the handshake
         self._noted_bytes = 0
         self._moved_at = -math.inf
         self._answered_at = -math.inf
@@ -221,7 +221,7 @@ class Connection:
         self._outbox.appendleft(memoryview(joined))
 
     def _drop_sent(self, sent: int) -> None:
-        self._moved_bytes += sent
+        self.sent_bytes += sent
         while sent:
             first = self._outbox[0]
             if len(first) > sent:
@@ -254,7 +254,7 @@ class Connection:
             if received == 0:
                 raise ConnectionLost("the broker closed the connection")
             self._filled += received
-            self._moved_bytes += received
+            self.received_bytes += received
         return True
 
     def _begin_body(self, pool: BufferPool) -> None:
@@ -306,8 +306,9 @@ class Connection:
         On a slow high-latency link a large response takes longer than any deadline, and would take as long again. A
         broker that sends a byte now and then does not count as moving, so every response ends.
         """
-        if self._moved_bytes - self._noted_bytes >= _MIN_MOVED_BYTES:
-            self._noted_bytes, self._moved_at = self._moved_bytes, now
+        moved_bytes = self.received_bytes + self.sent_bytes
+        if moved_bytes - self._noted_bytes >= _MIN_MOVED_BYTES:
+            self._noted_bytes, self._moved_at = moved_bytes, now
         return now - self._moved_at < _STALLED_S
 
     def abandon(self, why: str) -> None:

@@ -197,6 +197,12 @@ class TargetPartition:
         return not self.queue and not self.in_flight
 
     @property
+    def unacknowledged_records(self) -> int:
+        """The number of fetched records, not our own, that are queued or in flight."""
+        waiting = (*self.in_flight, *self.queue)
+        return sum(outgoing.record_count for outgoing in waiting if outgoing.piece is not None)
+
+    @property
     def oldest(self) -> Outgoing | None:
         """The oldest batch that is not acknowledged; None if there is none."""
         return self.in_flight[0] if self.in_flight else self.queue[0] if self.queue else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from heliograph.config import keys
 from heliograph.config.keys import worker_keys
 from heliograph.mirror.policy.filters import NameFilter, topic_filter
-from heliograph.mirror.policy.replication_policy import ReplicationPolicy, is_cycle, make_policy
+from heliograph.mirror.policy.replication_policy import ReplicationPolicy, is_cycle, make_policy, upstream_hops
 from heliograph.mirror.topics.topic_configs import ConfigRules
 from heliograph.mirror.topics.topology import Topology
 from heliograph.model import AddPartitions, CreateTopic
@@ -76,6 +76,16 @@ class TopicRules:
         if self.replicate_heartbeats and self.policy.is_heartbeats_topic(topic):
             return None
         return self.names.why_not(topic)
+
+    def heartbeat_path(self, topic: str) -> tuple[str, ...] | None:
+        """Return the clusters that the heartbeats of a topic pass, from their origin to the source and the target.
+
+        None for a topic that does not carry heartbeats.
+        """
+        if not self.policy.is_heartbeats_topic(topic):
+            return None
+        earlier = [alias for alias, _name in upstream_hops(self.policy, topic)]
+        return (*reversed(earlier), self.source, self.target)
 
     def _is_cycle(self, topic: str) -> bool:
         if is_cycle(self.policy, topic, self.source, self.target):

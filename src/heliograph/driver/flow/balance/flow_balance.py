@@ -1,11 +1,11 @@
 """Measures the load of a flow and of its partitions, and asks the rules (`mirror/topics`) for changes.
 
-Rates are means over a minute, so that a moment moves nothing. After each change the loads are measured anew.
+Rates are means over about a minute, so that a moment moves nothing. After each change they are measured anew.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from typing import TYPE_CHECKING
 
 from heliograph.mirror.topics.task_assignment import rebalance
@@ -32,15 +32,18 @@ class FlowBalance:
     def __init__(self, status: FlowStatus) -> None:
         self._status = status
         self._scaling = TaskScaling()
-        self._bytes: deque[tuple[float, dict[TopicPartition, int]]] = deque()
+        self._rates: dict[TopicPartition, float] = {}
         self._load = FlowLoad()
+        self._changed_at: float | None = None
+        self._measured_at = -math.inf
 
     def measure(self, now: float) -> None:
         """Take a sample; to be called every few seconds."""
         partitions = self._status.partitions.statuses()
-        self._bytes.append((now, {each.tp: each.bytes for each in partitions}))
-        while len(self._bytes) > 2 and self._bytes[1][0] <= now - _WINDOW_S:
-            self._bytes.popleft()
+        self._rates = {each.tp: each.window.bytes_per_s for each in partitions if each.window is not None}
+        self._measured_at = now
+        if self._changed_at is None:
+            self._changed_at = now
         rates = self._status.sums.rates
         self._load = FlowLoad(_lag(partitions), rates.records_per_s, rates.bytes_per_s)
 
@@ -51,22 +54,17 @@ class FlowBalance:
     def changed(self) -> None:
         """Measure anew: partitions have moved, or tasks begun or ended."""
         self._scaling.changed()
-        self._bytes.clear()
+        self._changed_at = None
 
     @property
     def is_measured(self) -> bool:
-        """Return whether the rates are those of a whole window."""
-        return len(self._bytes) > 1 and self._bytes[-1][0] - self._bytes[0][0] >= _WINDOW_S
+        """Return whether the rates are those since the last change."""
+        return self._changed_at is not None and self._measured_at - self._changed_at >= _WINDOW_S
 
     @property
     def bytes_per_s(self) -> dict[TopicPartition, float]:
         """The rate of each partition, as far as it is known; none while the flow copies next to nothing."""
-        if len(self._bytes) < 2:
-            return {}
-        (began_at, before), (at, after) = self._bytes[0], self._bytes[-1]
-        elapsed_s = max(1e-3, at - began_at)
-        rates = {tp: max(0, size - before.get(tp, size)) / elapsed_s for tp, size in after.items()}
-        return rates if sum(rates.values()) >= _LEAST_BYTES_PER_S else {}
+        return self._rates if sum(self._rates.values()) >= _LEAST_BYTES_PER_S else {}
 
     def shares(
         self, shares: Sequence[frozenset[TopicPartition]], tasks: int, fixed: Collection[TopicPartition]

@@ -6,6 +6,7 @@ import math
 import threading
 from typing import TYPE_CHECKING
 
+from heliograph.status.catch_up import CatchUp
 from heliograph.status.flow_snapshot import Counts, Rates
 from heliograph.status.rate_samples import RateSamples, sum_of_rates
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from heliograph.driver.flow.state.partition_rows import PartitionRows
+    from heliograph.status.flow_snapshot import Lag
 
 
 _SAMPLE_INTERVAL_S = 1.0  # a sample walks all partitions: not for each report of each task
@@ -27,6 +29,7 @@ class FlowSums:
         self._clock = clock
         self._lock = threading.Lock()
         self._sampled_at = -math.inf
+        self._catch_up = CatchUp()
 
     def sample_if_due(self) -> None:
         """Take a sample of all counters, if the last one is old enough; to be called with each report."""
@@ -47,11 +50,20 @@ class FlowSums:
                     total[3] += row.report.latency_count
             for topic, (records, size, latency_sum, latency_count) in sums.items():
                 self.by_topic.setdefault(topic, RateSamples()).add(now, records, size, latency_sum, latency_count)
+            if self._catch_up.is_due(now):
+                rows = self._rows.by_tp.values()
+                self._catch_up.note(now, _sum_or_none(row.facts.lag_records(now) for row in rows if row.is_replicated))
+
+    def catch_up_seconds(self, lag: Lag) -> float | None:
+        """Return when the flow will have caught up, by its lag over the last minutes; None if that is not known."""
+        with self._lock:
+            return self._catch_up.seconds(self._clock(), lag)
 
     def restart(self) -> None:
         """Begin again with the rates: the next run of the flow counts latencies from zero."""
         with self._lock:
             self.by_topic.clear()
+            self._catch_up.clear()
 
     @property
     def counts(self) -> Counts:
@@ -77,3 +89,13 @@ class FlowSums:
         """Return the rates of each of these topics."""
         with self._lock:
             return {topic: self.by_topic.get(topic, RateSamples()).rates() for topic in topics}
+
+
+def _sum_or_none(numbers: Iterable[int | None]) -> int | None:
+    """Return a sum; None if a number is not known."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.diagnostics import problem, warning
+from heliograph.executor.contract.task_report import MEASURE_INTERVAL_S
 from heliograph.status.flow_snapshot import Counts
 from heliograph.status.partition_status import (
+    KNOWN_FOR_S,
     PartitionFacts,
     PartitionState,
     PartitionStatus,
     judge,
 )
+from heliograph.status.windows import PartitionWindow, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,12 +28,29 @@ if TYPE_CHECKING:
     from heliograph.model import TopicPartition
 
 
+_SAMPLE_S = 30.0  # rates are over two samples, as those of Kafka's sensors
+_MEASURED_FOR_S = 2.5 * MEASURE_INTERVAL_S
 _MOVING = (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
+
+
+_NOTHING_COPIED = PartitionWindow()
+
+
+class _Sample(NamedTuple):
+    """The counters at the begin of a sample."""
+
+    at: float
+    records: int
+    bytes: int
 
 
 @dataclass(slots=True)
 class PartitionRow:
-    """One partition of the flow."""
+    """One partition of the flow.
+
+    `taken_records` and `taken_bytes` are those of the newest report when it was taken: in tests its sender continues to
+    write to it.
+    """
 
     tp: TopicPartition
     remote_topic: str | None = None
@@ -43,6 +64,14 @@ class PartitionRow:
     opening: int = 0  # the newest that its task was asked for
     first_opening: int = 0  # of the task that copies it now: what another reports is over
     stopped_since: float | None = None
+    taken_records: int = 0
+    taken_bytes: int = 0
+    age_ms: Stat | None = None  # as last measured
+    latency_ms: Stat | None = None
+    measured_until: float = math.inf
+    sample: _Sample | None = None
+    sample_before: _Sample | None = None
+    next_sample_at: float = -math.inf
 
     @property
     def counts(self) -> Counts:
@@ -66,9 +95,12 @@ class PartitionRow:
 
         An unavailable cluster explains more than the partition's last error.
         """
-        if report.opening < self.first_opening:
-            return False
         self.report = report
+        if report.latency_ms is not None or report.age_ms is not None:
+            self._measure(report.age_ms, report.latency_ms)
+            self.measured_until = now + _MEASURED_FOR_S
+        if now >= self.next_sample_at:
+            self._begin_sample(now)
         facts = self.facts
         facts.reported_at = now
         if report.opening < self.opening:
@@ -91,6 +123,15 @@ class PartitionRow:
         facts.end_retry_if_copied(offset_before, now)
         return facts.failure is not None and facts.failure != failure_before
 
+    def _measure(self, age_ms: Stat | None, latency_ms: Stat | None) -> None:
+        self.age_ms = age_ms or _last_only(self.age_ms)
+        self.latency_ms = latency_ms or _last_only(self.latency_ms)
+
+    def _begin_sample(self, now: float) -> None:
+        counts = self.finished if self.sample is None else self.counts
+        self.sample_before, self.sample = self.sample, _Sample(now, counts.records, counts.bytes)
+        self.next_sample_at = now + _SAMPLE_S
+
     def take_log_end(self, log_end: int, at: float) -> None:
         """Take the end of the source's log as it was at a time, unless a newer one is known."""
         if self.facts.log_end_at is None or at >= self.facts.log_end_at:
@@ -100,6 +141,25 @@ class PartitionRow:
         """Keep the counts of a run that has ended: the next one counts from zero."""
         self.finished = self.counts
         self.report = None
+        self.taken_records = self.taken_bytes = 0
+        self._measure(None, None)
+
+    def window(self, counts: Counts, now: float) -> PartitionWindow | None:
+        """Return the rates and times of the last minute; None if its task should report and does not.
+
+        As Kafka's rates do, those of a partition that has just begun are over one sample at least.
+        """
+        facts = self.facts
+        if facts.held is None and facts.reported_at is not None and now - facts.reported_at > KNOWN_FOR_S:
+            return None
+        if now > self.measured_until:
+            self._measure(None, None)
+        oldest = self.sample_before or self.sample
+        if oldest is None:
+            return _NOTHING_COPIED
+        elapsed_s = max(_SAMPLE_S, now - oldest.at)
+        records, size = counts.records - oldest.records, counts.bytes - oldest.bytes
+        return PartitionWindow(records / elapsed_s, size / elapsed_s, self.age_ms, self.latency_ms)
 
     def judge(self, now: float) -> None:
         """Decide its state."""
@@ -137,7 +197,14 @@ class PartitionRow:
             records=counts.records,
             bytes=counts.bytes,
             stopped_since=None if self.stopped_since is None else self.stopped_since + shift,
+            window=self.window(counts, now),
+            copied_ms=facts.copied_ms,
         )
+
+
+def _last_only(stat: Stat | None) -> Stat | None:
+    """Return a measured time whose window has no value any more."""
+    return stat if stat is None or stat.mean is None else Stat(stat.last)
 
 
 class _Rows(dict["TopicPartition", PartitionRow]):
@@ -161,13 +228,21 @@ class PartitionRows:
 
     def take(
         self, reports: Iterable[PartitionReport], task_issue: Diagnostic | None, unavailable: Diagnostic | None
-    ) -> None:
-        """Take the newest reports of a task's partitions."""
+    ) -> tuple[int, int]:
+        """Take the newest reports of a task's partitions; return the records and bytes that are new in them."""
+        records = size = 0
         with self.lock:
             now = self._clock()
             for each in reports:
-                if self.by_tp[each.tp].take(each, task_issue, unavailable, now):
+                row = self.by_tp[each.tp]
+                if each.opening < row.first_opening:
+                    continue
+                if row.take(each, task_issue, unavailable, now):
                     self._new_failures[each.tp] = str(each.failure)
+                records += each.records - row.taken_records
+                size += each.bytes - row.taken_bytes
+                row.taken_records, row.taken_bytes = each.records, each.bytes
+        return records, size
 
     def take_new_failures(self) -> dict[TopicPartition, str]:
         """Return the partitions that have failed since the last call; not those that were tried again in vain."""

@@ -1,21 +1,25 @@
-"""The state of whole tasks by their newest reports: issues, and clusters that they find unavailable."""
+"""The state of whole tasks by their newest reports: issues, clusters that they find unavailable, counters."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.diagnostics import warning
 from heliograph.driver.steps.issues import TaskIssues, brief
 from heliograph.model import counted
 from heliograph.status.partition_status import KNOWN_FOR_S
+from heliograph.status.task_status import UNKNOWN_GAUGES, RestartReason, TaskCounts, TaskGauges, TaskRow
+from heliograph.status.windows import LatencyHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from heliograph.diagnostics import Diagnostic
     from heliograph.executor.contract.task_report import TaskReport
-    from heliograph.model import Flow
+    from heliograph.model import Flow, TopicPartition
 
 
 class TaskShare(NamedTuple):
@@ -42,8 +46,40 @@ class _OfTask(NamedTuple):
     issues: tuple[Diagnostic, ...]
 
 
+@dataclass(slots=True)
+class TaskTotals:
+    """The counters of one task over all its runs, and the values of its current run."""
+
+    finished: TaskCounts = field(default_factory=TaskCounts)  # runs that have ended, and all records and bytes
+    current: TaskCounts = field(default_factory=TaskCounts)
+    gauges: TaskGauges = field(default_factory=TaskGauges)
+    reported_at: float | None = None  # by the current run
+    restarts: Counter[RestartReason] = field(default_factory=Counter)
+
+    @property
+    def counts(self) -> TaskCounts:
+        """The sums over all runs."""
+        return self.finished.plus(self.current)
+
+    def take(self, report: TaskReport, records: int, size: int, now: float) -> None:
+        """Take a report, in which so many records and bytes are new."""
+        before = self.finished
+        self.finished = before._replace(records=before.records + records, bytes=before.bytes + size)
+        self.current, self.gauges, self.reported_at = report.counts, report.gauges, now
+
+    def end_run(self) -> None:
+        """Add the counters of a run that has ended."""
+        self.finished, self.current = self.counts, TaskCounts()
+        self.gauges, self.reported_at = TaskGauges(), None
+
+    def known_gauges(self, now: float) -> TaskGauges:
+        """Return the values of the current run, all zero without one; unknown ones if it has not reported for long."""
+        is_silent = self.reported_at is not None and now - self.reported_at > KNOWN_FOR_S
+        return UNKNOWN_GAUGES if is_silent else self.gauges
+
+
 class TaskReports:
-    """The tasks of one flow, by the ids of their runs."""
+    """The tasks of one flow, by the ids of their runs; `totals` by their numbers."""
 
     def __init__(self, flow: Flow, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -51,10 +87,13 @@ class TaskReports:
         self._issues = TaskIssues(flow)
         self._has_recovered = False
         self._of_tasks: dict[str, _OfTask] = {}
+        self._totals: defaultdict[int, TaskTotals] = defaultdict(TaskTotals)
+        self._begins_again: RestartReason | None = None  # all of its tasks, in another run of the flow
 
-    def take(self, task_id: str, report: TaskReport, share: TaskShare) -> None:
-        """Keep what a task's newest report says of the whole task."""
+    def take(self, task_id: str, report: TaskReport, share: TaskShare, growth: tuple[int, int] = (0, 0)) -> None:
+        """Keep what a task's newest report says of the whole task; `growth` are the new records and bytes in it."""
         with self._lock:
+            self._totals[task_number(task_id)].take(report, *growth, self._clock())
             issues = tuple(each for each in share if each is not None)
             self._of_tasks[task_id] = _OfTask(self._clock(), tuple(report.unavailable_clusters), issues)
             logged = report.unavailable_clusters or report.issue  # the rest follows from it, and differs by task
@@ -66,6 +105,39 @@ class TaskReports:
         with self._lock:
             self._issues.drop(task_id)
             self._of_tasks.pop(task_id, None)
+            self._totals[task_number(task_id)].end_run()
+
+    def restart(self, reason: RestartReason) -> None:
+        """Keep the counters only: the next run of the flow starts all tasks again."""
+        with self._lock:
+            self._begins_again = reason
+            for totals in self._totals.values():
+                totals.end_run()
+
+    def note_start(self, number: int, reason: RestartReason | None) -> None:
+        """Count the start of a task by its reason; None: it is the first of this run of the flow."""
+        with self._lock:
+            restarted = reason or (self._begins_again if number in self._totals else None)
+            if restarted is not None:
+                self._totals[number].restarts[restarted] += 1
+
+    def note_partition_restarts(self, number: int, reason: RestartReason, count: int) -> None:
+        """Count partitions that a running task begins with again."""
+        with self._lock:
+            self._totals[number].restarts[reason] += count
+
+    def row(self, number: int, state: str, trace: str | None, tps: frozenset[TopicPartition]) -> TaskRow:
+        """Return a task in this state with what it has counted."""
+        with self._lock:
+            totals = self._totals[number] if number in self._totals else TaskTotals()
+            gauges = totals.known_gauges(self._clock())
+            return TaskRow(number, state, trace, tps, totals.counts, gauges, dict(totals.restarts))
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """The latencies of all records that the tasks have copied."""
+        with self._lock:
+            return LatencyHistogram.sum_of(totals.counts.latency for totals in self._totals.values())
 
     def take_recovered(self) -> bool:
         """Return whether a lasting issue of a task has cleared since the last call."""
@@ -103,6 +175,12 @@ class TaskReports:
                     for cluster in task.unavailable_clusters
                 )
             )
+
+
+def task_number(task_id: str) -> int:
+    """Return the number of a task; ids end with it."""
+    number = task_id.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _waiting(report: TaskReport) -> list[str]:
