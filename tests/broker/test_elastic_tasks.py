@@ -12,9 +12,9 @@ import pytest
 
 from heliograph.connect.runtime.connector_run import task_configs
 from heliograph.driver.flow import source_flow
-from heliograph.driver.flow.balance import flow_balance
 from heliograph.driver.flow.source_flow import SourceFlow
 from heliograph.driver.flow.state import partition_rows
+from heliograph.driver.flow.tasks import flow_balance
 from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from heliograph.executor.contract.task_report import TaskReport

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from heliograph import model
 from heliograph.driver.flow.flow_life_cycle import FLOW_PHASES, FlowLifeCycle, FlowPhase
 from heliograph.driver.flow.flow_status import FlowStatus
-from heliograph.driver.flow.flow_task import TASK_PHASES, TaskPhase
 from heliograph.driver.flow.source_flow import RestartTask, RunStepsNow
+from heliograph.driver.flow.tasks.flow_task import TASK_PHASES, TaskPhase
 from heliograph.driver.spark.spark_engine import TaskEnd
 from heliograph.errors import UnreachableError
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from heliograph.config import keys
 from heliograph.config.resolve.settings import Settings
-from heliograph.driver.flow import flow_task
-from heliograph.driver.flow.flow_task import FlowTask, TaskPhase
+from heliograph.driver.flow.tasks import flow_task
+from heliograph.driver.flow.tasks.flow_task import FlowTask, TaskPhase
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import SourceOffset, TopicPartition

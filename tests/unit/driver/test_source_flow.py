@@ -13,12 +13,13 @@ import pytest
 from heliograph import model
 from heliograph.config.validate.dedicated_file import load
 from heliograph.diagnostics import Severity
-from heliograph.driver.flow import flow_task, task_supervisor
+from heliograph.driver.flow import task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_status import FlowStatus
-from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
+from heliograph.driver.flow.tasks import flow_task
+from heliograph.driver.flow.tasks.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.losses import loss_log
 from heliograph.driver.losses.loss_log import LossLog
@@ -498,16 +499,6 @@ def test_a_failed_partition_that_is_tried_again_counts_for_its_task(clock: Any) 
     flow._supervisor.look_after()
     clock.now += 1
     assert restarts_of(flow) == {"partition": 2}
-
-
-def test_partitions_that_come_back_to_their_task_change_it(clock: Any) -> None:
-    flow = Flow(A0, Z0)
-    flow.report(flow.engine.started[1].spec, TaskReport([PartitionReport("z", 0)]))
-    flow.copy(A0)
-    flow.copy(A0, Z0)
-    flow.handle(TaskEnd(flow.engine.started[1].spec))
-    begin_again(flow, clock)
-    assert restarts_of(flow, 1) == {"changed": 1}
 
 
 def test_the_snapshot_has_the_configured_limit_and_follows_a_change(clock: Any) -> None:

@@ -39,7 +39,7 @@ from heliograph.status.losses import Loss, LossCause
 
 if TYPE_CHECKING:
     from heliograph.config.effective.mirror_config import MirrorConfig
-    from heliograph.driver.flow.flow_task import TaskState
+    from heliograph.driver.flow.tasks.flow_task import TaskState
     from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
     from heliograph.executor.contract.task_report import TaskReport
     from heliograph.executor.contract.task_spec import TaskSpec

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Literal
 from heliograph.config import keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.diagnostics import note, problem, warning
-from heliograph.driver.flow.balance.rebalancing import RELEASE_TIMEOUT_S, Rebalancing
-from heliograph.driver.flow.balance.task_plan import TaskPlan
 from heliograph.driver.flow.flow_status import resume_summary, task_step
-from heliograph.driver.flow.flow_task import NO_SLOT, Departure, FlowTask, FlowTasks, TaskPhase
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
+from heliograph.driver.flow.tasks.flow_balance import FlowBalance
+from heliograph.driver.flow.tasks.flow_task import NO_SLOT, Departure, FlowTask, FlowTasks, TaskPhase
+from heliograph.driver.flow.tasks.rebalancing import RELEASE_TIMEOUT_S, Rebalancing
+from heliograph.driver.flow.tasks.task_plan import TaskPlan
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import AuthenticationError, ConnectError, EngineError, FencedError, HeliographError
 from heliograph.mirror.topics.task_assignment import rate_share, task_count
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.driver.flow.flow_status import FlowStatus
     from heliograph.driver.flow.flow_steps import FlowSteps
-    from heliograph.driver.flow.flow_task import TaskState
+    from heliograph.driver.flow.tasks.flow_task import TaskState
     from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
     from heliograph.executor.contract.source_offsets import SourceOffsets
     from heliograph.executor.contract.task_report import TaskReport
@@ -85,7 +86,8 @@ class TaskSupervisor:
         self._openings: dict[TopicPartition, int] = {}
         self._moves: dict[TopicPartition, SourceOffset] = {}  # by a user, and not committed yet
         self._plan = TaskPlan()
-        self.rebalancing = Rebalancing(str(status.flow), status, self.tasks, self._plan)
+        balance = FlowBalance(status.partitions, status.sums)
+        self.rebalancing = Rebalancing(str(status.flow), balance, self.tasks, self._plan)
         self._settle_at: float | None = None
         self._settle_not_before = 0.0
         self.suspended_as: Suspension | None = None
@@ -483,7 +485,8 @@ class TaskSupervisor:
             self._openings[tp] = self._openings.get(tp, 0) + 1
         if released:
             openings = {tp: self._openings[tp] for tp in released}
-            self._status.partitions.hand_over(openings, note(f"task {task.number} has released it to another"))
+            why = note(f"task {task.number} has released it to another")
+            self._status.partitions.open_again(openings, why, is_released=True)
             self._settle_at = time.monotonic()
 
     def _take(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:

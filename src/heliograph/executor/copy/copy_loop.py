@@ -235,7 +235,7 @@ class CopyLoop:
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
             if self._clients.syncs is not None and is_committed:
-                self._clients.syncs.flush_now()
+                self._clients.syncs.flush(at_once=True)
             if self._commits.is_idle and partitions.are_idle:
                 self._schedule.hurry(time.monotonic())
             self._step(fetch=not is_stopped)

@@ -160,11 +160,6 @@ class CopyPartition:
         return timestamp_ms if offset is not None and offset == self.next_offset else None
 
     @property
-    def position(self) -> int | None:
-        """Return the first source offset that was not queued, and of which nothing waits for the target."""
-        return self.start_offset if self.passed_offset is None else self.passed_offset + 1
-
-    @property
     def source_offsets(self) -> SourceOffset | None:
         """Return what to commit; None if this task has not passed any offset."""
         offset = self.safe_offset
@@ -274,6 +269,11 @@ def _run_count(run: OffsetRun | None, offset: int, target_end: int | None) -> in
     if run is None or (run.upstream + run.count, run.downstream + run.count) != (offset + 1, target_end):
         return 0
     return run.count
+
+
+def _position(partition: CopyPartition) -> int | None:
+    """Return the first source offset that was not queued, of a partition of which nothing unsent is queued."""
+    return partition.start_offset if partition.passed_offset is None else partition.passed_offset + 1
 
 
 def _begin_again(earlier: CopyPartition | None, assigned: PartitionSpec) -> PartitionSpec:
@@ -388,7 +388,7 @@ class CopyPartitions:
             self.by_source[tp] = partition
             self._clients.producer.add(partition.spec.target)  # watches its leader again
             if not partition.is_over:
-                self._clients.fetcher.add(tp, partition.position, partition.topic_id, partition.epochs)
+                self._clients.fetcher.add(tp, _position(partition), partition.topic_id, partition.epochs)
         for tp, partition in list(self.by_source.items()):
             spec = self._missing.get(tp)
             if spec is None:

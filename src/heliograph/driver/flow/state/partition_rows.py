@@ -280,31 +280,28 @@ class PartitionRows:
                 row.facts.retry(self._clock())
 
     def open_again(
-        self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, is_requested: bool = False
+        self,
+        openings: Mapping[TopicPartition, int],
+        why: Diagnostic,
+        *,
+        is_requested: bool = False,
+        is_released: bool = False,
     ) -> None:
         """Note that tasks are to begin with partitions again: what they report of earlier openings is over.
 
-        If a user has requested it, their failures are over, too.
+        If a user has requested it, their failures are over, too. If a task has released them, another will begin with
+        them: what the first one has counted is kept, and what it still reports about them is ignored.
         """
         with self.lock:
             for tp, opening in openings.items():
                 row = self.by_tp[tp]
+                if is_released:
+                    row.end_run()
+                    row.first_opening, row.facts.issue, row.facts.task_issue = opening, None, None
                 row.opening, row.facts.held = opening, why
                 row.facts.retry(self._clock())
                 if is_requested:
                     row.facts.retried = None
-
-    def hand_over(self, openings: Mapping[TopicPartition, int], why: Diagnostic) -> None:
-        """Note that a task has released partitions, which another will copy: their counts are kept, and what the
-        first one still reports about them is over.
-        """
-        with self.lock:
-            for tp, opening in openings.items():
-                row = self.by_tp[tp]
-                row.end_run()
-                row.opening = row.first_opening = opening
-                row.facts.held, row.facts.issue, row.facts.task_issue = why, None, None
-                row.facts.retry(self._clock())
 
     def restart(self) -> None:
         """Forget all of a run of the flow that has ended but its counts."""

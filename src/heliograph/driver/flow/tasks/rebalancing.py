@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from heliograph.driver.flow.balance.flow_balance import FlowBalance
-from heliograph.driver.flow.flow_task import TaskPhase
+from heliograph.driver.flow.tasks.flow_task import TaskPhase
 from heliograph.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heliograph.driver.flow.balance.task_plan import TaskPlan
-    from heliograph.driver.flow.flow_status import FlowStatus
-    from heliograph.driver.flow.flow_task import FlowTasks
+    from heliograph.driver.flow.tasks.flow_balance import FlowBalance
+    from heliograph.driver.flow.tasks.flow_task import FlowTasks
+    from heliograph.driver.flow.tasks.task_plan import TaskPlan
     from heliograph.mirror.topics.task_scaling import TaskChange, TaskLimits
     from heliograph.model import TopicPartition
 
@@ -31,9 +30,9 @@ RELEASE_TIMEOUT_S = 30.0  # of a partition that moves: after that it stays with 
 class Rebalancing:
     """Changes the plan of one flow's tasks; `scaled` is why the number of tasks has changed last."""
 
-    def __init__(self, label: str, status: FlowStatus, tasks: FlowTasks, plan: TaskPlan) -> None:
+    def __init__(self, label: str, balance: FlowBalance, tasks: FlowTasks, plan: TaskPlan) -> None:
         self.scaled: str | None = None
-        self.balance = FlowBalance(status)
+        self.balance = balance
         self._label = label
         self._tasks = tasks
         self._plan = plan

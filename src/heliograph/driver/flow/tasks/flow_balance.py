@@ -15,7 +15,8 @@ from heliograph.status.partition_status import PartitionState
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from heliograph.driver.flow.flow_status import FlowStatus
+    from heliograph.driver.flow.state.flow_sums import FlowSums
+    from heliograph.driver.flow.state.partition_rows import PartitionRows
     from heliograph.mirror.topics.task_scaling import TaskChange, TaskLimits
     from heliograph.model import TopicPartition
     from heliograph.status.partition_status import PartitionStatus
@@ -29,8 +30,9 @@ _MEASURED = (PartitionState.COPYING, PartitionState.CAUGHT_UP)
 class FlowBalance:
     """The loads of one flow's partitions, and what follows from them."""
 
-    def __init__(self, status: FlowStatus) -> None:
-        self._status = status
+    def __init__(self, rows: PartitionRows, sums: FlowSums) -> None:
+        self._rows = rows
+        self._sums = sums
         self._scaling = TaskScaling()
         self._rates: dict[TopicPartition, float] = {}
         self._load = FlowLoad()
@@ -39,12 +41,12 @@ class FlowBalance:
 
     def measure(self, now: float) -> None:
         """Take a sample; to be called every few seconds."""
-        partitions = self._status.partitions.statuses()
+        partitions = self._rows.statuses()
         self._rates = {each.tp: each.window.bytes_per_s for each in partitions if each.window is not None}
         self._measured_at = now
         if self._changed_at is None:
             self._changed_at = now
-        rates = self._status.sums.rates
+        rates = self._sums.rates
         self._load = FlowLoad(_lag(partitions), rates.records_per_s, rates.bytes_per_s)
 
     def change(self, now: float, tasks: int, limits: TaskLimits) -> TaskChange | None:

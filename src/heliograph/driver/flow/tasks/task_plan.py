@@ -12,7 +12,7 @@ from heliograph.mirror.topics.task_assignment import assign
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from heliograph.driver.flow.flow_task import FlowTask
+    from heliograph.driver.flow.tasks.flow_task import FlowTask
     from heliograph.model import TopicPartition
 
 
@@ -20,7 +20,7 @@ _STAYS_S = 300.0  # after a task could not release it
 
 
 class TaskPlan:
-    """Which task is to have which partition. `count` is the number of tasks; those with a higher number are leaving."""
+    """The task that is to have each partition. `count` is the number of tasks; any with a higher number leaves."""
 
     def __init__(self) -> None:
         self.count = 0
