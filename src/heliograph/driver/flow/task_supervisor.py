@@ -523,7 +523,7 @@ class TaskSupervisor:
         self._status.task_ended(end.spec.task_id, (*task.tps, *task.departed), end.spec.attempt)
         task.ended(may_be_in_transaction=self._is_exactly_once)
         self._settle_at = time.monotonic()
-        if end.error is not None:
+        if end.error is not None and not self._is_exactly_once:  # whose transactions are ended first
             self._settle_not_before = self._settle_at + _LATE_BATCHES_S
         if is_stopping or task.is_leaving or (self._once and end.error is None):
             self._finish(task, end, is_stopping=is_stopping)

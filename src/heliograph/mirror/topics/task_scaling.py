@@ -112,10 +112,10 @@ class TaskScaling:
             before = self._lags[0][1]
             if load.lag_records <= before * (1 - _FALLING_PART):
                 return None
-            if self._shrunk_at is not None and now - self._shrunk_at < _LONGEST_QUIET_S:
-                self._quiet_s = min(2 * self._quiet_s, _LONGEST_QUIET_S)
-            else:
-                self._quiet_s = QUIET_S
+            if self._shrunk_at is not None:
+                is_soon = now - self._shrunk_at < _LONGEST_QUIET_S
+                self._quiet_s = min(2 * self._quiet_s, _LONGEST_QUIET_S) if is_soon else QUIET_S
+                self._shrunk_at = None
             self._task_bytes_per_s = load.bytes_per_s / tasks
             why = f"the lag of {counted(load.lag_records, 'record')} has not fallen in {WATCHED_S:.0f} s"
             return TaskChange(min(2 * tasks, limits.most), why)
