@@ -114,14 +114,25 @@ def wait_until_equal(clusters: Clusters, topic: str) -> None:
     assert read(clusters.target, remote, PARTITIONS, **COMMITTED) == written
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("tasks", [2, 4])
 def test_partitions_that_move_at_random_are_copied_once_and_in_order(
-    clusters: Clusters, topic: str, mode: str, tasks: int
+    clusters: Clusters, topic: str, tasks: int
 ) -> None:
+    move_at_random(clusters, topic, tasks)
+
+
+@pytest.mark.usefixtures("both_protocols")
+def test_with_transactions_partitions_that_move_at_random_are_copied_exactly_once(
+    clusters: Clusters, topic: str
+) -> None:
+    move_at_random(clusters, topic, 3, EXACTLY_ONCE)
+
+
+def move_at_random(clusters: Clusters, topic: str, tasks: int, *lines: str) -> None:
+    """Under load; then every record and every translated offset is compared."""
     make_topic(clusters.source, topic, PARTITIONS)
     engine, seed = ThreadEngine(), random.randrange(1 << 30)
-    config = clusters.file(topic, f"tasks.max = {tasks}", *MODES[mode])
+    config = clusters.file(topic, f"tasks.max = {tasks}", *lines)
     with clusters.running(config, engine) as flow:
         mover, began = Mover(flow, engine, seed), time.monotonic()
         with load(clusters.source, topic):
