@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heliograph.diagnostics import note, warning
 from heliograph.driver.flow.flow_status import FlowStatus
-from heliograph.driver.flow.flow_task import TaskState
+from heliograph.driver.flow.tasks.flow_task import TaskState
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
 from heliograph.status.flow_snapshot import FlowSnapshot

@@ -117,6 +117,7 @@ class FlowSnapshot:
     losses: tuple[Loss, ...] = ()
     loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
+    tasks_changed: str | None = None  # why the number of tasks has changed last
     loss_totals: Mapping[LossCause, LossTotal] = field(default_factory=dict)
     latency: LatencyHistogram = LatencyHistogram()  # noqa: RUF009  (immutable)
     catch_up_seconds: float | None = None  # infinite if the lag does not fall

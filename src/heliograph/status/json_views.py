@@ -45,6 +45,7 @@ def flow_json(snapshot: FlowSnapshot, hide: Callable[[str], str] = str) -> dict[
             }
             for task in snapshot.tasks
         ],
+        "tasks_changed": snapshot.tasks_changed,
     }
 
 

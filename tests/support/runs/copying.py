@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
@@ -22,6 +23,10 @@ CONNECTOR = "MirrorSourceConnector"
 PATIENCE_S = 180.0
 
 
+class KilledError(BaseException):
+    """Ends a task as a signal does: it reports nothing and commits nothing."""
+
+
 class HandLease:
     """A lease in the test's own hand."""
 
@@ -29,10 +34,14 @@ class HandLease:
         self.stop_reason: str | None = None
         self.reports: list[TaskReport] = []
         self.assignment: tuple[PartitionSpec, ...] | None = None
+        self.numbered: TaskAssignment | None = None
         self.bytes_per_s = 0
+        self.is_killed = False
+        self._taken_number = 0
         self._on_report = on_report
 
     def report(self, report: TaskReport) -> None:
+        report = replace(report, assignment=self._taken_number)
         self.reports.append(report)
         self._on_report(report)
 
@@ -40,11 +49,17 @@ class HandLease:
         """The driver answers at once."""
 
     def take_assignment(self) -> TaskAssignment | None:
+        numbered, self.numbered = self.numbered, None
         partitions, self.assignment = self.assignment, None
-        return None if partitions is None else TaskAssignment(1, partitions, self.bytes_per_s)
+        if partitions is not None:
+            numbered = TaskAssignment(self._taken_number + 1, partitions, self.bytes_per_s)
+        self._taken_number = self._taken_number if numbered is None else numbered.number
+        return numbered
 
     def check(self) -> None:
         """The driver is always there."""
+        if self.is_killed:
+            raise KilledError
 
 
 class Copy:

@@ -9,12 +9,13 @@ from typing import cast
 
 from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.errors import HeliographError
+from heliograph.executor.contract.lease import TaskAssignment
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_loop import CopyLoop
 from heliograph.model import TopicPartition
 from heliograph.status.process_snapshot import EngineSnapshot
-from tests.support.runs.copying import HandLease
+from tests.support.runs.copying import HandLease, KilledError
 
 
 class ThreadEngine:
@@ -42,6 +43,8 @@ class ThreadEngine:
                 on_end(TaskEnd(spec, report=CopyLoop(spec, lease).run()))
             except HeliographError as error:
                 on_end(TaskEnd(spec, error=str(error)))
+            except KilledError:
+                on_end(TaskEnd(spec, error="it was killed."))
 
         threading.Thread(target=run, daemon=True).start()
         return task
@@ -52,12 +55,17 @@ class ThreadEngine:
     def stop(self, task: RunningTask, reason: str) -> None:
         self._leases[task].stop_reason = reason
 
+    def kill(self, task: RunningTask) -> None:
+        self._leases[task].is_killed = True
+
     def take_back_if_lost(self, task: RunningTask) -> None:
         """A thread is never lost."""
 
-    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> int:
         self.openings |= Counter({partition.tp: partition.opening for partition in partitions})
-        self._leases[task].assignment = partitions
+        number = task.assignment.number + 1
+        task.assignment = self._leases[task].numbered = TaskAssignment(number, partitions, task.spec.bytes_per_s)
+        return number
 
     def share(self, task: RunningTask, bytes_per_s: int) -> None:
         """No flow of these tests has a limit, so it is never another one."""

@@ -13,7 +13,7 @@ from heliograph.config.validate.dedicated_file import load
 from heliograph.connect.contract.log_levels import LogLevels
 from heliograph.connect.runtime.file_herder import FileHerder
 from heliograph.driver.flow.flow_status import SourceStep
-from heliograph.driver.flow.flow_task import FlowTask, FlowTasks
+from heliograph.driver.flow.tasks.flow_task import FlowTask, FlowTasks
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.loops.mirror_process import MirrorProcess
 from heliograph.driver.steps.restart_policy import RestartLimits

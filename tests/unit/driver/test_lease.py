@@ -133,7 +133,8 @@ def test_what_was_not_answered_is_said_again_with_the_report_that_came_since(dri
 
 
 def test_a_report_is_plain_values_of_its_own_fields() -> None:
-    report = TaskReport([PartitionReport("t", 1, next_offset=6, failure="why")], [SAID], ["issue"], 4)
+    row = PartitionReport("t", 1, next_offset=6, failure="why")
+    report = TaskReport([row], [SAID], ["issue"], 4, releasing=[TopicPartition("t", 2)])
     rows = [tuple(asdict(row).values()) for row in report.partitions]
     own = {"events": [SAID], "partitions": rows, "counts": report.counts, "gauges": report.gauges}
     assert report.to_json() == asdict(report) | own

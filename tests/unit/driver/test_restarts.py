@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from heliograph.config import keys
 from heliograph.config.resolve.settings import Settings
-from heliograph.driver.flow import flow_task
-from heliograph.driver.flow.flow_task import FlowTask, TaskPhase
+from heliograph.driver.flow.tasks import flow_task
+from heliograph.driver.flow.tasks.flow_task import FlowTask, TaskPhase
 from heliograph.driver.steps.restart_policy import RestartLimits, Restarts
-from heliograph.executor.contract.task_report import PartitionReport
+from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import SourceOffset, TopicPartition
 
 FOR_EVER = RestartLimits(30.0, -1)
@@ -179,20 +179,19 @@ def test_failed_partitions_are_tried_no_more_often_than_the_limit_says(clock: Cl
     assert task.retry_partitions_at is None
 
 
-def test_a_running_task_begins_again_where_it_is_given_back_what_was_taken_away() -> None:
-    a, b = frozenset({TopicPartition("a", 0)}), frozenset({TopicPartition("b", 0)})
-    task = FlowTask.new(0, FOR_EVER)
-    assert not task.take_over(a | b)
-    start(task)
-    task.reported()
-    assert not task.take_over(a)
-    assert task.take_over(a | b)
-    assert task.state([]).state == "RESTARTING"
-    task.running = None
-    task.ended_as_requested()
-    start(task)
-    task.reported()
-    assert not task.take_over(a)
+def test_only_a_report_by_the_assignment_that_took_a_partition_away_proves_that_it_was_released() -> None:
+    a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    task = running()
+    task.tps = frozenset({a, b})
+    task.take_over(frozenset({a}), 2, 60.0)
+    assert task.take_released(TaskReport(assignment=1)) == frozenset()
+    assert task.take_released(TaskReport(assignment=2, releasing=[b])) == frozenset()
+    task.take_over(frozenset({a, b}), 3, 60.0)
+    assert task.take_released(TaskReport(assignment=2)) == frozenset(), "it was given back"
+    task.take_over(frozenset({a}), 4, 60.0)
+    assert task.take_released(TaskReport(assignment=3)) == frozenset()
+    assert task.take_released(TaskReport(assignment=5)) == {b}
+    assert task.take_released(TaskReport(assignment=5)) == frozenset()
 
 
 def test_failed_partitions_that_stop_no_others_are_tried_again_after_the_longest_pause_of_a_task(clock: Clock) -> None:

@@ -13,12 +13,13 @@ import pytest
 from heliograph import model
 from heliograph.config.validate.dedicated_file import load
 from heliograph.diagnostics import Severity
-from heliograph.driver.flow import flow_task, task_supervisor
+from heliograph.driver.flow import task_supervisor
 from heliograph.driver.flow.flow_life_cycle import FlowPhase
 from heliograph.driver.flow.flow_status import FlowStatus
-from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.pending_reports import PendingReports
 from heliograph.driver.flow.source_flow import Event, RestartTask, RunStepsNow, SetSuspended, SourceFlow
+from heliograph.driver.flow.tasks import flow_task
+from heliograph.driver.flow.tasks.flow_task import NO_SLOT, FlowTask, TaskPhase
 from heliograph.driver.flow.topic_sync import Replicated
 from heliograph.driver.losses import loss_log
 from heliograph.driver.losses.loss_log import LossLog
@@ -44,13 +45,19 @@ class Engine:
         self.started: list[Any] = []
         self.stopped: list[Any] = []
         self.shares: dict[str, int] = {}
+        self.assignments = 0
+        self.newest: dict[int, tuple[int, set[TopicPartition]]] = {}  # by run: number and partitions
 
     def start(self, spec: Any, _on_report: Any, _on_end: Any, _launch: Any) -> Any:
-        self.started.append(SimpleNamespace(spec=replace(spec, attempt=len(self.started) + 1)))
+        spec = replace(spec, attempt=len(self.started) + 1)
+        self.started.append(SimpleNamespace(spec=spec, first=spec.partitions))
         return self.started[-1]
 
-    def assign(self, task: Any, partitions: Any) -> None:
+    def assign(self, task: Any, partitions: Any) -> int:
         task.spec = SimpleNamespace(task_id=task.spec.task_id, attempt=task.spec.attempt, partitions=partitions)
+        self.assignments += 1
+        self.newest[id(task)] = self.assignments, {partition.tp for partition in partitions}
+        return self.assignments
 
     def share(self, task: Any, bytes_per_s: int) -> None:
         self.shares[task.spec.task_id] = bytes_per_s
@@ -119,7 +126,123 @@ def test_a_partition_that_comes_back_goes_to_the_task_that_still_drains_it() -> 
     flow.copy(A0)
     flow.copy(A0, Z0)
     assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
-    assert flow.engine.stopped == [flow.engine.started[1]], "it begins again, once it has committed what it sent"
+    assert flow.engine.stopped == [], "it continues where it was"
+
+
+def moved(flow: Flow, *shares: set[TopicPartition]) -> None:
+    """Plan other shares, as the load of the partitions might have it."""
+    assert flow._supervisor.rebalancing.move([frozenset(share) for share in shares])
+    flow._supervisor._settle_at = time.monotonic()
+    flow.handle(RunStepsNow())
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_partition_goes_to_another_task_only_when_the_first_has_released_it() -> None:
+    flow = Flow(A0, Z0)
+    first, second = flow.engine.started
+    moved(flow, set(), {A0, Z0})
+    assert [task.tps for task in flow.tasks] == [set(), {Z0}]
+    number, _tps = flow.engine.newest[id(first)]
+    flow.report(first.spec, TaskReport([PartitionReport("a", 0, records=5)], assignment=number, releasing=[A0]))
+    flow.report(first.spec, TaskReport([PartitionReport("a", 0, records=6)], assignment=number - 1))
+    assert [task.tps for task in flow.tasks] == [set(), {Z0}]
+    flow.report(first.spec, TaskReport([PartitionReport("a", 0, records=7)], assignment=number))
+    assert [task.tps for task in flow.tasks] == [set(), {A0, Z0}]
+    assert {spec.tp: spec.opening for spec in second.spec.partitions} == {A0: 1, Z0: 0}
+    flow.report(first.spec, TaskReport([PartitionReport("a", 0, records=7, next_offset=3)], assignment=number))
+    flow.report(second.spec, TaskReport([PartitionReport("a", 0, records=1, next_offset=8, opening=1)]))
+    assert (flow.status.counts.records, flow.status.partitions.next_offset_of(A0)) == (8, 8)
+
+
+def test_a_partition_that_is_not_released_in_time_stays_where_it_is(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = Flow(A0, Z0)
+    first, _second = flow.engine.started
+    moved(flow, set(), {A0, Z0})
+    clock.now += 29
+    flow._supervisor.look_after()
+    flow.handle(RunStepsNow())
+    assert [task.tps for task in flow.tasks] == [set(), {Z0}]
+    clock.now += 2
+    flow._supervisor.look_after()
+    flow.handle(RunStepsNow())
+    assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
+    assert [spec.tp for spec in first.spec.partitions] == [A0]
+    assert "A->B: task 0 could not release a-0 within 30 s, and continues with it" in caplog.messages
+    assert A0 in flow._supervisor._plan.fixed(clock.now + 200)
+    assert A0 not in flow._supervisor._plan.fixed(clock.now + 400)
+
+
+def test_a_run_that_ends_before_it_has_released_a_partition_holds_it_no_longer(clock: Any) -> None:
+    flow = Flow(A0, Z0)
+    first, second = flow.engine.started
+    moved(flow, set(), {A0, Z0})
+    flow.handle(TaskEnd(first.spec, error="killed."))
+    assert flow.tasks[1].tps == {Z0}, "a broker may still append what it has sent"
+    clock.now += 2
+    flow.handle(RunStepsNow())
+    assert [task.tps for task in flow.tasks] == [set(), {A0, Z0}]
+    assert {spec.tp for spec in second.spec.partitions} == {A0, Z0}
+
+
+@pytest.mark.usefixtures("clock")
+def test_with_transactions_the_producer_of_a_run_that_ended_is_fenced_before_another_task_continues() -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=2", "B.exactly.once.source.support=enabled"))
+    first = flow.engine.started[0]
+    fenced: list[int] = []
+    steps: Any = flow._steps
+
+    def fence(number: int) -> None:
+        assert flow.tasks[1].tps == {Z0}
+        fenced.append(number)
+
+    steps.fence = fence
+    moved(flow, set(), {A0, Z0})
+    flow.handle(TaskEnd(first.spec, error="killed."))
+    assert (fenced, flow.tasks[1].tps) == ([0], {A0, Z0})
+
+
+def test_with_transactions_a_run_that_began_again_holds_its_last_ones_partitions_until_it_has_begun(clock: Any) -> None:
+    """What it had in its last transaction is decided only then."""
+    flow = Flow(A0, Z0, settings=("tasks.max=2", "B.exactly.once.source.support=enabled"))
+    first = flow.engine.started[0]
+    flow.handle(TaskEnd(first.spec, error="killed."))
+    clock.now += 60
+    steps: Any = flow._steps
+    steps.fence = lambda _number: pytest.fail("the run that has begun would be fenced")
+    flow.tasks[0].tps = frozenset()
+    flow.handle(RunStepsNow())
+    again = flow.engine.started[2]
+    flow._supervisor._plan.shares = (frozenset(), frozenset({A0, Z0}))
+    flow._supervisor._settle_at = clock.now
+    flow.handle(RunStepsNow())
+    assert flow.tasks[1].tps == {Z0}
+    number, _tps = flow.engine.newest[id(again)]
+    flow.report(again.spec, TaskReport(assignment=number))
+    assert flow.tasks[1].tps == {A0, Z0}
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_user_moves_a_partition_that_is_on_its_way_to_another_task() -> None:
+    flow = Flow(A0, Z0)
+    first, second = flow.engine.started
+    steps: Any = flow._steps
+    steps.positions = lambda tps, _start: dict.fromkeys(tps, 7)
+    written: list[Any] = []
+    steps.write_source_offsets = written.extend
+    moved(flow, set(), {A0, Z0})
+    flow._supervisor.restart_partitions(model.RestartRequest("a", 0, 7))
+    number, _tps = flow.engine.newest[id(first)]
+    flow.report(first.spec, TaskReport(assignment=number))
+    (spec,) = [spec for spec in second.spec.partitions if spec.tp == A0]
+    assert (spec.position, spec.is_moved, spec.opening) == (7, True, 2)
+    assert [each.offset for each in written] == [6]
+    row = PartitionReport("a", 0, committed_offset=3)
+    flow.report(first.spec, TaskReport([row], assignment=number))
+    assert flow._supervisor._moves, "the first task has committed its own place"
+    flow.report(second.spec, TaskReport([replace(row, opening=2, committed_offset=6)]))
+    assert not flow._supervisor._moves
 
 
 QUIET = ("sync.topic.acls.enabled=false", "sync.topic.configs.enabled=false", "emit.offset-syncs.enabled=false")
@@ -375,16 +498,6 @@ def test_a_failed_partition_that_is_tried_again_counts_for_its_task(clock: Any) 
     flow._supervisor.look_after()
     clock.now += 1
     assert restarts_of(flow) == {"partition": 2}
-
-
-def test_partitions_that_come_back_to_their_task_change_it(clock: Any) -> None:
-    flow = Flow(A0, Z0)
-    flow.report(flow.engine.started[1].spec, TaskReport([PartitionReport("z", 0)]))
-    flow.copy(A0)
-    flow.copy(A0, Z0)
-    flow.handle(TaskEnd(flow.engine.started[1].spec))
-    begin_again(flow, clock)
-    assert restarts_of(flow, 1) == {"changed": 1}
 
 
 def test_the_snapshot_has_the_configured_limit_and_follows_a_change(clock: Any) -> None:

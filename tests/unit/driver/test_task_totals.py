@@ -8,8 +8,8 @@ import pytest
 
 from heliograph.diagnostics import note
 from heliograph.driver.flow.flow_status import FlowStatus
-from heliograph.driver.flow.flow_task import TaskState
 from heliograph.driver.flow.state.task_reports import task_number
+from heliograph.driver.flow.tasks.flow_task import TaskState
 from heliograph.executor.contract.task_report import MEASURE_INTERVAL_S, PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
 from heliograph.status.flow_snapshot import FlowSnapshot

@@ -173,7 +173,7 @@ def test_what_is_hurried_does_not_pause(writing: Writing, monkeypatch: pytest.Mo
     writing.note(TWO, 0)
     writing.step()
     assert writing.sent() == [[(ONE, 0)]]
-    writing.writer.flush_now()
+    writing.writer.flush(at_once=True)
     writing.until(lambda: writing.writer.is_idle)
     assert writing.sent() == [[(ONE, 0)], [(TWO, 0)]]
 
@@ -184,7 +184,7 @@ def test_hurry_does_not_press_a_cluster_that_refuses(writing: Writing) -> None:
     writing.until(lambda: len(writing.sent()) == 1)
     while not writing.writer.issue:
         writing.network.poll(0.005)
-    writing.writer.flush_now()
+    writing.writer.flush(at_once=True)
     writing.writer.pump(writing.writer._next_at - 0.001)
     assert not writing.writer._under_way
     writing.until(lambda: writing.writer.is_idle)

@@ -1,13 +1,17 @@
-"""Partitions are spread over tasks, and stay where they are."""
+"""Partitions are spread over tasks, and move only if that helps."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.errors import EngineError
-from heliograph.mirror.topics.task_assignment import assign, task_count
+from heliograph.mirror.topics.task_assignment import assign, rebalance, task_count
 from heliograph.model import TopicPartition
 
 partitions = st.lists(st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 20)), unique=True)
@@ -49,3 +53,72 @@ def test_every_partition_has_one_task_and_none_moves(
     for number, task in enumerate(first):
         assert task & set(after) <= second[number]
     assert assign(after, tasks + more, second) == second
+
+
+loads = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 20)),
+    st.one_of(st.just(0.0), st.floats(0, 1e9)),
+    min_size=1,
+)
+
+
+def spread(tps: Iterable[TopicPartition], tasks: int, seed: int) -> list[frozenset[TopicPartition]]:
+    chance = Random(seed)
+    shares: list[set[TopicPartition]] = [set() for _ in range(tasks)]
+    for tp in tps:
+        chance.choice(shares).add(tp)
+    return [frozenset(share) for share in shares]
+
+
+@given(loads, st.integers(1, 5), st.integers(1, 5), st.integers(0, 99), st.integers(0, 5))
+def test_rebalancing_makes_no_task_busier_than_the_busiest_and_comes_to_rest(
+    bytes_per_s: dict[TopicPartition, float], before: int, after: int, seed: int, fixed_count: int
+) -> None:
+    shares = spread(bytes_per_s, before, seed)
+    fixed = frozenset(sorted(bytes_per_s)[:fixed_count])
+    balanced = rebalance(shares, bytes_per_s, after, fixed)
+    assert len(balanced) == after
+    assert sorted(tp for share in balanced for tp in share) == sorted(bytes_per_s)
+    assert rebalance(balanced, bytes_per_s, after, fixed) == balanced
+    for old, new in zip(shares, balanced, strict=False):
+        assert old & fixed <= new
+    if after >= before:
+        heaviest = max(sum(map(bytes_per_s.__getitem__, share)) for share in shares)
+        assert max(sum(map(bytes_per_s.__getitem__, share)) for share in balanced) <= heaviest * 1.02 + 1
+    if not fixed and after <= len(bytes_per_s):
+        assert all(balanced), "each task has something to do"
+
+
+@given(loads, st.integers(2, 5), st.integers(0, 99))
+def test_no_single_move_would_help_much_after_rebalancing(
+    bytes_per_s: dict[TopicPartition, float], tasks: int, seed: int
+) -> None:
+    balanced = rebalance(spread(bytes_per_s, tasks, seed), bytes_per_s, tasks)
+    sums = [sum(bytes_per_s[tp] for tp in share) for share in balanced]
+    mean = sum(sums) / tasks
+    busiest, idlest = max(range(tasks), key=sums.__getitem__), min(sums)
+    if max(sums) - idlest > 0.6 * mean:
+        gap = max(sums) - idlest
+        assert all(min(load, gap - load) < 0.2 * mean for load in (bytes_per_s[tp] for tp in balanced[busiest]))
+
+
+def test_a_small_difference_moves_nothing_and_a_hot_partition_is_left_alone_with_its_task() -> None:
+    a, b, c, d = (TopicPartition("t", n) for n in range(4))
+    even = (frozenset({a, b}), frozenset({c, d}))
+    assert rebalance(even, {a: 10e6, b: 12e6, c: 8e6, d: 9e6}, 2) == even
+    assert rebalance(even, {a: 90e6, b: 10e6, c: 5e6, d: 5e6}, 2) == (frozenset({a}), frozenset({b, c, d}))
+
+
+def test_idle_partitions_are_spread_by_their_number() -> None:
+    tps = frozenset(TopicPartition("t", n) for n in range(9))
+    assert sorted(map(len, rebalance([tps], {}, 3))) == [3, 3, 3]
+    assert sorted(map(len, rebalance([tps], {}, 2))) == [4, 5]
+
+
+def test_ten_thousand_partitions_are_spread_within_a_second() -> None:
+    tps = frozenset(TopicPartition("t", n) for n in range(10_000))
+    began = time.perf_counter()
+    shares = rebalance([tps], {tp: float(tp.partition % 97) for tp in tps}, 8)
+    assert time.perf_counter() - began < 5
+    sums = [sum(tp.partition % 97 for tp in share) for share in shares]
+    assert max(sums) < 1.3 * min(sums)

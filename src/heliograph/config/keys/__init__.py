@@ -59,6 +59,7 @@ from heliograph.config.keys.own_keys import (
     RENAME_OTHERWISE,
     RENAME_TOPICS,
     TASK_BUFFER_BYTES,
+    TASKS_MIN,
     THROTTLE_BYTES_PER_SECOND,
     UNENCRYPTED_SECRETS_ALLOWED,
 )
@@ -156,6 +157,7 @@ __all__ = [
     "TABLE",
     "TARGET_ALIAS",
     "TASKS_MAX",
+    "TASKS_MIN",
     "TASK_BUFFER_BYTES",
     "THROTTLE_BYTES_PER_SECOND",
     "TOPICS",

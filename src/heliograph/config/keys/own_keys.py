@@ -35,6 +35,17 @@ TASK_BUFFER_BYTES = define(
     at_least(1 << 20),
     ours=True,
 )
+TASKS_MIN = define(
+    "heliograph.tasks.min",
+    INT,
+    0,
+    SOURCE,
+    "Minimum number of tasks of a flow. If it is set, the flow starts with so many, adds tasks while its lag does not"
+    " fall, up to `tasks.max` and its share of Spark's slots, and ends them after a quiet time. 0 means always as many"
+    " as `tasks.max`, partitions and slots allow.",
+    at_least(0),
+    ours=True,
+)
 CONNECTIONS_PER_BROKER = define(
     "heliograph.connections.per.broker",
     INT,

@@ -27,7 +27,7 @@ from heliograph.status.task_status import RestartReason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from heliograph.driver.flow.flow_task import TaskState
+    from heliograph.driver.flow.tasks.flow_task import TaskState
     from heliograph.driver.steps.issues import Change
     from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec

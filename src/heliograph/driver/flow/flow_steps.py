@@ -21,10 +21,10 @@ from heliograph.driver.flow.topic_sync import Replicated, TopicSync
 from heliograph.driver.steps.matching_time import within_matching_time
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.driver.steps.step_runner import StepRunner
-from heliograph.errors import EngineError
+from heliograph.errors import ConnectError, EngineError
 from heliograph.executor.contract.source_offsets import SourceOffsets, read_source_offsets
-from heliograph.kafka.admin.producer_fencing import fence_producers
-from heliograph.kafka.request_options import LATEST
+from heliograph.kafka.admin.producer_fencing import fence_producer, fence_producers
+from heliograph.kafka.request_options import EARLIEST, LATEST
 from heliograph.kafka.topics.compacted_topic import StoredTopic
 from heliograph.mirror.policy.change_rules import CHANGE_KEYS, ChangeRules
 from heliograph.mirror.topics.internal_topics import transactional_prefix
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DAY_S = 86_400.0
+_BAD_REQUEST = 400
 
 
 class FlowSteps:
@@ -156,9 +157,30 @@ class FlowSteps:
         ]
         StoredTopic(self._written.source_offsets, self.offsets_topic.name).write(records)
 
+    def fence(self, task_number: int) -> None:
+        """End the last transaction of a task that has ended, so that others can copy its partitions."""
+        prefix = transactional_prefix(self._settings, self._connector)
+        fence_producer(self._written.records, f"{prefix}{task_number}")
+
     def log_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Return the offsets of the source's logs for a timestamp, EARLIEST or LATEST, as a task would read them."""
         return self._source.list_offsets(tps, timestamp, self._isolation_level)
+
+    def positions(self, tps: list[TopicPartition], start: str | int | None) -> dict[TopicPartition, int]:
+        """Return where partitions continue that a user moves; none without a start. Raises ConnectError."""
+        if start is None or not tps:
+            return {}
+        earliest = self.log_offsets(tps, EARLIEST) if start != "end" else {}
+        if start == "beginning":
+            return earliest
+        latest = self.log_offsets(tps, LATEST)
+        if isinstance(start, str):
+            return latest
+        for tp in tps:
+            if not earliest[tp] <= start <= latest[tp]:
+                has = f"offsets {earliest[tp]} to {latest[tp]}"
+                raise ConnectError(_BAD_REQUEST, f"{tp} cannot continue at offset {start}: the source has {has}")
+        return dict.fromkeys(tps, start)
 
     @property
     def _isolation_level(self) -> int:

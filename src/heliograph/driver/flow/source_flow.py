@@ -39,7 +39,7 @@ from heliograph.status.losses import Loss, LossCause
 
 if TYPE_CHECKING:
     from heliograph.config.effective.mirror_config import MirrorConfig
-    from heliograph.driver.flow.flow_task import TaskState
+    from heliograph.driver.flow.tasks.flow_task import TaskState
     from heliograph.driver.spark.spark_engine import LaunchOptions, SparkEngine
     from heliograph.executor.contract.task_report import TaskReport
     from heliograph.executor.contract.task_spec import TaskSpec
@@ -264,7 +264,12 @@ class SourceFlow:
         """Return the flow at this moment, under its name in REST and the name of its connector."""
         suspended_as = None if self.error is not None else self._supervisor.suspended_as
         shared = self.status.shared_snapshot(name, connector, lambda: self.task_states, suspended_as)
-        return replace(shared, losses=self._losses.newest_first, loss_totals=self._losses.totals)
+        return replace(
+            shared,
+            losses=self._losses.newest_first,
+            loss_totals=self._losses.totals,
+            tasks_changed=self._supervisor.rebalancing.scaled,
+        )
 
     @property
     def written(self) -> dict[str, int]:
@@ -336,15 +341,15 @@ class SourceFlow:
 
     def _handle_next(self) -> None:
         """Wait for an event or a due step, handle all events that have arrived, then run what is due."""
-        due = [
-            at for at in (self._steps.runner.schedule.next_at, self._supervisor.tasks.next_start_at) if at is not None
-        ]
+        due = [at for at in (self._steps.runner.schedule.next_at, self._supervisor.next_at) if at is not None]
         timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
         with suppress(queue.Empty):
             self._handle(self._events.get(timeout=timeout_s))
             for _event in range(self._events.qsize()):  # later ones must delay neither steps nor a stop
                 self._handle(self._events.get_nowait())
         if not self.life.stopping.is_set():
+            if self._supervisor.is_settling_due:
+                self._steps.runner.attempt(SourceStep.RESTARTS, self._supervisor.settle)
             if self._supervisor.tasks.due:
                 self._steps.runner.attempt(SourceStep.RESTARTS, self._supervisor.start_due)
             self._steps.runner.run_due()

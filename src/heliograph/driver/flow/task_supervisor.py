@@ -10,6 +10,8 @@ Invariant: a partition is in at most one running task, and a task is started aga
 from __future__ import annotations
 
 import logging
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,24 +19,27 @@ from heliograph.config import keys
 from heliograph.config.resolve.redaction import trace_of, unexpected
 from heliograph.diagnostics import note, problem, warning
 from heliograph.driver.flow.flow_status import resume_summary, task_step
-from heliograph.driver.flow.flow_task import NO_SLOT, FlowTask, FlowTasks, TaskPhase
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
+from heliograph.driver.flow.tasks.flow_balance import FlowBalance
+from heliograph.driver.flow.tasks.flow_task import NO_SLOT, Departure, FlowTask, FlowTasks, TaskPhase
+from heliograph.driver.flow.tasks.rebalancing import RELEASE_TIMEOUT_S, Rebalancing
+from heliograph.driver.flow.tasks.task_plan import TaskPlan
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import AuthenticationError, ConnectError, EngineError, FencedError, HeliographError
-from heliograph.executor.contract.source_offsets import SourceOffsets
-from heliograph.kafka.request_options import EARLIEST, LATEST
-from heliograph.mirror.topics.task_assignment import assign, rate_share, task_count
+from heliograph.mirror.topics.task_assignment import rate_share, task_count
+from heliograph.mirror.topics.task_scaling import TaskLimits
 from heliograph.model import RestartedPartition, SourceOffset, counted
 from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.driver.flow.flow_status import FlowStatus
     from heliograph.driver.flow.flow_steps import FlowSteps
-    from heliograph.driver.flow.flow_task import TaskState
+    from heliograph.driver.flow.tasks.flow_task import TaskState
     from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
+    from heliograph.executor.contract.source_offsets import SourceOffsets
     from heliograph.executor.contract.task_report import TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
     from heliograph.model import RestartRequest, TopicPartition
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LATE_BATCHES_S = 1.0  # in which a broker appends what a killed run has sent
 _MOST_LOGGED = 10
 _BAD_REQUEST, _NOT_FOUND = 400, 404
 
@@ -78,6 +84,12 @@ class TaskSupervisor:
     ) -> None:
         self.tasks = FlowTasks()
         self._openings: dict[TopicPartition, int] = {}
+        self._moves: dict[TopicPartition, SourceOffset] = {}  # by a user, and not committed yet
+        self._plan = TaskPlan()
+        balance = FlowBalance(status.partitions, status.sums)
+        self.rebalancing = Rebalancing(str(status.flow), balance, self.tasks, self._plan)
+        self._settle_at: float | None = None
+        self._settle_not_before = 0.0
         self.suspended_as: Suspension | None = None
         self._flow = status.flow
         self._steps = steps
@@ -111,18 +123,18 @@ class TaskSupervisor:
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def assign_if_changed(self) -> None:
-        """Assign the partitions of the flow if the tasks have others, also after an assignment that failed half-way.
+        """Assign the partitions of the flow if they have changed.
 
         A running task that keeps its partitions gets their actions, if these have changed.
         """
-        if self.suspended_as is None and self.tasks.assigned != frozenset(self._steps.replicated.partitions):
+        if self.suspended_as is None and self._plan.partitions != frozenset(self._steps.replicated.partitions):
             self.assign()
         for task in self.tasks:
             if task.running is not None and task.change_actions(self._steps.replicated.actions):
                 self._engine.assign(task.running, task.specs)
 
     def assign(self) -> None:
-        """Assign every partition to a task; start tasks that are new, update those whose partitions have changed.
+        """Plan a task for every partition; start tasks that are new, update those whose partitions have changed.
 
         A flow that begins suspended has its tasks, too; `resume` starts them.
         """
@@ -135,29 +147,77 @@ class TaskSupervisor:
             tasks_max=tasks_max,
             slots=self._engine.slots,
             flows=self._flow_count,
-            running=len(self.tasks),
+            running=self._plan.count,
         )
         if slots is not None:
             share = counted(slots, "slot")
             log.info(
                 "%s: tasks.max=%d, but Spark has %s for this flow", self._flow, tasks_max, share, extra=self._about()
             )
-        shares = assign(partitions, count, [task.tps | task.departed for task in self.tasks])
-        self.tasks += [
-            FlowTask.new(number, self._limits, self._openings, restarts_for_partitions=self._is_exactly_once)
-            for number in range(len(self.tasks), count)
-        ]
-        changed = [task for task in self.tasks if task.tps != shares[task.number]]
-        source_offsets = self._steps.read_source_offsets() if changed else SourceOffsets({}, frozenset())
-        for task in changed:
-            if task.take_over(shares[task.number]):
-                self._stop_for_restart(task)
-            elif task.running is not None:
-                self._engine.assign(task.running, self._partition_specs(task, source_offsets))
-            elif self.suspended_as is not None:
-                self._suspended(task)
-            elif task.phase is TaskPhase.NEW:
-                self._start(task, source_offsets)
+        if not self._once:
+            count = max(self._plan.count, min(count, self._settings[keys.TASKS_MIN] or count))
+        if len(self.tasks) <= self._plan.count:  # or a task that is leaving has the number
+            self._plan.count = count
+        self._plan.assign(partitions, self.rebalancing.balance.bytes_per_s)
+        self.settle()
+
+    def settle(self) -> tuple[str, ...]:
+        """Give each task what it is to have, as far as no other holds it; a step of the flow."""
+        self._settle_at = time.monotonic() + self._limits.try_again_s  # unless it succeeds
+        for number in range(len(self.tasks), self._plan.count):
+            self.tasks.append(
+                FlowTask.new(
+                    number, self._limits, self._openings, self._moves, restarts_for_partitions=self._is_exactly_once
+                )
+            )
+        shares = self._plan.next_shares(self.tasks)
+        changed = [task for task in self.tasks if task.number in shares or task.phase is TaskPhase.NEW]
+        if changed:
+            self._free(shares)
+            source_offsets = self._steps.read_source_offsets()
+            for task in changed:
+                self._change(task, shares.get(task.number, task.tps), source_offsets)
+        self._let_leave()
+        self._settle_at = None
+        return ()
+
+    def _free(self, shares: Mapping[int, frozenset[TopicPartition]]) -> None:
+        """Prepare partitions for other tasks: end the transactions of their last runs, write where a user moved them.
+
+        A run that was killed may have left a transaction, or its commit may still be under way.
+        """
+        for task in self.tasks:
+            others = [share for number, share in shares.items() if number != task.number]
+            if task.running is None and task.unfenced & frozenset().union(*others):
+                self._steps.fence(task.number)
+                task.unfenced = frozenset()
+        before = {tp for task in self.tasks for tp in task.tps}
+        self._write_moves({tp for share in shares.values() for tp in share if tp not in before})
+
+    def _change(self, task: FlowTask, tps: frozenset[TopicPartition], source_offsets: SourceOffsets) -> None:
+        """Give a task other partitions."""
+        if task.running is not None:
+            gone, before = task.tps - tps, task.tps
+            task.tps = tps
+            number = self._engine.assign(task.running, self._partition_specs(task, source_offsets))
+            task.tps = before
+            task.take_over(tps, number, time.monotonic() + RELEASE_TIMEOUT_S)
+            self._status.partitions.hold(gone, note(f"task {task.number} releases it"))
+            return
+        task.tps = tps
+        if self.suspended_as is not None:
+            self._suspended(task)
+        elif task.phase is TaskPhase.NEW:
+            self._start(task, source_offsets)
+
+    def _let_leave(self) -> None:
+        """End the tasks that are no longer needed, once they hold no partition."""
+        for task in self.tasks[self._plan.count :]:
+            if task.running is not None and not (task.tps or task.departed or task.is_leaving):
+                task.is_leaving = True
+                self._engine.stop(task.running, "its partitions are copied by other tasks")
+        while len(self.tasks) > self._plan.count and self.tasks[-1].is_gone:
+            self._status.note(task_step(self.tasks.pop().number), ())
 
     def divide_limit(self) -> None:
         """Divide the flow's rate limit among the tasks that copy; each was started with the share of all tasks."""
@@ -176,7 +236,7 @@ class TaskSupervisor:
         """Start the tasks whose pause is over; a step of the flow."""
         due = self.tasks.due
         try:
-            self._write_moves(due)
+            self._write_moves({tp for task in due for tp in task.tps})
             source_offsets = self._steps.read_source_offsets()
         except AuthenticationError as error:  # unlike a broker that is unavailable, it rarely clears by itself
             for task in due:
@@ -206,8 +266,9 @@ class TaskSupervisor:
                 self._suspended(task)
 
     def _suspended(self, task: FlowTask) -> None:
-        self._keep_moves([task])
-        task.moves.clear()  # a user may change the source offsets from now on
+        self._keep_moves(task.tps)
+        for tp in task.tps:  # a user may change the source offsets from now on
+            self._moves.pop(tp, None)
         if task.phase is not TaskPhase.NEW:
             task.suspend()
         self._status.partitions.hold(task.tps, note("the connector is stopped on request"))
@@ -234,13 +295,16 @@ class TaskSupervisor:
         if not tps and request.topic is not None:
             number = "" if request.partition is None else f" partition {request.partition} of"
             raise ConnectError(_NOT_FOUND, f"The flow {self._flow} does not replicate{number} {request.topic}")
-        moved = self._moved(tps, request.start)
-        moves = self._moves(moved)
+        moved = self._steps.positions(tps, request.start)
+        moves = self._offsets_of(moved)
+        self._moves |= moves
+        unassigned = [tp for tp in tps if not any(tp in task.tps for task in self.tasks)]
+        for tp in unassigned:  # it is moving between tasks: the next one begins with it there
+            self._openings[tp] = self._openings.get(tp, 0) + 1
         for task in self.tasks:
             own = [tp for tp in tps if tp in task.tps]
             if not own:
                 continue
-            task.moves |= {tp: moves[tp] for tp in own if tp in moves}
             if task.phase is TaskPhase.RUNNING and request.topic is not None and not self._is_exactly_once:
                 task.forget_failures()
                 self._open_again(task, own, is_requested=True)
@@ -251,22 +315,7 @@ class TaskSupervisor:
                 self.restart(task.number)
         return self._restarted(tps, moved)
 
-    def _moved(self, tps: list[TopicPartition], start: str | int | None) -> dict[TopicPartition, int]:
-        if start is None or not tps:
-            return {}
-        earliest = self._steps.log_offsets(tps, EARLIEST) if start != "end" else {}
-        if start == "beginning":
-            return earliest
-        latest = self._steps.log_offsets(tps, LATEST)
-        if isinstance(start, str):
-            return latest
-        for tp in tps:
-            if not earliest[tp] <= start <= latest[tp]:
-                has = f"offsets {earliest[tp]} to {latest[tp]}"
-                raise ConnectError(_BAD_REQUEST, f"{tp} cannot continue at offset {start}: the source has {has}")
-        return dict.fromkeys(tps, start)
-
-    def _moves(self, moved: dict[TopicPartition, int]) -> dict[TopicPartition, SourceOffset]:
+    def _offsets_of(self, moved: dict[TopicPartition, int]) -> dict[TopicPartition, SourceOffset]:
         """Return the source offsets to commit; what the target's logs have remains known, and its loss noticed."""
         known = self._steps.read_source_offsets().offsets if moved else {}
         logs = {tp: known[tp].target_log for tp in moved if tp in known}
@@ -294,19 +343,20 @@ class TaskSupervisor:
             log.warning("%s: in all %d offsets left out, %d copied again", self._flow, out, again, extra=self._about())
         return tuple(found)
 
-    def _write_moves(self, tasks: Iterable[FlowTask]) -> None:
-        """Write the source offsets that a user has moved, of tasks that do not run."""
-        moves = [move for task in tasks if task.running is None for move in task.moves.values()]
+    def _write_moves(self, tps: Iterable[TopicPartition]) -> None:
+        """Write the source offsets that a user has moved, of partitions that no run holds."""
+        held = {tp for task in self.tasks if task.running is not None for tp in (*task.tps, *task.departed)}
+        moves = [self._moves[tp] for tp in tps if tp in self._moves and tp not in held]
         if moves:
             self._steps.write_source_offsets(moves)
 
     def keep_moves(self) -> None:
         """Write what a user has moved and no task has committed, before the flow ends."""
-        self._keep_moves(self.tasks)
+        self._keep_moves(self._moves)
 
-    def _keep_moves(self, tasks: Iterable[FlowTask]) -> None:
+    def _keep_moves(self, tps: Iterable[TopicPartition]) -> None:
         try:
-            self._write_moves(tasks)
+            self._write_moves(tps)
         except HeliographError as error:
             log.error(
                 "%s: the source offsets of a restart on request were not written: %s",
@@ -325,7 +375,22 @@ class TaskSupervisor:
             failed = self._status.partitions.failed_of(task.tps)
             if task.is_due_for_failed_partitions(failed):
                 self._retry(task, failed)
+        if self.suspended_as is None and not self._once and self.tasks:
+            self._rebalance()
         return ()
+
+    def _rebalance(self) -> None:
+        """Plan other tasks, or others for some partitions, if that is due."""
+        now, settings = time.monotonic(), self._settings
+        limits = TaskLimits.of(
+            partitions=len(self._steps.replicated.partitions),
+            tasks_min=settings[keys.TASKS_MIN],
+            tasks_max=settings[keys.TASKS_MAX],
+            slots=self._engine.slots,
+            flows=self._flow_count,
+        )
+        if self.rebalancing.keep_stuck(now) or (self._settle_at is None and self.rebalancing.look(now, limits)):
+            self._settle_at = now
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
         if self._is_exactly_once:
@@ -370,6 +435,7 @@ class TaskSupervisor:
             partitions = self._partition_specs(task, source_offsets)
             spec = task_spec(self._config, self._flow, task.number, partitions, offsets_topic, len(self.tasks))
             task.running = self._launcher.start(spec)
+            self._await_transaction(task)
         except EngineError:
             raise
         except HeliographError as error:
@@ -378,9 +444,28 @@ class TaskSupervisor:
             log.debug("%s", trace_of(error))
             self._failed(task, unexpected(error))
 
+    def _await_transaction(self, task: FlowTask) -> None:
+        """Keep partitions of its last run from other tasks until this one has begun, which ends the transaction."""
+        tps, task.unfenced = task.unfenced - task.tps, frozenset()
+        if tps and task.running is not None:
+            number = self._engine.assign(task.running, task.specs)
+            task.departed |= dict.fromkeys(tps, Departure(number, math.inf))
+
     def _stop_for_restart(self, task: FlowTask) -> None:
         if task.running is not None:
             self._engine.stop(task.running, "it is restarted")
+
+    @property
+    def next_at(self) -> float | None:
+        """The time when a task is due, or partitions are to be given to tasks."""
+        settle_at = None if self._settle_at is None else max(self._settle_at, self._settle_not_before)
+        return min((at for at in (self.tasks.next_start_at, settle_at) if at is not None), default=None)
+
+    @property
+    def is_settling_due(self) -> bool:
+        """Return whether tasks are to have other partitions now."""
+        now = time.monotonic()
+        return self._settle_at is not None and self._settle_at <= now and self._settle_not_before <= now
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -391,7 +476,18 @@ class TaskSupervisor:
         self._log_new_failures()
         if task is not None:
             self._take(task, spec, report)
+            self._take_released(task, report)
             task.reported()
+
+    def _take_released(self, task: FlowTask, report: TaskReport) -> None:
+        released = task.take_released(report)
+        for tp in released:
+            self._openings[tp] = self._openings.get(tp, 0) + 1
+        if released:
+            openings = {tp: self._openings[tp] for tp in released}
+            why = note(f"task {task.number} has released it to another")
+            self._status.partitions.open_again(openings, why, is_released=True)
+            self._settle_at = time.monotonic()
 
     def _take(self, task: FlowTask, spec: TaskSpec, report: TaskReport) -> None:
         task.note_committed(report.partitions)
@@ -424,20 +520,13 @@ class TaskSupervisor:
             if self._once:  # there is no later report of the issues it still has
                 issues = (*end.report.unavailable_clusters, *end.report.issue)
                 self._steps.runner.report(task_step(task.number), issues)
-        task.running = None
-        self._status.task_ended(end.spec.task_id, tuple(task.tps), end.spec.attempt)
-        if is_stopping or (self._once and end.error is None):
-            task.finish()
-            if is_stopping:
-                self._status.partitions.hold(task.tps, note("the flow has stopped"))
-            if end.error is not None:
-                log.error(
-                    "%s: task %d did not stop cleanly: %s",
-                    self._flow,
-                    task.number,
-                    end.error,
-                    extra=self._about(task),
-                )
+        self._status.task_ended(end.spec.task_id, (*task.tps, *task.departed), end.spec.attempt)
+        task.ended(may_be_in_transaction=self._is_exactly_once)
+        self._settle_at = time.monotonic()
+        if end.error is not None and not self._is_exactly_once:  # whose transactions are ended first
+            self._settle_not_before = self._settle_at + _LATE_BATCHES_S
+        if is_stopping or task.is_leaving or (self._once and end.error is None):
+            self._finish(task, end, is_stopping=is_stopping)
         elif self.suspended_as is not None:
             self._suspended(task)
         elif end.is_fenced:
@@ -449,6 +538,14 @@ class TaskSupervisor:
             if end.trace:
                 log.debug("%s", end.trace)
             self._failed(task, end.error or "it ended unexpectedly.", is_lost=end.is_lost)
+
+    def _finish(self, task: FlowTask, end: TaskEnd, *, is_stopping: bool) -> None:
+        task.finish()
+        if is_stopping:
+            self._status.partitions.hold(task.tps, note("the flow has stopped"))
+        if end.error is not None:
+            text = "%s: task %d did not stop cleanly: %s"
+            log.error(text, self._flow, task.number, end.error, extra=self._about(task))
 
     def _failed(self, task: FlowTask, reason: str, *, is_lost: bool = False) -> None:
         pause_s = task.failed(reason, is_lost=is_lost)

@@ -178,10 +178,11 @@ class SparkEngine:
         with suppress(Exception):  # if Spark has ended, so has the job
             self._driver.context().cancelJobGroup(_job_group(task.spec))
 
-    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
-        """Give a running task another set of partitions."""
+    def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> int:
+        """Give a running task another set of partitions; return the number of the assignment."""
         with self._lock:
             task.assignment = task.assignment._replace(number=task.assignment.number + 1, partitions=partitions)
+            return task.assignment.number
 
     def share(self, task: RunningTask, bytes_per_s: int) -> None:
         """Set the bytes per second that a running task may read (0: no limit)."""

@@ -86,6 +86,8 @@ class TaskReport:
     """The state of one task; `events` are for the driver's log, `losses` for the losses topic: since the last report.
 
     `assignment` is the number of the newest assignment that the task follows, 0 for the partitions of its start.
+    `releasing` are partitions that were taken away and that the task still holds: once a report with the number of the
+    assignment that took one away, or a higher one, leaves it out, the task writes nothing of it any more.
     `unavailable_clusters` has a sentence for each cluster that cannot be reached or used, `issue` all other sentences.
     `counts` are of this run; the driver sums up records and bytes from those of the partitions.
     """
@@ -96,6 +98,7 @@ class TaskReport:
     assignment: int = 0
     unavailable_clusters: list[str] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
+    releasing: list[TopicPartition] = field(default_factory=list)
     counts: TaskCounts = TaskCounts()  # noqa: RUF009  (immutable)
     gauges: TaskGauges = TaskGauges()  # noqa: RUF009  (immutable)
 
@@ -124,6 +127,7 @@ class TaskReport:
             int(data["assignment"]),
             list(data["unavailable_clusters"]),
             [loss for members in data["losses"] if (loss := loss_of(members)) is not None],
+            [TopicPartition(*tp) for tp in data["releasing"]],
             TaskCounts._make((*counts, LatencyHistogram(tuple(latency_counts), latency_sum_s))),
             TaskGauges(*data["gauges"]),
         )

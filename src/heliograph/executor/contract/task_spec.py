@@ -26,7 +26,8 @@ class PartitionSpec:
 
     If its source offset was reset (a null record), it is copied again, even if the target has its records. A higher
     `opening` than that of the partition which a task copies makes the task begin with it again: where it was, or, if a
-    user has moved its source offset (`is_moved`), there. `actions` may change while a task copies it.
+    user has moved its source offset (`is_moved`), there. Each task that has released it raises its `opening`, so that
+    one that had it before knows whether another may have copied it since. `actions` may change while a task copies it.
     """
 
     tp: TopicPartition

@@ -120,13 +120,18 @@ class CopyLoop:
         return self._lookup.is_idle and not self._partitions.closing and self._partitions.are_done
 
     def _follow_assignment(self) -> None:
-        """Remove partitions that were taken away; add those given later, and those that are to begin again, as soon as
-        their resume points are known.
+        """Stop copying partitions that were taken away, and release them; add those given later, and those that are to
+        begin again, as soon as their resume points are known.
         """
         assignment = self._lease.take_assignment()
         if assignment is not None:
             self._partitions.follow(assignment.partitions)
             self._budget.change_rate(assignment.bytes_per_s)
+        if self._partitions.departed:
+            if self._partitions.release(self._commits.uncommitted):
+                self._schedule.hurry(time.monotonic())
+            elif not self._partitions.departed:
+                self._next_report_at = 0.0  # other tasks wait for them
         if assignment is not None or self._partitions.closing:
             self._lookup.follow(self._partitions.to_open(self._commits.uncommitted))
         if not self._lookup.is_idle:
@@ -184,8 +189,8 @@ class CopyLoop:
         until_timer = min(self._commit_due_at, self._next_report_at) - now
         if self._clients.syncs is not None:
             until_timer = min(until_timer, self._clients.syncs.wait_s)
-        is_opening = self._partitions.closing or not self._lookup.is_idle
-        if self._clients.is_calm and not is_opening and not self._budget.rate.bytes_per_s:
+        is_changing = self._partitions.closing or self._partitions.departed or not self._lookup.is_idle
+        if self._clients.is_calm and not is_changing and not self._budget.rate.bytes_per_s:
             return max(0.0, until_timer)
         return max(0.0, min(until_timer, _RETRY_GRANULARITY_S))
 
@@ -197,7 +202,7 @@ class CopyLoop:
         fetched, committed = clients.fetcher.partitions, self._commits.committed
         rows = [
             partition.report(fetched.get(tp), committed.get(tp), measures=measures)
-            for tp, partition in self._partitions.by_source.items()
+            for tp, partition in self._partitions.reported.items()
         ]
         others = (self._commits, clients.syncs, self._lookup)
         return TaskReport(
@@ -206,6 +211,7 @@ class CopyLoop:
             clients.session_issues + [part.issue for part in others if part is not None and part.issue],
             unavailable_clusters=clients.unavailable_clusters,
             losses=self._events.take_losses(),
+            releasing=list(self._partitions.departed),
             counts=_counts(clients, self._records, self._partitions, self._commits.times),
             gauges=_gauges(clients, self._commits.times, now),
         )
@@ -222,17 +228,18 @@ class CopyLoop:
             was_done, is_done = is_done, self._clients.is_idle and (is_stopped or partitions.are_over)
             # Expensive with many partitions: not asked while records are in flight, nor again once none can follow.
             was_committed = is_committed and was_done and is_done
-            is_committed = was_committed or (partitions.are_settled and self._commits.has_all(partitions.by_source))
+            held = {*partitions.by_source, *partitions.departed}
+            is_committed = was_committed or (partitions.are_settled and self._commits.has_all(held))
             if is_done and is_committed and self._clients.are_syncs_written:
                 return
             if self._lease.stop_reason is not None and not is_stopped:
                 is_stopped, deadline = True, time.monotonic() + _DRAIN_TIMEOUT_S
             if self._clients.syncs is not None and is_committed:
-                self._clients.syncs.flush_now()
+                self._clients.syncs.flush(at_once=True)
             if self._commits.is_idle and partitions.are_idle:
                 self._schedule.hurry(time.monotonic())
             self._step(fetch=not is_stopped)
-        unwritten = self._commits.unwritten(partitions.by_source)
+        unwritten = self._commits.unwritten({*partitions.by_source, *partitions.departed})
         if unwritten is not None:
             self._events.warn(unwritten)
 

@@ -59,6 +59,7 @@ class CopyPartition:
         "epochs",
         "is_cut",
         "is_log_exact",
+        "is_released",
         "lacks_from",
         "latency",
         "log_cut_at",
@@ -109,6 +110,7 @@ class CopyPartition:
         self.log_records = log.records if log is not None else self.target_end or 0
         self.is_log_exact = log.is_exact if log is not None else spec.source_offsets is None
         self.log_cut_at: int | None = None
+        self.is_released = False
         self.log_issue: str | None = None
         self.lacks_from: int | None = None  # of one that has stopped: the target lacks what was copied from here on
         self.damaged_answers = 0
@@ -269,8 +271,17 @@ def _run_count(run: OffsetRun | None, offset: int, target_end: int | None) -> in
     return run.count
 
 
-def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSpec:
-    """Return the specification to begin again with: by what was acknowledged, unless a user has moved it."""
+def _position(partition: CopyPartition) -> int | None:
+    """Return the first source offset that was not queued, of a partition of which nothing unsent is queued."""
+    return partition.start_offset if partition.passed_offset is None else partition.passed_offset + 1
+
+
+def _begin_again(earlier: CopyPartition | None, assigned: PartitionSpec) -> PartitionSpec:
+    """Return the specification to begin with: by what this task has acknowledged before, unless a user has moved it, or
+    another task may have copied it since.
+    """
+    if earlier is None or (earlier.is_released and earlier.spec.opening < assigned.opening):
+        return assigned
     reached = earlier.source_offsets or earlier.spec.source_offsets
     if not assigned.is_moved:
         return replace(
@@ -289,15 +300,19 @@ def _begin_again(earlier: CopyPartition, assigned: PartitionSpec) -> PartitionSp
 class CopyPartitions:
     """The partitions of a task, by their source and by their target.
 
-    A partition that was taken away stays in `departed` and in `by_target`: what was sent of it is still acknowledged,
-    and is committed here. One that is to begin again is in `closing` until what was sent of it is acknowledged or
-    refused, and committed; then its resume point is looked up, as that of a partition that is assigned later.
+    A partition that was taken away stays in `departed` and in `by_target` until what was sent of it is acknowledged or
+    refused, and committed, and its offset syncs are written; then it is in `released`, and another task may copy it.
+    One that is to begin again is in `closing` until what was sent of it is acknowledged or refused, and committed; then
+    its resume point is looked up, as that of a partition that is assigned later.
+
+    Invariant: of a partition in `released` nothing is sent, committed or written as a sync.
     """
 
     def __init__(self, clients: CopyClients) -> None:
         self.by_source: dict[TopicPartition, CopyPartition] = {}
         self.by_target: dict[TopicPartition, CopyPartition] = {}
         self.departed: dict[TopicPartition, CopyPartition] = {}
+        self.released: dict[TopicPartition, CopyPartition] = {}
         self.closing: dict[TopicPartition, CopyPartition] = {}
         self.latency = LatencyCounts()  # of all partitions
         self._missing: dict[TopicPartition, PartitionSpec] = {}  # assigned and not copied
@@ -324,17 +339,25 @@ class CopyPartitions:
         """Return whether each is idle, or waits for the target."""
         return all(partition.target.is_idle or partition.target.issue for partition in self.by_source.values())
 
+    @property
+    def reported(self) -> dict[TopicPartition, CopyPartition]:
+        """Return all that the task reports: also those it had, since their last counters must not be lost."""
+        return self.released | self.departed | self.by_source
+
     def add(self, point: ResumePoint) -> CopyPartition:
         """Copy a partition, too, from its resume point on."""
         spec, clients = point.spec, self._clients
-        earlier = self.by_target.get(spec.target)
-        if earlier is not None and (not earlier.target.is_idle or clients.session.transactional_id is not None):
+        earlier = self.by_target.get(spec.target) or self.released.pop(spec.tp, None)
+        # After a release the sequences continue, unless a batch was given up: then it is not known which were used.
+        is_drained = earlier is None or (earlier.is_released and earlier.target.rest())
+        has_one_identity = clients.session.transactional_id is not None
+        if earlier is not None and not is_drained and (has_one_identity or not earlier.target.is_idle):
             # What was sent before has used up sequences; only another producer can begin again.
             raise TaskError(f"{spec.tp} was taken away and given back; the task begins again.")
         syncs = clients.syncs.add(spec.tp) if clients.syncs is not None else None
-        target = clients.producer.add(spec.target, again=earlier is not None)
+        target = clients.producer.add(spec.target, again=not is_drained)
         partition = CopyPartition(spec, target, syncs, self.latency)
-        if earlier is not None:
+        if earlier is not None and not (earlier.is_released and earlier.spec.opening < spec.opening):
             partition.continue_counters(earlier)
         if point.target_end is not None:  # or what was committed counts
             partition.target_end = point.target_end
@@ -357,6 +380,15 @@ class CopyPartitions:
         self._missing = {spec.tp: spec for spec in assigned}
         for tp in [tp for tp in self.closing if tp not in self._missing]:
             self.departed[tp] = self.closing.pop(tp)
+        for tp in [tp for tp in self.departed if tp in self._missing]:  # given back before it was released
+            partition = self.departed.pop(tp)
+            if self._missing[tp].opening > partition.spec.opening:
+                self.closing[tp] = partition
+                continue
+            self.by_source[tp] = partition
+            self._clients.producer.add(partition.spec.target)  # watches its leader again
+            if not partition.is_over:
+                self._clients.fetcher.add(tp, _position(partition), partition.topic_id, partition.epochs)
         for tp, partition in list(self.by_source.items()):
             spec = self._missing.get(tp)
             if spec is None:
@@ -374,8 +406,19 @@ class CopyPartitions:
         for tp in answered - uncommitted(answered) if answered else ():
             del self.closing[tp]
         ready = [spec for tp, spec in self._missing.items() if tp not in self.closing]
-        earlier = self.by_target
-        return [_begin_again(earlier[spec.target], spec) if spec.target in earlier else spec for spec in ready]
+        return [_begin_again(self.by_target.get(spec.target) or self.released.get(spec.tp), spec) for spec in ready]
+
+    def release(self, uncommitted: Callable[[Iterable[TopicPartition]], set[TopicPartition]]) -> bool:
+        """Release departed partitions of which nothing is left to be done; return whether any waits for a commit."""
+        idle = {tp for tp, partition in self.departed.items() if partition.target.is_idle}
+        waiting = uncommitted(idle) if idle else set()
+        syncs = self._clients.syncs
+        for tp in idle - waiting:
+            if syncs is None or syncs.release(tp):
+                partition = self.released[tp] = self.departed.pop(tp)
+                partition.is_released = True
+                self.by_target.pop(partition.spec.target, None)
+        return bool(waiting)
 
     def _stop(self, partition: CopyPartition) -> CopyPartition:
         tp = partition.spec.tp

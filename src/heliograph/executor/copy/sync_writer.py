@@ -50,7 +50,7 @@ class SyncWriter:
         self._due: dict[TopicPartition, None] = {}
         self._is_flushing = False
         self._next_at = 0.0  # the back-off of a failing cluster
-        self._paused_until = 0.0  # keeps requests few; `flush_now` lifts it
+        self._paused_until = 0.0  # keeps requests few; `flush(at_once=True)` lifts it
         self._next_flush_at = 0.0
         self._without_leader_since = math.inf
         self._backoff = Backoff(first_s=0.1, most_s=30.0)
@@ -66,10 +66,18 @@ class SyncWriter:
         if self._partitions[tp].is_due:
             self._due[tp] = None
 
-    def flush_now(self) -> None:
-        """Write all new syncs without a pause, before the task ends; to be called until `is_idle`."""
-        self._next_flush_at = self._paused_until = 0.0
-        self.flush()
+    def release(self, tp: TopicPartition) -> bool:
+        """Forget a partition that another task copies from now on, once its syncs are written, or if they cannot be;
+        return whether that is so. A sync that is written after those of the other task would go back.
+        """
+        if tp in self._under_way:
+            return False
+        if tp in self._fresh and self.issue is None:
+            self._due[tp] = None  # before the next flush
+            return False
+        for known in (self._partitions, self._fresh, self._due):
+            known.pop(tp, None)
+        return True
 
     @property
     def is_idle(self) -> bool:
@@ -87,9 +95,14 @@ class SyncWriter:
             return math.inf
         return max(0.0, self._next_at - time.monotonic(), self._paused_until - time.monotonic())
 
-    def flush(self) -> None:
-        """Write all new syncs, due or not, as a commit does in MM2; commits come more often here."""
+    def flush(self, *, at_once: bool = False) -> None:
+        """Write all new syncs, due or not, as a commit does in MM2; commits come more often here.
+
+        A task that ends writes them at once: it calls this until `is_idle`.
+        """
         now = time.monotonic()
+        if at_once:
+            self._next_flush_at = self._paused_until = 0.0
         if self._fresh and now >= self._next_flush_at:
             self._is_flushing, self._next_flush_at = True, now + _FLUSH_INTERVAL_S
 

@@ -216,6 +216,17 @@ class TargetPartition:
         """Enter a state; raises IllegalTransitionError if the table does not allow it."""
         self.state = TARGET_PARTITION_STATES.step(self.state, state)
 
+    def rest(self) -> bool:
+        """Prepare to continue after another producer has written; return False if only another identity can (rule H).
+
+        Every batch that was sent is acknowledged, so the sequences continue; the broker may not know them (rule D).
+        """
+        if not self.is_idle or self.awaited or self.state in (*DRAINING_STATES, TargetPartitionState.FAILED):
+            return False
+        if self.state is _OPEN:
+            self.become(_FIRST_BATCH_ALONE)
+        return True
+
     def may_send(self, now: float) -> bool:
         """Return whether the state lets a batch leave; ends a back-off that is over."""
         if self.session is not None and not self.session.is_ready:

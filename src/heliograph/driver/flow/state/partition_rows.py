@@ -62,6 +62,7 @@ class PartitionRow:
     since: float = 0.0
     reason: Diagnostic | None = None
     opening: int = 0  # the newest that its task was asked for
+    first_opening: int = 0  # of the task that copies it now: what another reports is over
     stopped_since: float | None = None
     taken_records: int = 0
     taken_bytes: int = 0
@@ -234,6 +235,8 @@ class PartitionRows:
             now = self._clock()
             for each in reports:
                 row = self.by_tp[each.tp]
+                if each.opening < row.first_opening:
+                    continue
                 if row.take(each, task_issue, unavailable, now):
                     self._new_failures[each.tp] = str(each.failure)
                 records += each.records - row.taken_records
@@ -277,15 +280,24 @@ class PartitionRows:
                 row.facts.retry(self._clock())
 
     def open_again(
-        self, openings: Mapping[TopicPartition, int], why: Diagnostic, *, is_requested: bool = False
+        self,
+        openings: Mapping[TopicPartition, int],
+        why: Diagnostic,
+        *,
+        is_requested: bool = False,
+        is_released: bool = False,
     ) -> None:
         """Note that tasks are to begin with partitions again: what they report of earlier openings is over.
 
-        If a user has requested it, their failures are over, too.
+        If a user has requested it, their failures are over, too. If a task has released them, another will begin with
+        them: what the first one has counted is kept, and what it still reports about them is ignored.
         """
         with self.lock:
             for tp, opening in openings.items():
                 row = self.by_tp[tp]
+                if is_released:
+                    row.end_run()
+                    row.first_opening, row.facts.issue, row.facts.task_issue = opening, None, None
                 row.opening, row.facts.held = opening, why
                 row.facts.retry(self._clock())
                 if is_requested:
@@ -296,7 +308,8 @@ class PartitionRows:
         with self.lock:
             for row in self.by_tp.values():
                 row.end_run()
-                row.facts, row.opening, row.stopped_since = PartitionFacts(), 0, None
+                row.facts, row.stopped_since = PartitionFacts(), None
+                row.opening = row.first_opening = 0
 
     # --- what look-ups report -----------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from heliograph.driver.spark.spark_engine import RunningTask
-    from heliograph.executor.contract.task_report import PartitionReport
+    from heliograph.executor.contract.task_report import PartitionReport, TaskReport
     from heliograph.executor.contract.task_spec import PartitionSpec, TaskSpec
     from heliograph.model import ChangeActions, SourceOffset, TopicPartition
     from heliograph.wire.records.connect_status import State
@@ -63,6 +63,13 @@ TASK_PHASES = StateMachine(
 )
 
 
+class Departure(NamedTuple):
+    """A partition that was taken away from a running task by the assignment of a number."""
+
+    number: int
+    deadline: float
+
+
 class TaskState(NamedTuple):
     """The state of a task in Connect's terms; `trace` is why it does not run, or its lasting issue."""
 
@@ -81,11 +88,13 @@ class FlowTask:
     partition_restarts: Restarts
     phase: TaskPhase = TASK_PHASES.initial
     tps: frozenset[TopicPartition] = frozenset()
-    departed: frozenset[TopicPartition] = frozenset()  # taken away from the current run
+    departed: dict[TopicPartition, Departure] = field(default_factory=dict)  # that the current run may still hold
+    unfenced: frozenset[TopicPartition] = frozenset()  # in the last transaction of its ended run, maybe
+    is_leaving: bool = False  # other tasks copy its partitions: it was asked to end
     running: RunningTask | None = None
     specs: tuple[PartitionSpec, ...] = ()  # of its partitions, as they were last assigned
     openings: dict[TopicPartition, int] = field(default_factory=dict)  # of all partitions of the flow
-    moves: dict[TopicPartition, SourceOffset] = field(default_factory=dict)  # by a user, and not committed yet
+    moves: dict[TopicPartition, SourceOffset] = field(default_factory=dict)  # of the flow, by a user, not committed yet
     restart_reason: RestartReason | None = None  # of its next start
     restarts_for_partitions: bool = True  # or its run begins with a failed partition again
     started_at: float = 0.0
@@ -104,6 +113,7 @@ class FlowTask:
         number: int,
         limits: RestartLimits,
         openings: dict[TopicPartition, int] | None = None,
+        moves: dict[TopicPartition, SourceOffset] | None = None,
         *,
         restarts_for_partitions: bool = True,
     ) -> FlowTask:
@@ -113,6 +123,7 @@ class FlowTask:
             Restarts(limits),
             Restarts.of_partitions(limits, pauses_others=restarts_for_partitions),
             openings={} if openings is None else openings,
+            moves={} if moves is None else moves,
             restarts_for_partitions=restarts_for_partitions,
         )
 
@@ -157,22 +168,32 @@ class FlowTask:
         if self.phase is TaskPhase.GIVEN_UP:
             self.restart_by_hand(RestartReason.CHANGED)
 
-    def take_over(self, tps: frozenset[TopicPartition]) -> bool:
-        """Set the partitions; return whether the current run must end and start again: it cannot be given back a
-        partition that was taken away from it, since what it has sent of it used up sequence numbers.
-        """
-        self.departed |= self.tps - tps
+    def take_over(self, tps: frozenset[TopicPartition], number: int, deadline: float) -> None:
+        """Set the partitions of the current run, by an assignment of this number: it is to release the others."""
+        departures = dict.fromkeys(self.tps - tps, Departure(number, deadline))
+        self.departed = {tp: each for tp, each in (self.departed | departures).items() if tp not in tps}
         self.tps = tps
-        if self.running is None or not self.departed & tps:
-            return False
-        self.request_restart(RestartReason.CHANGED)
-        return True
+
+    def take_released(self, report: TaskReport) -> frozenset[TopicPartition]:
+        """Return the partitions that the current run has released by this report, once."""
+        held = set(report.releasing)
+        released = frozenset(
+            tp for tp, each in self.departed.items() if each.number <= report.assignment and tp not in held
+        )
+        self.departed = {tp: each for tp, each in self.departed.items() if tp not in released}
+        return released
+
+    def ended(self, *, may_be_in_transaction: bool) -> None:
+        """Note that the current run has ended, however: it holds no partition any more."""
+        self.running = None
+        if may_be_in_transaction:
+            self.unfenced |= self.tps | self.departed.keys()
+        self.departed = {}
 
     def begin(self) -> RestartReason | None:
         """Note that it is started; return why it is started again, None the first time."""
         self._enter(TaskPhase.WAITING_FOR_SLOT)
         self.has_logged_start = False
-        self.departed = frozenset()
         self.restart_at = None
         reason, self.restart_reason = self.restart_reason if self.started_at else None, None
         self.started_at = self.tried_at = time.monotonic()
@@ -270,6 +291,11 @@ class FlowTask:
             self.ended_as_requested()
 
     @property
+    def is_gone(self) -> bool:
+        """Return whether it has neither a run nor a partition."""
+        return self.running is None and not self.tps
+
+    @property
     def is_due(self) -> bool:
         """Return whether to start it now."""
         return self.restart_at is not None and self.restart_at <= time.monotonic()
@@ -323,9 +349,14 @@ class FlowTasks(list[FlowTask]):
         return next((task for task in self if task.runs(spec)), None)
 
     @property
-    def assigned(self) -> frozenset[TopicPartition]:
-        """The partitions of all tasks."""
-        return frozenset().union(*(task.tps for task in self))
+    def shares(self) -> tuple[frozenset[TopicPartition], ...]:
+        """The partitions of each task."""
+        return tuple(task.tps for task in self)
+
+    @property
+    def are_settled(self) -> bool:
+        """Return whether no partition is being released, and no task is leaving."""
+        return not any(task.departed or (task.is_leaving and task.running is not None) for task in self)
 
     @property
     def due(self) -> list[FlowTask]:
