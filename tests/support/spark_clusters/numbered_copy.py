@@ -41,7 +41,7 @@ class NumberedCopy:
             {"partition": n % self.partitions, "key": _key(n), "value": _value(n), "timestamp": _FIRST_TIME_MS + n}
             for n in part
         )
-        limits = {"batch.size": 60_000, "queue.buffering.max.messages": 500_000}
+        limits = {"batch.size": 60_000, "queue.buffering.max.messages": 500_000, "enable.idempotence": True}
         write(self._here.cluster, self.topic, records, **limits)
         self.written = part.stop
 
@@ -50,8 +50,8 @@ class NumberedCopy:
         file = folder / f"{self.topic}.properties"
         text = [
             "clusters=here, there",
-            f"here.bootstrap.servers={self._here.bootstrap}",
-            f"there.bootstrap.servers={self._there.bootstrap}",
+            *self._here.lines("here"),
+            *self._there.lines("there"),
             "here->there.enabled=true",
             f"here->there.topics={self.topic}",
             "emit.heartbeats.enabled=false",

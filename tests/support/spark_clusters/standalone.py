@@ -196,6 +196,14 @@ class StandaloneCluster:
             int(answer["aliveworkers"]), int(answer["cores"]), int(answer["coresused"]), len(answer["activeapps"])
         )
 
+    def kill_application(self) -> None:
+        """Kill the newest application, as the button of the master's page does."""
+        application = self._ask()["activeapps"][0]["id"]
+        connection = http.client.HTTPConnection(self.network.address, self._ui_port, timeout=5)
+        connection.request("POST", f"/app/kill/?id={application}&terminate=true")
+        assert connection.getresponse().status < 400
+        connection.close()
+
     def wait_for_workers(self, count: int) -> None:
         """Wait until the master counts this number of workers."""
         wait_for(lambda: self._is_up() and self.registered().workers >= count, pause_s=0.2)

@@ -150,14 +150,14 @@ class YarnCluster:
 
     def kill_application(self) -> None:
         """Kill the newest running application, as `yarn application -kill` does; Spark's jars have this command."""
-        command = [java_command(), "-cp", f"{self._conf}:{spark_home()}/jars/*", _COMMAND, "-kill"]
+        command = [java_command(), "-cp", f"{self._conf}:{spark_home()}/jars/*", _COMMAND, "application", "-kill"]
         command.append(str(self.applications("RUNNING")[0]["id"]))
         done = subprocess.run(command, env={**os.environ, **self.driver_variables}, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()
 
     def applications(self, *states: str) -> list[dict[str, Any]]:
         """The applications in these states, newest first."""
-        found = (self._ask(f"apps?states={','.join(states)}") or {}).get("apps") or {}
+        found = (self._ask(f"apps?states={','.join(states)}" if states else "apps") or {}).get("apps") or {}
         return sorted(found.get("app", []), key=lambda each: -int(each["startedTime"]))
 
     def java(self, name: str, conf: Path) -> list[str]:
