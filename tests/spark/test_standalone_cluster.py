@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 QUARTER = 500_000
 PARTITIONS = 8
+EXACTLY_ONCE = "there.exactly.once.source.support=enabled"
 # A quarter, 150 MB, takes at least ten seconds: a fault in its middle finds tasks that are copying.
 BYTES_PER_S = 15_000_000
 CUT_S = 40.0  # longer than three lease periods, after which the driver starts the tasks of a silent machine elsewhere
@@ -59,7 +60,7 @@ def test_two_million_records_arrive_once_and_in_order_while_executors_and_machin
     copy = NumberedCopy(here, there, "orders", PARTITIONS)
     file = copy.write_file(
         tmp_path,
-        "there.exactly.once.source.support=enabled",
+        EXACTLY_ONCE,
         "here->there.tasks.max=8",
         f"here->there.heliograph.throttle.bytes.per.second={BYTES_PER_S}",
     )
