@@ -67,7 +67,7 @@ class Machine:
         """Every process that runs on it, also one whose parent has ended, if the machine is a namespace."""
         if self._is_namespace:
             return _in_namespace(self.name)
-        families = [[process, *_children(process)] for process in self._launched]
+        families = [[process, *children_of(process)] for process in self._launched]
         return [process for family in families for process in family if is_alive(process)]
 
     def kill(self) -> None:
@@ -184,7 +184,7 @@ def remove_stale() -> None:
     for process in psutil.process_iter(["cmdline"]):
         marks = [each for each in process.info["cmdline"] or () if each.startswith(_MARK)]
         if marks and not _is_running(int(marks[0].removeprefix(_MARK))):
-            kill_all([*_children(process), process])
+            kill_all([*children_of(process), process])
     if not _may_have_namespaces():
         return
     for name in [line.split()[0] for line in _ip("netns", "list").splitlines() if line]:
@@ -209,7 +209,8 @@ def _is_running(pid: int) -> bool:
         return False
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
+def children_of(process: psutil.Process) -> list[psutil.Process]:
+    """Return the processes below a process."""
     try:
         return list(process.children(recursive=True))
     except psutil.NoSuchProcess:

@@ -22,7 +22,7 @@ from heliograph.embedded.java import java_home
 from heliograph.embedded.process import free_ports
 from tests.support.runs.copying import wait_for
 from tests.support.runs.running import is_python_daemon
-from tests.support.spark_clusters.machines import Machine, MachineNetwork, is_alive, kill_all
+from tests.support.spark_clusters.machines import Machine, MachineNetwork, children_of, is_alive, kill_all
 
 _DAEMON_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -72,9 +72,7 @@ class SparkWorker:
 
     def kill_executors(self) -> int:
         """Kill -9 the JVMs of its executors, and return their number; the worker starts others."""
-        executors = self.executors()
-        kill_all(executors)
-        return len(executors)
+        return kill_executors_of(self.machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +254,16 @@ def python_workers_among(processes: list[psutil.Process]) -> list[psutil.Process
     daemons = [each for each in processes if is_python_daemon(each)]
     pids = {daemon.pid for daemon in daemons}
     return [each for each in daemons if each.ppid() in pids]
+
+
+def kill_executors_of(machine: Machine) -> int:
+    """Kill -9 the JVMs of executors, and return their number; their Python processes must end by themselves."""
+    executors = executors_among(machine.processes())
+    python = [child for executor in executors for child in children_of(executor)]
+    kill_all(executors)
+    _gone, left = psutil.wait_procs(python, timeout=20)
+    assert not left, f"these outlived their executor: {left}"
+    return len(executors)
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -21,8 +21,8 @@ from xml.sax.saxutils import escape
 from heliograph.embedded.java import java_command, java_home
 from heliograph.embedded.process import free_ports
 from tests.support.runs.copying import wait_for
-from tests.support.spark_clusters.machines import Machine, MachineNetwork, is_alive, kill_all
-from tests.support.spark_clusters.standalone import executors_among, python_workers_among, spark_home
+from tests.support.spark_clusters.machines import Machine, MachineNetwork, is_alive
+from tests.support.spark_clusters.standalone import executors_among, kill_executors_of, python_workers_among, spark_home
 from tests.support.spark_clusters.yarn_jars import ensure_yarn_jars
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ class NodeManager:
 
     def kill_executors(self) -> int:
         """Kill -9 the JVMs of executors, and return their number."""
-        executors = self.executors()
-        kill_all(executors)
-        return len(executors)
+        return kill_executors_of(self.machine)
 
 
 class YarnCluster:
