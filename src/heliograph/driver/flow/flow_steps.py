@@ -23,7 +23,7 @@ from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.driver.steps.step_runner import StepRunner
 from heliograph.errors import EngineError
 from heliograph.executor.contract.source_offsets import SourceOffsets, read_source_offsets
-from heliograph.kafka.admin.producer_fencing import fence_producers
+from heliograph.kafka.admin.producer_fencing import fence_producer, fence_producers
 from heliograph.kafka.request_options import LATEST
 from heliograph.kafka.topics.compacted_topic import StoredTopic
 from heliograph.mirror.policy.change_rules import CHANGE_KEYS, ChangeRules
@@ -99,7 +99,7 @@ class FlowSteps:
         self.offsets_topic = create_offsets_topic(self._written.source_offsets, self._settings)
         if self._settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
             self.runner.attempt(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
-        if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
+        if self._is_exactly_once:
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self.runner.report(SourceStep.TOPICS, self.refresh_topics())
         if self._once:
@@ -135,6 +135,21 @@ class FlowSteps:
         for tp, why in lacking.items():
             self._status.hold([tp], warning(why))
         return self.replicated.issues
+
+    def fence_tasks(self, numbers: Iterable[int]) -> None:
+        """Abort the transactions of tasks that have ended.
+
+        One that was killed in a commit leaves a transaction open, and source offsets cannot be read past it before its
+        time-out.
+        """
+        if self._is_exactly_once:
+            prefix = transactional_prefix(self._settings, self._connector)
+            for number in numbers:
+                fence_producer(self._written.records, f"{prefix}{number}")
+
+    @property
+    def _is_exactly_once(self) -> bool:
+        return self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
 
     def read_source_offsets(self) -> SourceOffsets:
         """Read the committed source offsets of the flow's partitions."""

@@ -174,6 +174,7 @@ class TaskSupervisor:
         """Start the tasks whose pause is over; a step of the flow."""
         due = self.tasks.due
         try:
+            self._steps.fence_tasks(task.number for task in due)
             self._write_moves(due)
             source_offsets = self._steps.read_source_offsets()
         except AuthenticationError as error:  # unlike a broker that is unavailable, it rarely clears by itself

@@ -48,7 +48,7 @@ def fence_producers(admin: Admin, prefix: str) -> tuple[str, ...]:
             raise
         known = tuple(f"{prefix}{number}" for number in range(_IDS_WITHOUT_A_LIST))
     for transactional_id in known:
-        _fence(admin, transactional_id)
+        fence_producer(admin, transactional_id)
     return known
 
 
@@ -89,7 +89,8 @@ def _may_pass(code: int, deadline: float) -> bool:
     return verdict_of(code) is not Verdict.FAIL_PARTITION and time.monotonic() < deadline
 
 
-def _fence(admin: Admin, transactional_id: str) -> None:
+def fence_producer(admin: Admin, transactional_id: str) -> None:
+    """Take over one transactional id, which aborts the open transaction of the producer that had it."""
     deadline = time.monotonic() + admin.timeout_s
     while code := _take_over(admin, transactional_id):
         if not _may_pass(code, deadline):
