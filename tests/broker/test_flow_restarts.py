@@ -15,7 +15,7 @@ from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import TaskSpec
 from heliograph.kafka.admin.admin import alter_topic_configs
 from heliograph.model import AlterConfigs, ConfigChange
-from tests.support.clusters.clients import admin_of, make_topic, write
+from tests.support.clusters.clients import admin_of, make_topic, transactional_producer, write
 from tests.support.runs.copying import wait_for
 from tests.support.runs.flow_clusters import Clusters
 from tests.support.runs.thread_engine import ThreadEngine
@@ -44,6 +44,32 @@ class StumblingEngine(ThreadEngine):
         task = RunningTask(spec, on_report)
         threading.Timer(0.01, lambda: on_end(TaskEnd(spec, error="it fell over."))).start()
         return task
+
+
+class KilledInItsCommit(StumblingEngine):
+    """Its first task ends with its source offsets in a transaction that nobody ends."""
+
+    def __init__(self, target: EmbeddedCluster) -> None:
+        super().__init__(falls=1)
+        self._target = target
+        self.producers: list[object] = []  # one that is collected aborts its transaction
+
+    def start(
+        self,
+        spec: TaskSpec,
+        on_report: Callable[[TaskSpec, TaskReport], None],
+        on_end: Callable[[TaskEnd], None],
+        launch: LaunchOptions | None = None,
+    ) -> RunningTask:
+        if not self.producers:
+            assert spec.transactional_id is not None
+            producer = transactional_producer(self._target, spec.transactional_id)
+            producer.begin_transaction()
+            for partition in range(spec.offsets_partition_count):
+                producer.produce(spec.offsets_topic, key=b"[]", value=b"{}", partition=partition)
+            producer.flush()
+            self.producers.append(producer)
+        return super().start(spec, on_report, on_end, launch)
 
 
 @pytest.fixture
@@ -85,6 +111,18 @@ def test_a_partition_that_failed_is_tried_again_until_the_target_takes_it(cluste
         admin.close()
         wait_for(lambda: clusters.is_copied(topic))
         wait_for(lambda: state_of(flow) == ("RUNNING", None))
+
+
+def test_a_task_that_was_killed_in_its_commit_is_started_again_before_its_transaction_times_out(
+    clusters: Clusters, topic: str
+) -> None:
+    fill(clusters, topic)
+    exactly_once = "target.exactly.once.source.support = enabled"
+    file = clusters.file(topic, exactly_once, "tasks.max = 1", "heliograph.restart.backoff.max.ms = 10")
+    engine = KilledInItsCommit(clusters.target)
+    with clusters.running(file, engine):
+        wait_for(lambda: clusters.is_copied(topic))
+    assert engine.starts == 2
 
 
 def test_another_choice_of_topics_restarts_no_task(clusters: Clusters, topic: str) -> None:

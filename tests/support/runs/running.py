@@ -47,11 +47,13 @@ def run(*arguments: object, timeout_s: float = PATIENCE_S, **variables: str) -> 
 class Running:
     """`heliograph run FILE` in the background."""
 
-    def __init__(self, file: Path, *options: str) -> None:
+    def __init__(self, file: Path, *options: str, **variables: str) -> None:
         self.log = file.with_suffix(".log")
         command = [sys.executable, "-m", "heliograph", "run", str(file), *options]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **variables}
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -84,11 +86,11 @@ class Running:
 def python_workers(pid: int) -> list[psutil.Process]:
     """Spark's Python workers of a process: children of Spark's Python daemon."""
     found = psutil.Process(pid).children(recursive=True)
-    daemons = [p for p in found if _is_daemon(p)]
-    return [worker for daemon in daemons for worker in daemon.children() if _is_daemon(worker)]
+    daemons = [p for p in found if is_python_daemon(p)]
+    return [worker for daemon in daemons for worker in daemon.children() if is_python_daemon(worker)]
 
 
-def _is_daemon(process: psutil.Process) -> bool:
+def is_python_daemon(process: psutil.Process) -> bool:
     try:
         return "pyspark.daemon" in process.cmdline()
     except psutil.Error:

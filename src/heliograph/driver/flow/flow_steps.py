@@ -100,7 +100,7 @@ class FlowSteps:
         self.offsets_topic = create_offsets_topic(self._written.source_offsets, self._settings)
         if self._settings[keys.EMIT_OFFSET_SYNCS_ENABLED]:
             self.runner.attempt(SourceStep.SYNCS, self._ensure_offset_syncs_topic)
-        if self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled":
+        if self._is_exactly_once:
             fence_producers(self._written.records, transactional_prefix(self._settings, self._connector))
         self.runner.report(SourceStep.TOPICS, self.refresh_topics())
         if self._once:
@@ -141,6 +141,21 @@ class FlowSteps:
             self._status.partitions.hold([tp], warning(why))
         return self.replicated.issues
 
+    def fence_tasks(self, numbers: Iterable[int]) -> None:
+        """Abort the transactions of tasks that have ended.
+
+        One that was killed in a commit leaves a transaction open, and source offsets cannot be read past it before its
+        time-out.
+        """
+        if self._is_exactly_once:
+            prefix = transactional_prefix(self._settings, self._connector)
+            for number in numbers:
+                fence_producer(self._written.records, f"{prefix}{number}")
+
+    @property
+    def _is_exactly_once(self) -> bool:
+        return self._settings[keys.EXACTLY_ONCE_SOURCE_SUPPORT] == "enabled"
+
     def read_source_offsets(self) -> SourceOffsets:
         """Read the committed source offsets of the flow's partitions."""
         assert self.offsets_topic is not None
@@ -156,11 +171,6 @@ class FlowSteps:
             for each in source_offsets
         ]
         StoredTopic(self._written.source_offsets, self.offsets_topic.name).write(records)
-
-    def fence(self, task_number: int) -> None:
-        """End the last transaction of a task that has ended, so that others can copy its partitions."""
-        prefix = transactional_prefix(self._settings, self._connector)
-        fence_producer(self._written.records, f"{prefix}{task_number}")
 
     def log_offsets(self, tps: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """Return the offsets of the source's logs for a timestamp, EARLIEST or LATEST, as a task would read them."""

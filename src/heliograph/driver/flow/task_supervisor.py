@@ -189,7 +189,7 @@ class TaskSupervisor:
         for task in self.tasks:
             others = [share for number, share in shares.items() if number != task.number]
             if task.running is None and task.unfenced & frozenset().union(*others):
-                self._steps.fence(task.number)
+                self._steps.fence_tasks([task.number])
                 task.unfenced = frozenset()
         before = {tp for task in self.tasks for tp in task.tps}
         self._write_moves({tp for share in shares.values() for tp in share if tp not in before})
@@ -236,6 +236,7 @@ class TaskSupervisor:
         """Start the tasks whose pause is over; a step of the flow."""
         due = self.tasks.due
         try:
+            self._steps.fence_tasks(task.number for task in due)
             self._write_moves({tp for task in due for tp in task.tps})
             source_offsets = self._steps.read_source_offsets()
         except AuthenticationError as error:  # unlike a broker that is unavailable, it rarely clears by itself
