@@ -84,11 +84,11 @@ class Running:
 def python_workers(pid: int) -> list[psutil.Process]:
     """Spark's Python workers of a process: children of Spark's Python daemon."""
     found = psutil.Process(pid).children(recursive=True)
-    daemons = [p for p in found if _is_daemon(p)]
-    return [worker for daemon in daemons for worker in daemon.children() if _is_daemon(worker)]
+    daemons = [p for p in found if is_python_daemon(p)]
+    return [worker for daemon in daemons for worker in daemon.children() if is_python_daemon(worker)]
 
 
-def _is_daemon(process: psutil.Process) -> bool:
+def is_python_daemon(process: psutil.Process) -> bool:
     try:
         return "pyspark.daemon" in process.cmdline()
     except psutil.Error:
