@@ -9,17 +9,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from zipfile import ZipFile
 
 import pytest
 from pyspark import TaskContext
 
 from heliograph.driver.spark import spark_engine as engine_module
 from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
-from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings, _package_archive
+from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment, introduce
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
@@ -211,9 +209,3 @@ def test_a_jvm_that_has_ended_is_an_error() -> None:
     assert driver.error is None
     ended[0] = 137
     assert "Spark's JVM has ended" in str(driver.error)
-
-
-def test_executors_get_this_package_as_an_archive(tmp_path: Path) -> None:
-    with ZipFile(_package_archive(tmp_path)) as archive:
-        names = archive.namelist()
-    assert {"heliograph/__init__.py", "heliograph/executor/copy/copy_task.py"} <= set(names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import threading
 import time
 from contextlib import suppress
@@ -23,9 +24,10 @@ from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec, TaskSpec
 from heliograph.executor.copy.copy_task import STARTED_TWICE, task_function
+from heliograph.executor.shipped_code import ShippedTask, shipped_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from heliograph.driver.spark.lease_server import TaskIdentity
     from heliograph.driver.spark.spark_session import SparkDriver
@@ -183,7 +185,7 @@ class SparkEngine:
         try:
             context = self._driver.context()
             context.setJobGroup(_job_group(spec), f"{spec.flow} task {spec.task_id}", interruptOnCancel=True)
-            outcome = json.loads(context.parallelize([0], 1).mapPartitions(task_function(spec)).collect()[0])
+            outcome = json.loads(context.parallelize([0], 1).mapPartitions(self._function(spec)).collect()[0])
         except Exception as error:  # noqa: BLE001  (Spark may raise anything; the task has ended in any case)
             if task.is_cancelled:
                 return TaskEnd(spec)
@@ -196,6 +198,15 @@ class SparkEngine:
             is_fenced = bool(outcome.get("fenced"))
             return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
         return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
+
+    def _function(self, spec: TaskSpec) -> Callable[[Iterable[object]], Iterator[str]]:
+        """Return the function that Spark runs; a machine other than this gets the code along with it."""
+        code = None if self._driver.settings.is_local else self._driver.settings.code
+        if code is None:
+            return task_function(spec)
+        from pyspark import __version__  # noqa: PLC0415  (loaded with the context)
+
+        return shipped_function(ShippedTask(code.digest, __version__, pickle.dumps(spec)))
 
     def _lease_server(self) -> LeaseServer:
         with self._lock:

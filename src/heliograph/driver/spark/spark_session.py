@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import heliograph
 from heliograph.config.resolve.redaction import shown_error
+from heliograph.driver.spark.executor_code import write_code_archive
 from heliograph.driver.spark.old_folders import PREFIX, remove_old_folders
 from heliograph.driver.spark.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
 from heliograph.embedded.java import java_home
@@ -33,6 +33,8 @@ from heliograph.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from heliograph.driver.spark.executor_code import CodeArchive
 
 
 log = logging.getLogger(__name__)
@@ -80,6 +82,7 @@ class SparkSettings:
     master: str
     conf: Mapping[str, str] = field(default_factory=dict)
     folder: Path = field(default_factory=_own_folder)
+    code: CodeArchive | None = None  # that executors on other machines got
 
     @property
     def log_file(self) -> Path:
@@ -193,7 +196,8 @@ def _start_context(settings: SparkSettings) -> Any:
     if not authenticates(context.getConf().get):
         log.warning("%s", OPEN_PORTS)
     if not settings.is_local:
-        context.addPyFile(_package_archive(settings.folder))
+        settings.code = write_code_archive(settings.folder)
+        context.addPyFile(str(settings.code.path))
     return context
 
 
@@ -225,12 +229,6 @@ def _python_sockets(settings: SparkSettings) -> dict[str, str]:
 def _forbid_core_dumps() -> None:
     """Forbid core dumps, here and in child processes: they hold every secret in plain text."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-
-
-def _package_archive(folder: Path) -> str:
-    """Return this package as a zip, for executors that have its dependencies but not the package itself."""
-    package = Path(heliograph.__file__).resolve().parent
-    return shutil.make_archive(str(folder / "heliograph"), "zip", package.parent, package.name)
 
 
 def spark_error_line(error: Exception) -> str:
