@@ -48,6 +48,12 @@ class ThreadEngine:
     def stop(self, task: RunningTask, reason: str) -> None:
         self._leases[task].stop_reason = reason
 
+    grows_for_tasks = False
+
+    def is_leaving(self, _task: RunningTask) -> bool:
+        """A thread has no executor."""
+        return False
+
     def take_back_if_lost(self, task: RunningTask) -> None:
         """A thread is never lost."""
 

@@ -53,6 +53,11 @@ class Engine:
     def share(self, task: Any, bytes_per_s: int) -> None:
         self.shares[task.spec.task_id] = bytes_per_s
 
+    grows_for_tasks = False
+
+    def is_leaving(self, _task: Any) -> bool:
+        return False
+
     def take_back_if_lost(self, task: Any) -> None:
         """None is."""
 

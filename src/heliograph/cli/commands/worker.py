@@ -61,7 +61,8 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...]) -> Non
     config = _load(file)
     # The worker's own values: the author of a connector must not decide how its secrets are sent.
     launch = LaunchOptions(lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
-    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
+    buffer_bytes = config.settings[keys.TASK_BUFFER_BYTES]
+    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), buffer_bytes=buffer_bytes)
     make_screen().close()
     log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()

@@ -134,6 +134,7 @@ class TaskSupervisor:
             slots=self._engine.slots,
             flows=self._flow_count,
             running=len(self.tasks),
+            grows=self._engine.grows_for_tasks,
         )
         if slots is not None:
             share = counted(slots, "slot")
@@ -318,12 +319,21 @@ class TaskSupervisor:
         for task in self.tasks:
             if task.running:
                 self._engine.take_back_if_lost(task.running)
+                self._leave_executor(task, task.running)
             if task.newly_waiting_for_slot():
                 log.warning("%s: task %d: %s", self._flow, task.number, NO_SLOT, extra=self._about(task))
             failed = self._status.failed_of(task.tps)
             if task.is_due_for_failed_partitions(failed):
                 self._retry(task, failed)
         return ()
+
+    def _leave_executor(self, task: FlowTask, running: RunningTask) -> None:
+        """Let a task end cleanly and start elsewhere while its executor is decommissioned."""
+        if task.phase is TaskPhase.RUNNING and self._engine.is_leaving(running):
+            text = "its executor is being decommissioned; it commits and starts on another one"
+            log.info("%s: task %d: %s", self._flow, task.number, text, extra=self._about(task))
+            task.request_restart()
+            self._stop_for_restart(task)
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
         if self._is_exactly_once:
@@ -348,11 +358,13 @@ class TaskSupervisor:
         self._status.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
 
-    def stop_all(self) -> None:
-        """Ask every running task to flush, commit and end."""
+    def stop_all(self, *, drains: bool = True) -> None:
+        """Ask every running task to flush, commit and end; or end it at once."""
         for task in self.tasks:
-            if task.running is not None:
+            if task.running is not None and drains:
                 self._engine.stop(task.running, "heliograph is stopping")
+            elif task.running is not None:
+                self._engine.abort(task.running)
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
         task.begin()

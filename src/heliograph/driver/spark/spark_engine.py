@@ -8,26 +8,23 @@ accepted, the first that reports: Spark may run a task again, and the answer to 
 from __future__ import annotations
 
 import itertools
-import json
-import pickle
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_endpoint
 from heliograph.driver.spark.secret_transport import REFUSAL, carries_secrets
-from heliograph.driver.spark.spark_session import spark_error_line
+from heliograph.driver.spark.spark_errors import spark_error_line
+from heliograph.driver.spark.spark_jobs import SparkJobs
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec, TaskSpec
-from heliograph.executor.copy.copy_task import STARTED_TWICE, task_function
-from heliograph.executor.shipped_code import ShippedTask, shipped_function
+from heliograph.executor.copy.copy_task import STARTED_TWICE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from heliograph.driver.spark.lease_server import TaskIdentity
     from heliograph.driver.spark.spark_session import SparkDriver
@@ -72,6 +69,7 @@ class RunningTask:
         self.heard_at = 0.0
         self.is_cancelled = False
         self.is_lost = False
+        self.executor_id: str | None = None  # once it was asked for
         self.assignment = TaskAssignment(0, spec.partitions, spec.bytes_per_s)
 
 
@@ -84,6 +82,7 @@ class SparkEngine:
 
     def __init__(self, driver: SparkDriver, launch: LaunchOptions = _DEFAULT_LAUNCH) -> None:
         self._driver = driver
+        self._jobs = SparkJobs(driver)
         self.shared_slots: int | None = None
         self._default_launch = launch
         self._lock = threading.Lock()
@@ -96,6 +95,11 @@ class SparkEngine:
         """The number of tasks that flows may run at the same time."""
         slots = self._driver.slots
         return slots if self.shared_slots is None else min(slots, self.shared_slots)
+
+    @property
+    def grows_for_tasks(self) -> bool:
+        """Return whether Spark adds executors for tasks that wait for a slot, so that `slots` is no limit."""
+        return self._driver.executors.grows_for_tasks
 
     def start(
         self,
@@ -120,7 +124,7 @@ class SparkEngine:
             self._tasks[key] = task
 
         def run() -> None:
-            end = self._run(task)
+            end = _end_of(task, self._jobs)
             with self._lock:
                 self._tasks.pop(key, None)
             on_end(end)
@@ -134,21 +138,28 @@ class SparkEngine:
         """
         task.stop_reason = reason
         if task.run_id is None:
-            self._cancel_later(task)
+            _later(self._cancel_silent, task)
 
-    def _cancel_later(self, task: RunningTask) -> None:
-        waiting = threading.Timer(_SILENCE_S, self._cancel_silent, (task,))
-        waiting.daemon = True
-        waiting.start()
+    def abort(self, task: RunningTask) -> None:
+        """End a task at once, without a flush: another process may be about to run it."""
+        task.is_cancelled = True
+        self._jobs.cancel(task.spec)
+        _later(self._cancel_silent, task)
+
+    def is_leaving(self, task: RunningTask) -> bool:
+        """Return whether the executor of a task is decommissioned: the task should end soon and start elsewhere."""
+        leaving = self._driver.executors.leaving
+        if leaving:
+            task.executor_id = task.executor_id or self._jobs.executor_of(task.spec)
+        return task.executor_id in leaving
 
     def _cancel_silent(self, task: RunningTask) -> None:
         with self._lock:
             is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
             task.is_cancelled |= is_there and task.run_id is None
         if is_there and task.is_cancelled:
-            with suppress(Exception):  # if Spark has ended, so has the job
-                self._driver.context().cancelJobGroup(_job_group(task.spec))
-            self._cancel_later(task)  # its thread may be about to submit the job
+            self._jobs.cancel(task.spec)
+            _later(self._cancel_silent, task)  # its thread may be about to submit the job
 
     def take_back_if_lost(self, task: RunningTask) -> None:
         """Cancel a task that has reported and then been silent for three lease periods: its executor is presumed lost.
@@ -159,8 +170,7 @@ class SparkEngine:
             if task.run_id is None or silent_s < _LOST_LEASES * task.lease_timeout_ms / 1000:
                 return
             task.is_lost = True  # the job is cancelled at each call, in case Spark missed one
-        with suppress(Exception):  # if Spark has ended, so has the job
-            self._driver.context().cancelJobGroup(_job_group(task.spec))
+        self._jobs.cancel(task.spec)
 
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> None:
         """Give a running task another set of partitions."""
@@ -179,34 +189,6 @@ class SparkEngine:
         if self._leases is not None:
             self._leases.close()
         self._driver.stop()
-
-    def _run(self, task: RunningTask) -> TaskEnd:
-        spec = task.spec
-        try:
-            context = self._driver.context()
-            context.setJobGroup(_job_group(spec), f"{spec.flow} task {spec.task_id}", interruptOnCancel=True)
-            outcome = json.loads(context.parallelize([0], 1).mapPartitions(self._function(spec)).collect()[0])
-        except Exception as error:  # noqa: BLE001  (Spark may raise anything; the task has ended in any case)
-            if task.is_cancelled:
-                return TaskEnd(spec)
-            if task.is_lost:
-                return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.")
-            return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}")
-        if "error" in outcome and task.is_cancelled:
-            return TaskEnd(spec)
-        if "error" in outcome:
-            is_fenced = bool(outcome.get("fenced"))
-            return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
-        return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
-
-    def _function(self, spec: TaskSpec) -> Callable[[Iterable[object]], Iterator[str]]:
-        """Return the function that Spark runs; a machine other than this gets the code along with it."""
-        code = None if self._driver.settings.is_local else self._driver.settings.code
-        if code is None:
-            return task_function(spec)
-        from pyspark import __version__  # noqa: PLC0415  (loaded with the context)
-
-        return shipped_function(ShippedTask(code.digest, __version__, pickle.dumps(spec)))
 
     def _lease_server(self) -> LeaseServer:
         with self._lock:
@@ -243,5 +225,26 @@ class SparkEngine:
         return {"go": True, "assignment": encode_assignment(assignment)}
 
 
-def _job_group(spec: TaskSpec) -> str:
-    return f"heliograph-{spec.task_id}-{spec.attempt}"
+def _end_of(task: RunningTask, jobs: SparkJobs) -> TaskEnd:
+    """Run a task to its end, whatever ends it."""
+    spec = task.spec
+    try:
+        outcome = jobs.run(spec, lambda: task.is_cancelled)
+    except Exception as error:  # noqa: BLE001  (Spark may raise anything; the task has ended in any case)
+        if task.is_cancelled:
+            return TaskEnd(spec)
+        if task.is_lost:
+            return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.")
+        return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}")
+    if outcome is None or ("error" in outcome and task.is_cancelled):
+        return TaskEnd(spec)
+    if "error" in outcome:
+        is_fenced = bool(outcome.get("fenced"))
+        return TaskEnd(spec, error=outcome["error"], trace=outcome.get("trace"), is_fenced=is_fenced)
+    return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
+
+
+def _later(action: Callable[[RunningTask], None], task: RunningTask) -> None:
+    timer = threading.Timer(_SILENCE_S, action, (task,))
+    timer.daemon = True
+    timer.start()

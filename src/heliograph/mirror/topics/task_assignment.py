@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.errors import EngineError
-from heliograph.model import counted
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -27,21 +24,19 @@ class TaskCount(NamedTuple):
     slots: int | None
 
 
-def task_count(*, partitions: int, tasks_max: int, slots: int, flows: int = 1, running: int = 0) -> TaskCount:
+def task_count(
+    *, partitions: int, tasks_max: int, slots: int, flows: int = 1, running: int = 0, grows: bool = False
+) -> TaskCount:
     """Decide how many tasks a flow runs.
 
-    A task occupies its Spark slot for as long as the flow runs, so flows share the slots evenly. A `tasks_max` of 0
-    sets no limit. The count never falls below the tasks that run already, since their partitions do not move. Raises
-    EngineError if Spark has fewer slots than there are flows.
+    A task occupies its Spark slot for as long as the flow runs, so flows share the slots evenly. With fewer slots than
+    flows each has one task, and some wait for a slot. A `tasks_max` of 0 sets no limit. If Spark adds executors for
+    tasks that wait (`grows`), only `tasks_max` is a limit. The count never falls below the tasks that run already.
     """
-    share = slots // flows
-    if share == 0:
-        raise EngineError(
-            f"Spark has {counted(slots, 'slot')} for {counted(flows, 'flow')}; each needs one. Raise --master."
-        )
-    usable = min(tasks_max, share) if tasks_max else share
+    share = max(1, slots // flows)
+    usable = (tasks_max if grows else min(tasks_max, share)) if tasks_max else share
     count = max(1, running, min(partitions, usable))
-    return TaskCount(count, share if tasks_max > share else None)
+    return TaskCount(count, share if tasks_max > share and not grows else None)
 
 
 def rate_share(bytes_per_s: int, tasks: int) -> int:
