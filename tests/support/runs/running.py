@@ -47,11 +47,13 @@ def run(*arguments: object, timeout_s: float = PATIENCE_S, **variables: str) -> 
 class Running:
     """`heliograph run FILE` in the background."""
 
-    def __init__(self, file: Path, *options: str) -> None:
+    def __init__(self, file: Path, *options: str, **variables: str) -> None:
         self.log = file.with_suffix(".log")
         command = [sys.executable, "-m", "heliograph", "run", str(file), *options]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **variables}
+            )
 
     def __enter__(self) -> Self:
         return self
