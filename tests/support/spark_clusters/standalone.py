@@ -25,6 +25,8 @@ from tests.support.runs.running import is_python_daemon
 from tests.support.spark_clusters.machines import Machine, MachineNetwork, is_alive, kill_all
 
 _DAEMON_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+_YARN_EXECUTOR = "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend"
 _DAEMON_HEAP = "256m"
 _LOG_CONFIG = """\
 status = OFF
@@ -62,13 +64,11 @@ class SparkWorker:
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs of its executors."""
-        return [each for each in self.machine.processes() if _has(each, "CoarseGrainedExecutorBackend")]
+        return executors_among(self.machine.processes())
 
     def python_workers(self) -> list[psutil.Process]:
         """The Python processes of its executors that run tasks: children of their daemons."""
-        daemons = [each for each in self.machine.processes() if is_python_daemon(each)]
-        pids = {daemon.pid for daemon in daemons}
-        return [each for each in daemons if each.ppid() in pids]
+        return python_workers_among(self.machine.processes())
 
     def kill_executors(self) -> int:
         """Kill -9 the JVMs of its executors, and return their number; the worker starts others."""
@@ -233,8 +233,25 @@ def _spark_class(name: str, *arguments: str) -> list[str]:
     return [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
 
 
-def _has(process: psutil.Process, word: str) -> bool:
+def executors_among(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Return the JVMs of executors; YARN starts each by a shell with the same words."""
+    commands = [(each, _command(each)) for each in processes]
+    return [
+        each
+        for each, words in commands
+        if words[:1] and words[0].endswith("java") and {_EXECUTOR, _YARN_EXECUTOR} & {*words}
+    ]
+
+
+def python_workers_among(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Return the children of the executors' Python daemons, which run tasks."""
+    daemons = [each for each in processes if is_python_daemon(each)]
+    pids = {daemon.pid for daemon in daemons}
+    return [each for each in daemons if each.ppid() in pids]
+
+
+def _command(process: psutil.Process) -> list[str]:
     try:
-        return any(word in each for each in process.cmdline())
+        return list(process.cmdline())
     except psutil.Error:
-        return False
+        return []
