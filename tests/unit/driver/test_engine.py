@@ -73,12 +73,7 @@ def driver_of(spark: BusySpark, context: Callable[..., BusySpark] | None = None)
 def test_a_task_that_waits_for_a_slot_is_taken_back_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
     spark = BusySpark()
-    driver = SimpleNamespace(
-        context=lambda *_: spark,
-        current_context=lambda: spark,
-        settings=SimpleNamespace(is_local=True),
-        stop=lambda: None,
-    )
+    driver = driver_of(spark)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     first = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -115,12 +110,7 @@ def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypat
 def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
     """A task that Spark has taken, whose runs are the test's."""
     spark = BusySpark()
-    driver = SimpleNamespace(
-        context=lambda *_: spark,
-        current_context=lambda: spark,
-        settings=SimpleNamespace(is_local=True),
-        stop=lambda: None,
-    )
+    driver = driver_of(spark)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ended = threading.Event()
     task = engine.start(spec, lambda _spec, _report: None, lambda _end: ended.set())
@@ -133,12 +123,7 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
 
 def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = BusySpark()
-    driver = SimpleNamespace(
-        context=lambda *_: spark,
-        current_context=lambda: spark,
-        settings=SimpleNamespace(is_local=True),
-        stop=lambda: None,
-    )
+    driver = driver_of(spark)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -196,7 +181,7 @@ def test_a_task_is_leaving_while_its_executor_is_decommissioned(monkeypatch: pyt
     with started(SPEC) as (engine, task):
         other = RunningTask(replace(SPEC, task_id="c->d-0"), lambda _spec, _report: None)
         assert not engine.is_leaving(task)
-        engine._driver.executors.take((Executor("1", "h1", 2, is_leaving=True), Executor("2", "h2", 2)))
+        engine.driver.executors.take((Executor("1", "h1", 2, is_leaving=True), Executor("2", "h2", 2)))
         assert (engine.is_leaving(task), engine.is_leaving(other)) == (True, False)
 
 

@@ -61,13 +61,12 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...]) -> Non
     config = _load(file)
     # The worker's own values: the author of a connector must not decide how its secrets are sent.
     launch = LaunchOptions(lease_timeout_ms(config), config.settings[keys.UNENCRYPTED_SECRETS_ALLOWED])
-    buffer_bytes = config.settings[keys.TASK_BUFFER_BYTES]
-    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs), buffer_bytes=buffer_bytes)
+    spark = SparkSettings(master or f"local[{_LOCAL_SLOTS}]", spark_pairs(confs))
     make_screen().close()
     log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
-    driver = SparkDriver(spark)
+    driver = SparkDriver(spark, starts=False)  # the leader's starts
     engine = SparkEngine(driver, launch)
     try:
         with serving(config, engine, stopping.is_set) as url:

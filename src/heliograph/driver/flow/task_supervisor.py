@@ -359,12 +359,12 @@ class TaskSupervisor:
         self._engine.assign(task.running, specs)
 
     def stop_all(self, *, drains: bool = True) -> None:
-        """Ask every running task to flush, commit and end; or end it at once."""
-        for task in self.tasks:
-            if task.running is not None and drains:
-                self._engine.stop(task.running, "heliograph is stopping")
-            elif task.running is not None:
-                self._engine.abort(task.running)
+        """Ask every running task to flush, commit and end; or end it at once, which any thread may do."""
+        for running in [task.running for task in list(self.tasks)]:
+            if running is not None and drains:
+                self._engine.stop(running, "heliograph is stopping")
+            elif running is not None:
+                self._engine.abort(running)
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
         task.begin()

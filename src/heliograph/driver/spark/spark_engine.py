@@ -81,7 +81,7 @@ class SparkEngine:
     """
 
     def __init__(self, driver: SparkDriver, launch: LaunchOptions = _DEFAULT_LAUNCH) -> None:
-        self._driver = driver
+        self.driver = driver
         self._jobs = SparkJobs(driver)
         self.shared_slots: int | None = None
         self._default_launch = launch
@@ -93,13 +93,13 @@ class SparkEngine:
     @property
     def slots(self) -> int:
         """The number of tasks that flows may run at the same time."""
-        slots = self._driver.slots
+        slots = self.driver.slots
         return slots if self.shared_slots is None else min(slots, self.shared_slots)
 
     @property
     def grows_for_tasks(self) -> bool:
         """Return whether Spark adds executors for tasks that wait for a slot, so that `slots` is no limit."""
-        return self._driver.executors.grows_for_tasks
+        return self.driver.executors.grows_for_tasks
 
     def start(
         self,
@@ -113,7 +113,7 @@ class SparkEngine:
         Raises EngineError if the task's secrets would travel unencrypted, or the driver cannot listen for it.
         """
         options = launch or self._default_launch
-        if carries_secrets(spec) and not (options.allows_unencrypted_secrets or self._driver.encrypts_secrets):
+        if carries_secrets(spec) and not (options.allows_unencrypted_secrets or self.driver.encrypts_secrets):
             raise EngineError(REFUSAL)
         leases = self._lease_server()
         lease = LeaseSpec(leases.address, leases.token, options.lease_timeout_ms)
@@ -148,7 +148,7 @@ class SparkEngine:
 
     def is_leaving(self, task: RunningTask) -> bool:
         """Return whether the executor of a task is decommissioned: the task should end soon and start elsewhere."""
-        leaving = self._driver.executors.leaving
+        leaving = self.driver.executors.leaving
         if leaving:
             task.executor_id = task.executor_id or self._jobs.executor_of(task.spec)
         return task.executor_id in leaving
@@ -188,13 +188,13 @@ class SparkEngine:
         """End all leases and stop Spark."""
         if self._leases is not None:
             self._leases.close()
-        self._driver.stop()
+        self.driver.stop()
 
     def _lease_server(self) -> LeaseServer:
         with self._lock:
             if self._leases is None:
-                is_local = self._driver.settings.is_local
-                endpoint = OWN_MACHINE if is_local else lease_endpoint(self._driver.context().getConf().get)
+                is_local = self.driver.settings.is_local
+                endpoint = OWN_MACHINE if is_local else lease_endpoint(self.driver.context().getConf().get)
                 try:
                     self._leases = LeaseServer(endpoint, self._answer)
                 except OSError as error:
