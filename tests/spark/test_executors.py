@@ -1,7 +1,9 @@
-"""A standalone Spark cluster whose executors have no home: they get code and kernels, and compile nothing."""
+"""Executors without a home, without packages, or without our Python: what they need is shipped, or named."""
 
 from __future__ import annotations
 
+import sys
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster
 from tests.support.clusters.clients import make_topic, read, write
-from tests.support.runs.running import run, write_file
+from tests.support.runs.copying import wait_for
+from tests.support.runs.running import Running, run, write_file
 from tests.support.spark_clusters.machines import MachineNetwork
 from tests.support.spark_clusters.standalone import StandaloneCluster
 
@@ -41,3 +44,43 @@ def test_executors_without_a_home_copy_and_compile_nothing(
     assert "compiled" not in done.stdout
     assert list(tmp_path.glob("heliograph-executors-*/code-*/heliograph")), "the executors' machines have unpacked it"
     assert not list(tmp_path.glob("heliograph-executors-*/kernels/*/*.nbi"))
+
+
+def test_an_executor_without_a_package_is_one_sentence_that_names_it(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path, spark: StandaloneCluster
+) -> None:
+    make_topic(source, topic, 1)
+    venv.create(tmp_path / "bare", with_pip=False)
+    file = write_file(tmp_path, source, target, alias, topic)
+    options = [*spark.driver_options, "--conf", f"spark.pyspark.python={tmp_path / 'bare' / 'bin' / 'python'}"]
+    with Running(file, *options, **spark.driver_variables) as heliograph:
+        wait_for(lambda: "task 0 failed" in heliograph.output())
+        assert heliograph.stop() == 0
+    failed = next(line for line in heliograph.output().splitlines() if "task 0 failed" in line)
+    assert "has no Python package" in failed
+    assert "heliograph pack" in failed
+    assert "Spark lost the task" not in failed
+
+
+@pytest.mark.slow
+def test_a_packed_environment_is_all_that_executors_need(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, alias: str, tmp_path: Path, spark: StandaloneCluster
+) -> None:
+    make_topic(source, topic, 2)
+    write(source, topic, [{"value": b"%d" % n, "partition": n % 2} for n in range(RECORDS)])
+    packed = tmp_path / "heliograph-environment.tar.gz"
+    assert run("pack", packed).returncode == 0
+    file = write_file(tmp_path, source, target, alias, topic)
+    options = [*spark.driver_options, "--conf", f"spark.archives={packed}#environment"]
+    with Running(file, *options, **spark.driver_variables) as heliograph:
+        wait_for(lambda: "begins with" in heliograph.output())
+        wait_for(lambda: sum(map(len, read(target, f"{alias}.{topic}", 2).values())) == RECORDS, pause_s=1)
+        programs = {Path(each.exe()) for worker in spark.workers for each in worker.python_workers()}
+        opened = {
+            Path(each.path) for worker in spark.workers for one in worker.python_workers() for each in one.memory_maps()
+        }
+        assert heliograph.stop() == 0
+    assert {path.parts[-3:-1] for path in programs} == {("environment", "bin")}
+    here = Path(sys.prefix)
+    assert not [path for path in opened if path.is_relative_to(here)], "nothing of this machine's packages is used"
+    assert "compiled" not in heliograph.output()
