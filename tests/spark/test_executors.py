@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import venv
 from collections.abc import Iterator
@@ -19,6 +22,20 @@ from tests.support.spark_clusters.standalone import StandaloneCluster
 pytestmark = pytest.mark.spark
 
 RECORDS = 1000
+STOPPED = """
+import json, sys, time
+from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
+driver = SparkDriver(SparkSettings(sys.argv[1], json.loads(sys.argv[2])))
+first, slots = driver.context(), driver.slots
+first._jsc.sc().stop()
+while driver.current_context() in (first, None):
+    assert driver.error is None, driver.error
+    time.sleep(0.1)
+second = driver.context()
+is_new = second.applicationId != first.applicationId
+print(json.dumps([slots, driver.slots, second.parallelize([1, 2], 2).sum(), is_new]))
+driver.stop()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +77,14 @@ def test_an_executor_without_a_package_is_one_sentence_that_names_it(
     assert "has no Python package" in failed
     assert "heliograph pack" in failed
     assert "Spark lost the task" not in failed
+
+
+def test_an_application_that_is_stopped_from_outside_is_started_again_with_all_slots(spark: StandaloneCluster) -> None:
+    command = [sys.executable, "-c", STOPPED, spark.master_url, json.dumps(spark.driver_settings)]
+    variables = {**os.environ, **spark.driver_variables}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [4, 4, 3, True]
 
 
 @pytest.mark.slow

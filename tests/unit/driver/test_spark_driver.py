@@ -94,6 +94,20 @@ def test_an_application_that_cannot_be_started_again_is_an_error_at_last(
     assert "Spark could not be started: no master" in str(driver.error)
 
 
+def test_applications_that_do_not_last_are_an_error_at_last(
+    spark: Spark, driver: SparkDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_session, "_MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(Context, "stop", lambda _context: None)
+    spark.starts = [Context() for _ in range(9)]
+    for context in spark.starts:
+        context.is_stopped = True  # type: ignore[union-attr]
+    driver.start()
+    wait_for(lambda: driver.error is not None)
+    assert "Spark has stopped 3 applications within a minute each" in str(driver.error)
+    assert len(spark.started) == 3
+
+
 def test_a_first_start_that_fails_is_not_tried_again(spark: Spark, driver: SparkDriver) -> None:
     spark.starts = [OSError("no such master")]
     driver.start()

@@ -19,6 +19,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,8 @@ _JVM_OPTIONS = "SPARK_SUBMIT_OPTS"
 _PYTHON_VARIABLE = "PYSPARK_PYTHON"
 _WATCH_INTERVAL_S = 1.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 60.0
+_LONGEST_START_S = 120.0
+_LASTING_S = 60.0
 _MOST_ATTEMPTS = 8  # over some six minutes, and the time that each takes
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:-UsePerfData"
 
@@ -129,7 +132,7 @@ class SparkDriver:
         self._context: Any = None
         self._error: EngineError | None = None
         self._jvm: SparkJvm | None = None
-        self._encrypts = settings.is_local
+        self._encrypts = True if settings.is_local else None  # not known before the first start
         self._thread: threading.Thread | None = None
         if starts:
             self.start()
@@ -182,40 +185,47 @@ class SparkDriver:
 
     @property
     def slots(self) -> int:
-        """The number of tasks that can run at the same time; waits for Spark, and briefly for its executors."""
-        self.context()
+        """The number of tasks that can run at the same time; waits for Spark and its executors, but not for long."""
+        deadline = time.monotonic() + _LONGEST_START_S
+        self.context(lambda: time.monotonic() > deadline)
         self.executors.wait_until_settled()
         return self.executors.slots
 
     @property
     def encrypts_secrets(self) -> bool:
         """Return whether a task's payload, with the credentials of its clients, is safe from others on its way."""
-        if not self.settings.is_local:
+        if self._encrypts is None:
             self.context()
-        return self._encrypts
+        return bool(self._encrypts)
 
     # --- the thread of Spark ------------------------------------------------------------------------------------------
 
     def _run(self, before: threading.Thread | None) -> None:
         if before is not None:
             before.join()
-        attempts = 0
+        attempts = 0  # since an application lasted
         while self._is_wanted and self.error is None:
+            attempts += 1
             try:
                 context = self._start_context()
             except Exception as error:  # noqa: BLE001  (raised by `context`)
-                attempts += 1
                 self._not_started(error, attempts)
-                continue
-            attempts = 0
-            with self._changed:
-                self._context = context
-                self._changed.notify_all()
-            self._watch(context)
-            with self._changed:
-                self._context = None
-            with suppress(Exception):  # a context that Spark has stopped may refuse to be stopped
-                context.stop()
+            else:
+                began_at = time.monotonic()
+                self._run_context(context)
+                if time.monotonic() - began_at >= _LASTING_S:
+                    attempts = 0
+            self._pause(attempts)
+
+    def _run_context(self, context: Any) -> None:
+        with self._changed:
+            self._context = context
+            self._changed.notify_all()
+        self._watch(context)
+        with self._changed:
+            self._context = None
+        with suppress(Exception):  # a context that Spark has stopped may refuse to be stopped
+            context.stop()
 
     def _start_context(self) -> Any:
         if self._jvm is None:
@@ -235,14 +245,24 @@ class SparkDriver:
         log_text = self._jvm.new_log_text() if self._jvm is not None else ""
         reason = f"{spark_error_line(error, log_text)} (its log: {self.settings.log_file})"
         log.debug("%s", trace_of(error))
-        with self._changed:
-            if self._jvm is None or not self._jvm.has_had_context or attempts >= _MOST_ATTEMPTS:
+        if self._jvm is None or not self._jvm.has_had_context or attempts >= _MOST_ATTEMPTS:
+            with self._changed:
                 self._error = EngineError(f"Spark could not be started: {reason}")
                 self._changed.notify_all()
-                return
-            pause_s = min(_FIRST_PAUSE_S * 2 ** (attempts - 1), _LONGEST_PAUSE_S)
-            log.error("Spark could not be started again: %s Next attempt in %.0f s.", reason, pause_s)
-            self._changed.wait_for(lambda: not self._is_wanted, pause_s)
+        else:
+            log.error("Spark could not be started again: %s. It is tried again.", reason)
+
+    def _pause(self, attempts: int) -> None:
+        """Wait before the next start, longer after each application that did not last; give up after many."""
+        with self._changed:
+            if attempts >= _MOST_ATTEMPTS and self._is_wanted and self.error is None:
+                self._error = EngineError(
+                    f"Spark has stopped {attempts} applications within a minute each (its log:"
+                    f" {self.settings.log_file})"
+                )
+            if attempts and self._error is None:
+                pause_s = min(_FIRST_PAUSE_S * 2 ** (attempts - 1), _LONGEST_PAUSE_S)
+                self._changed.wait_for(lambda: not self._is_wanted, pause_s)
 
     def _watch(self, context: Any) -> None:
         """Follow the executors until the driver is stopped, the JVM ends, or Spark has stopped the context."""
