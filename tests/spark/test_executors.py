@@ -27,12 +27,13 @@ import json, sys, time
 from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings
 driver = SparkDriver(SparkSettings(sys.argv[1], json.loads(sys.argv[2])))
 first, slots = driver.context(), driver.slots
+before = first.applicationId
 first._jsc.sc().stop()
 while driver.current_context() in (first, None):
     assert driver.error is None, driver.error
     time.sleep(0.1)
 second = driver.context()
-is_new = second.applicationId != first.applicationId
+is_new = second.applicationId != before
 print(json.dumps([slots, driver.slots, second.parallelize([1, 2], 2).sum(), is_new]))
 driver.stop()
 """
