@@ -37,6 +37,8 @@ SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 
 class BusySpark:
     """A context whose slots are all taken: a job waits until its group is cancelled."""
 
+    _jsc = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+
     def __init__(self) -> None:
         self.cancelled: dict[str, threading.Event] = {}
         self._of_thread = threading.local()
@@ -183,6 +185,25 @@ def test_a_task_is_leaving_while_its_executor_is_decommissioned(monkeypatch: pyt
         assert not engine.is_leaving(task)
         engine.driver.executors.take((Executor("1", "h1", 2, is_leaving=True), Executor("2", "h2", 2)))
         assert (engine.is_leaving(task), engine.is_leaving(other)) == (True, False)
+
+
+def test_a_task_of_a_stopped_application_says_so_and_the_next_start_waits_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spark, dropped = BusySpark(), list[BusySpark]()
+    monkeypatch.setattr(spark, "_jsc", None)
+    driver = driver_of(spark)
+    driver.drop = dropped.append
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    wait_for(lambda: spark.cancelled)
+    spark.cancelJobGroup(next(iter(spark.cancelled)))
+    error = ends.get(timeout=60).error
+    assert error is not None
+    assert "the Spark application was stopped" in error
+    assert (dropped, task.is_lost) == ([spark], False)
+    engine.close()
 
 
 def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:

@@ -123,6 +123,12 @@ def expected_slots(setting: Callable[[str, str], str]) -> int | None:
     return whole("spark.executor.instances") * (max(1, of_executor) // cpus) or None
 
 
+def is_stopped(context: Any) -> bool:
+    """Return whether an application has ended; PySpark's own state is that of its last call."""
+    java = context._jsc  # noqa: SLF001
+    return java is None or bool(java.sc().isStopped())
+
+
 def read_executors(context: Any) -> tuple[Executor, ...]:
     """Ask Spark's status store and its scheduler; PySpark has no public access to either."""
     scala = context._jsc.sc()  # noqa: SLF001

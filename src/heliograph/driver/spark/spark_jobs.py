@@ -9,7 +9,8 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from heliograph.driver.spark.executor_watch import executor_of
+from heliograph.driver.spark.executor_watch import executor_of, is_stopped
+from heliograph.errors import EngineError
 from heliograph.executor.copy.copy_task import task_function
 from heliograph.executor.shipped_code import ShippedTask, shipped_function
 from heliograph.model import counted
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _MOST_SHOWN = 8
+STOPPED = "the Spark application was stopped; the task continues in the next one."
 
 
 class SparkJobs:
@@ -38,9 +40,15 @@ class SparkJobs:
         context = self._driver.context(gives_up)
         if context is None:
             return None
-        context.setJobGroup(job_group(spec), job_description(spec), interruptOnCancel=True)
-        function = _function(spec, self._driver.settings)
-        outcome: dict[str, Any] = json.loads(context.parallelize([0], 1).mapPartitions(function).collect()[0])
+        try:
+            context.setJobGroup(job_group(spec), job_description(spec), interruptOnCancel=True)
+            function = _function(spec, self._driver.settings)
+            outcome: dict[str, Any] = json.loads(context.parallelize([0], 1).mapPartitions(function).collect()[0])
+        except Exception:
+            if is_stopped(context):
+                self._driver.drop(context)  # the next start of the task waits for the next application
+                raise EngineError(STOPPED) from None
+            raise
         return outcome
 
     def cancel(self, spec: TaskSpec) -> None:

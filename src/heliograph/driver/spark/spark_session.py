@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.config.resolve.redaction import trace_of
 from heliograph.driver.spark.executor_code import write_code_archive
-from heliograph.driver.spark.executor_watch import ExecutorWatch, read_executors
+from heliograph.driver.spark.executor_watch import ExecutorWatch, is_stopped, read_executors
 from heliograph.driver.spark.old_folders import PREFIX, remove_old_folders
 from heliograph.driver.spark.secret_transport import OPEN_PORTS, authenticates, authentication, encrypts, is_local
 from heliograph.driver.spark.spark_defaults import PYTHON, our_settings, packed_python, site_settings
@@ -172,6 +172,12 @@ class SparkDriver:
                 self._changed.wait(_WATCH_INTERVAL_S)
             return self._context
 
+    def drop(self, context: Any) -> None:
+        """Note that Spark has stopped a context, earlier than the next look at it."""
+        with self._changed:
+            if self._context is context:
+                self._context = None
+
     def current_context(self) -> Any:
         """Return the context, or None if there is none now."""
         return self._context
@@ -268,7 +274,7 @@ class SparkDriver:
         """Follow the executors until the driver is stopped, the JVM ends, or Spark has stopped the context."""
         while self._is_wanted and self.error is None:
             try:
-                if context._jsc.sc().isStopped():  # noqa: SLF001  (PySpark's own state is that of its last call)
+                if is_stopped(context):
                     log.error(
                         "Spark has stopped the application: its log, %s, has the reason. Starting it again.",
                         self.settings.log_file,
