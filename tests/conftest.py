@@ -27,21 +27,11 @@ settings.load_profile("house")
 # Java's second compiler pays after minutes; a broker of a test lives for less, and would spend half its time in it.
 os.environ.setdefault("KAFKA_HEAP_OPTS", "-Xms128m -Xmx512m -XX:TieredStopAtLevel=1")
 
-# A kernel's machine code contains functions of other files, whose changes its own cache would not notice. What was
-# compiled at the set-up serves until one of them changes.
-_ROOT = Path(__file__).parents[1]
-_WIRE = _ROOT / "src/heliograph/wire"
-_sources = sorted(_WIRE.rglob("*.py"))
-_compiled = [file.stat().st_mtime for file in _WIRE.rglob("__pycache__/*.nbi")]
-if not _compiled or min(_compiled) < max(file.stat().st_mtime for file in _sources):
-    _kernels = hashlib.sha256(b"".join(file.read_bytes() for file in _sources))
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".kernel_cache" / _kernels.hexdigest()[:16]))
-
 from heliograph.config.secrets import known_secrets  # noqa: E402
 from heliograph.embedded import process  # noqa: E402
 from heliograph.embedded.kafka_cluster import EmbeddedCluster, find_cluster, forget_cluster, start_cluster  # noqa: E402
 from heliograph.kafka.produce import producer_session  # noqa: E402
-from heliograph.wire.batches.forward import warm_up  # noqa: E402  (which reads where its machine code is kept)
+from heliograph.wire.batches.forward import warm_up  # noqa: E402
 from tests.support.clusters.clients import SAFE_DOWNGRADE, set_feature  # noqa: E402
 from tests.support.monitoring.tools import MISSING, Tools, find_tools  # noqa: E402
 
@@ -98,8 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         _take_a_share_of_the_ports(config.workerinput["workerid"], config.workerinput["workercount"])
         return
-    if "NUMBA_CACHE_DIR" in os.environ and not Path(os.environ["NUMBA_CACHE_DIR"]).is_dir():
-        warm_up()
+    warm_up()
     if config.option.basetemp or not _MEMORY.is_dir():
         return
     if psutil.virtual_memory().available > _NEEDED_BYTES and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES:

@@ -70,6 +70,9 @@ _GROUPS: dict[str, dict[str, _Entry]] = {
         "status": _Entry("Show the state of the connectors of a source cluster.", "rest_commands.connect", "status"),
         "connectors": _Entry("List all connectors of a Connect cluster.", "rest_commands.connect", "connectors"),
     },
+    "Prepare a Spark cluster": {
+        "pack": _Entry("Pack Python and all packages for executors.", "spark_commands.pack", "pack"),
+    },
     "Kafka on this machine": {
         "demo": _Entry("Replicate, stop the source, continue on the target.", "commands.demo", "demo"),
         "kafka": _Entry("Start, stop, use and remove Kafka clusters.", "commands.kafka", "kafka"),

@@ -7,6 +7,7 @@ it begins in a group of three bytes.
 from __future__ import annotations
 
 import base64
+import os
 import secrets
 import threading
 from collections.abc import Iterable
@@ -84,8 +85,9 @@ class Watch:
         for file in Path("/proc").glob("[0-9]*/cmdline"):
             self._search(file, "a command line")
         for folder in self._folders:
-            for file in folder.rglob("*"):
-                self._search_changed(file)
+            for place, _folders, names in os.walk(folder):  # which passes over what is removed or renamed meanwhile
+                for name in names:
+                    self._search_changed(Path(place, name))
 
     def _search_changed(self, file: Path) -> None:
         try:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import cast
+from unittest.mock import Mock
 
 from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
 from heliograph.errors import HeliographError
@@ -23,6 +24,7 @@ class ThreadEngine:
 
     def __init__(self, slots: int = 4) -> None:
         self.slots = slots
+        self.driver = Mock()  # of Spark; there is none
         self.started: list[TaskSpec] = []
         self.openings: Counter[TopicPartition] = Counter()  # how often a running task had to begin again with each
         self._leases: dict[RunningTask, HandLease] = {}
@@ -57,6 +59,15 @@ class ThreadEngine:
 
     def kill(self, task: RunningTask) -> None:
         self._leases[task].is_killed = True
+
+    grows_for_tasks = False
+
+    def is_leaving(self, _task: RunningTask) -> bool:
+        """A thread has no executor."""
+        return False
+
+    def abort(self, task: RunningTask) -> None:
+        self._leases[task].lost = "it is aborted"
 
     def take_back_if_lost(self, task: RunningTask) -> None:
         """A thread is never lost."""

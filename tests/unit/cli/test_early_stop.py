@@ -84,7 +84,7 @@ def test_a_worker_answers_a_reload_with_what_to_do_instead(
     hung_up.set()
     stopping = Mock(wait=Mock(side_effect=[False, False, True]))
     fakes: dict[str, Any] = {
-        "SparkDriver": lambda _settings: Mock(error=None),
+        "SparkDriver": lambda _settings, **_options: Mock(error=None),
         "SparkEngine": Mock(),
         "serving": MagicMock(),
         "stop_on_signals": lambda: stopping,

@@ -60,8 +60,8 @@ class FakeRun:
     def start(self) -> None:
         """Its clusters answer when the test says so."""
 
-    def stop(self) -> None:
-        self.is_stopped = True
+    def stop(self, *, drains: bool = True) -> None:
+        self.is_stopped, self.is_drained = True, drains
 
     def is_over(self) -> bool:
         return self.is_stopped and self.has_ended
@@ -224,6 +224,7 @@ def test_a_lost_lead_stops_every_run_and_advances_nothing(bench: Bench) -> None:
     assert set(slots.advance({"a": bench.stored, "b": bench.stored}) or ()) == {"a", "b"}
     slots.lead(None)
     assert [run.is_stopped for run in bench.runs] == [True, True]
+    assert [run.is_drained for run in bench.runs] == [False, False], "the next leader may run them already"
     assert (slots.advance({"a": bench.stored}), slots.is_running("b")) == (None, True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -99,8 +100,8 @@ class FakeRun:
     def start(self) -> None:
         self.started.append(self)
 
-    def stop(self) -> None:
-        self.is_stopped = True
+    def stop(self, *, drains: bool = True) -> None:
+        self.is_stopped, self.is_drained = True, drains
 
     def is_over(self) -> bool:
         return self.has_ended
@@ -143,7 +144,8 @@ class Herd:
     def __init__(self) -> None:
         self.configs, self.statuses = FakeConfigs(), FakeStatuses()
         stores = cast("Any", (self.configs, self.statuses))
-        self.reconciler = Reconciler(cast("Any", FakeWorker()), cast("Any", None), stores, WORKER, LogLevels())
+        self.engine = Mock()
+        self.reconciler = Reconciler(cast("Any", FakeWorker()), cast("Any", self.engine), stores, WORKER, LogLevels())
         self.reconciler.lead(GENERATION)
         self.runs: list[FakeRun] = FakeRun.started
 
@@ -229,11 +231,28 @@ def test_a_lost_lead_ends_the_runs_at_once_though_a_state_cannot_be_written(herd
     telling.start()
     wait_for(lambda: herd.statuses.writes == 1)
     herd.reconciler.lead(None)
-    assert herd.runs[0].is_stopped
+    assert (herd.runs[0].is_stopped, herd.runs[0].is_drained) == (True, False)
     herd.statuses.lets_write.set()
     telling.join()
     herd.tick()
     assert len(herd.runs) == 1
+
+
+def test_only_the_leader_has_a_spark_application(herd: Herd) -> None:
+    spark = herd.engine.driver
+    spark.start.assert_called_once()
+    herd.reconciler.lead(None)
+    spark.stop.assert_called_once_with(is_awaited=False)
+    herd.reconciler.lead(GENERATION + 2)
+    assert spark.start.call_count == 2
+
+
+def test_a_stopping_leader_drains_its_runs(herd: Herd) -> None:
+    herd.want("a")
+    herd.tick()
+    herd.runs[0].has_ended = True
+    herd.reconciler.stop()
+    assert (herd.runs[0].is_stopped, herd.runs[0].is_drained) == (True, True)
 
 
 def test_a_lead_won_again_starts_what_had_failed_under_the_last_one(herd: Herd) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from kafka.protocol.consumer import HeartbeatRequest, ListOffsetsRequest
@@ -41,7 +42,7 @@ def worker(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> Iterato
         "status.storage.topic": "statuses",
     }
     config = load_worker("\n".join(f"{key} = {value}" for key, value in lines.items()), FakeLookup())
-    made = ConnectWorker(config, cast("Any", SimpleNamespace(slots=1)), "http://here:8083", LogLevels())
+    made = ConnectWorker(config, cast("Any", SimpleNamespace(slots=1, driver=Mock())), "http://here:8083", LogLevels())
     made.start()
     yield made
     made.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -121,7 +122,7 @@ class FakeRun:
     def start(self) -> None:
         self.calls.append("start")
 
-    def stop(self) -> None:
+    def stop(self, *, drains: bool = True) -> None:  # noqa: ARG002
         self.calls.append("stop")
 
     def is_over(self) -> bool:
@@ -163,7 +164,7 @@ class World:
     def __init__(self) -> None:
         self.configs, self.statuses = FakeConfigs(), FakeStatuses()
         stores = cast("Any", (self.configs, self.statuses))
-        engine = cast("Any", SimpleNamespace(slots=1))
+        engine = cast("Any", SimpleNamespace(slots=1, driver=Mock()))
         self.reconciler = Reconciler(
             load_worker(test_herder.WORKER_FILE, FakeLookup()), engine, stores, "w:1", LogLevels()
         )

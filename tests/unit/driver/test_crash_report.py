@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.driver.spark.spark_session import spark_error_line
+from heliograph.driver.spark.spark_errors import spark_error_line
 
 
 @pytest.mark.parametrize(

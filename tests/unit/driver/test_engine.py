@@ -6,20 +6,20 @@ import json
 import queue
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from zipfile import ZipFile
 
 import pytest
 from pyspark import TaskContext
 
 from heliograph.driver.spark import spark_engine as engine_module
+from heliograph.driver.spark.executor_watch import Executor, ExecutorWatch
 from heliograph.driver.spark.spark_engine import LaunchOptions, RunningTask, SparkEngine, TaskEnd
-from heliograph.driver.spark.spark_session import SparkDriver, SparkSettings, _package_archive
+from heliograph.driver.spark.spark_jobs import SparkJobs
+from heliograph.driver.spark.spark_session import SparkDriver
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment, introduce
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
@@ -36,6 +36,8 @@ SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 
 
 class BusySpark:
     """A context whose slots are all taken: a job waits until its group is cancelled."""
+
+    _jsc = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
 
     def __init__(self) -> None:
         self.cancelled: dict[str, threading.Event] = {}
@@ -60,10 +62,20 @@ class BusySpark:
         raise RuntimeError("Job 0 cancelled")
 
 
+def driver_of(spark: BusySpark, context: Callable[..., BusySpark] | None = None) -> SimpleNamespace:
+    return SimpleNamespace(
+        context=context or (lambda *_: spark),
+        current_context=lambda: spark,
+        executors=ExecutorWatch(),
+        settings=SimpleNamespace(is_local=True),
+        stop=lambda: None,
+    )
+
+
 def test_a_task_that_waits_for_a_slot_is_taken_back_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
     spark = BusySpark()
-    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    driver = driver_of(spark)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     first = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -80,11 +92,13 @@ def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypat
     monkeypatch.setattr(engine_module, "_SILENCE_S", 0.01)
     spark, is_up = BusySpark(), threading.Event()
 
-    def context() -> BusySpark:
+    def context(_gives_up: Any) -> BusySpark:
         assert is_up.wait(60)
         return spark
 
-    driver = SimpleNamespace(context=context, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    driver = SimpleNamespace(
+        context=context, current_context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None
+    )
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -98,7 +112,7 @@ def test_a_task_stopped_before_spark_has_heard_of_it_is_taken_back_too(monkeypat
 def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
     """A task that Spark has taken, whose runs are the test's."""
     spark = BusySpark()
-    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    driver = driver_of(spark)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ended = threading.Event()
     task = engine.start(spec, lambda _spec, _report: None, lambda _end: ended.set())
@@ -111,7 +125,7 @@ def started(spec: TaskSpec) -> Iterator[tuple[SparkEngine, RunningTask]]:
 
 def test_a_task_of_a_lost_executor_ends_though_spark_keeps_it_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = BusySpark()
-    driver = SimpleNamespace(context=lambda: spark, settings=SimpleNamespace(is_local=True), stop=lambda: None)
+    driver = driver_of(spark)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
     task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
@@ -150,6 +164,47 @@ def answer_to(task: RunningTask, run_id: str, report: TaskReport) -> dict[str, A
         channel = introduce(sock, lease.token, hello)
         channel.send(report.to_json())
         return channel.receive()
+
+
+def test_an_aborted_task_is_cancelled_at_once_and_its_next_report_ends_it() -> None:
+    spark = BusySpark()
+    engine = SparkEngine(cast("SparkDriver", driver_of(spark)), LaunchOptions(lease_timeout_ms=1000))
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    assert answer_to(task, "r", TaskReport()) == {"go": True}
+    engine.abort(task)
+    assert ends.get(timeout=1) == TaskEnd(task.spec), "at once, and not as a failure"
+    assert "gone" in answer_to(task, "r", TaskReport()), "also if Spark does not reach it"
+    engine.close()
+
+
+def test_a_task_is_leaving_while_its_executor_is_decommissioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    executors = {"a->b-0": "1", "c->d-0": "2"}
+    monkeypatch.setattr(SparkJobs, "executor_of", lambda _jobs, spec: executors[spec.task_id])
+    with started(SPEC) as (engine, task):
+        other = RunningTask(replace(SPEC, task_id="c->d-0"), lambda _spec, _report: None)
+        assert not engine.is_leaving(task)
+        engine.driver.executors.take((Executor("1", "h1", 2, is_leaving=True), Executor("2", "h2", 2)))
+        assert (engine.is_leaving(task), engine.is_leaving(other)) == (True, False)
+
+
+def test_a_task_of_a_stopped_application_says_so_and_the_next_start_waits_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spark, dropped = BusySpark(), list[BusySpark]()
+    monkeypatch.setattr(spark, "_jsc", None)
+    driver = driver_of(spark)
+    driver.drop = dropped.append
+    engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
+    ends: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
+    task = engine.start(SPEC, lambda _spec, _report: None, ends.put)
+    wait_for(lambda: spark.cancelled)
+    spark.cancelJobGroup(next(iter(spark.cancelled)))
+    error = ends.get(timeout=60).error
+    assert error is not None
+    assert "the Spark application was stopped" in error
+    assert (dropped, task.is_lost) == ([spark], False)
+    engine.close()
 
 
 def test_only_one_run_of_a_start_is_heard_however_often_it_connects() -> None:
@@ -197,24 +252,7 @@ def test_what_spark_runs_again_by_itself_copies_nothing(
 def test_a_driver_that_cannot_listen_where_spark_says_names_both_settings() -> None:
     settings = {"spark.driver.host": "192.0.2.1"}  # an address that no machine has
     context = SimpleNamespace(getConf=lambda: settings)
-    driver = SimpleNamespace(context=lambda: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
+    driver = SimpleNamespace(context=lambda *_: context, settings=SimpleNamespace(is_local=False), stop=lambda: None)
     engine = SparkEngine(cast("SparkDriver", driver), LaunchOptions(lease_timeout_ms=1000))
     with pytest.raises(EngineError, match=r"192\.0\.2\.1 .*Set spark\.driver\.bindAddress .*spark\.driver\.host"):
         engine.start(SPEC, lambda _spec, _report: None, lambda _end: None)
-
-
-def test_a_jvm_that_has_ended_is_an_error() -> None:
-    ended: list[int | None] = [None]
-    driver = SparkDriver.__new__(SparkDriver)
-    driver.settings = SparkSettings("local[1]")
-    driver._error, driver._is_stopped = None, False
-    driver._context = SimpleNamespace(_gateway=SimpleNamespace(proc=SimpleNamespace(poll=lambda: ended[0])))
-    assert driver.error is None
-    ended[0] = 137
-    assert "Spark's JVM has ended" in str(driver.error)
-
-
-def test_executors_get_this_package_as_an_archive(tmp_path: Path) -> None:
-    with ZipFile(_package_archive(tmp_path)) as archive:
-        names = archive.namelist()
-    assert {"heliograph/__init__.py", "heliograph/executor/copy/copy_task.py"} <= set(names)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from heliograph.driver.spark.jvm_samples import JvmSample, JvmSamples, ask_jvm
+from heliograph.driver.spark.jvm_samples import JvmSamples, ask_jvm
 from heliograph.driver.spark.spark_engine import RunningTask, SparkEngine
 from heliograph.executor.contract.task_spec import TaskSpec
 from heliograph.kafka.security.connection_spec import ClusterSpec, Security
@@ -18,7 +18,6 @@ from heliograph.status.process_snapshot import EngineSnapshot, JvmSnapshot
 from tests.support.runs.copying import wait_for
 
 JVM = JvmSnapshot(heap_bytes=10, other_bytes=5, gc_seconds=0.5, gc_count=3, threads=20)
-SAMPLE = JvmSample(8, JVM)
 CLUSTER = ClusterSpec("a", (Address("a", 1),), Security())
 SPEC = TaskSpec("a->b-0", Flow("a", "b"), CLUSTER, CLUSTER, (), "c", "offsets", 1)
 
@@ -30,28 +29,28 @@ class Clock:
         return self.now
 
 
-def sampled(ask: Callable[[], JvmSample], clock: Clock) -> JvmSamples:
+def sampled(ask: Callable[[], JvmSnapshot], clock: Clock) -> JvmSamples:
     return JvmSamples(ask, 0.01, clock)
 
 
 def test_a_jvm_that_stops_answering_is_unknown_after_half_a_minute() -> None:
     clock, answers, is_stopped = Clock(), threading.Event(), threading.Event()
 
-    def ask() -> JvmSample:
+    def ask() -> JvmSnapshot:
         if answers.is_set():
             is_stopped.wait(10)
-        return SAMPLE
+        return JVM
 
     samples = sampled(ask, clock)
-    wait_for(lambda: samples.latest == SAMPLE)
+    wait_for(lambda: samples.latest == JVM)
     answers.set()
     clock.now = 29.0
-    assert samples.latest == SAMPLE
+    assert samples.latest == JVM
     clock.now = 61.0
     assert samples.latest is None
     is_stopped.set()
     answers.clear()
-    wait_for(lambda: samples.latest == SAMPLE)
+    wait_for(lambda: samples.latest == JVM)
     samples.stop()
     assert samples.latest is None
 
@@ -59,19 +58,19 @@ def test_a_jvm_that_stops_answering_is_unknown_after_half_a_minute() -> None:
 def test_an_error_ends_no_sampling() -> None:
     errors = iter([ConnectionError("gone"), ValueError("not a number")])
 
-    def ask() -> JvmSample:
+    def ask() -> JvmSnapshot:
         for error in errors:
             raise error
-        return SAMPLE
+        return JVM
 
     samples = sampled(ask, Clock())
-    wait_for(lambda: samples.latest == SAMPLE)
+    wait_for(lambda: samples.latest == JVM)
     samples.stop()
 
 
 def test_stopping_does_not_wait_for_a_jvm_that_does_not_answer() -> None:
     is_over = threading.Event()
-    samples = sampled(lambda: (is_over.wait(60) and SAMPLE) or SAMPLE, Clock())
+    samples = sampled(lambda: (is_over.wait(60) and JVM) or JVM, Clock())
     samples.stop()
     assert samples._thread.is_alive()
     is_over.set()
@@ -92,16 +91,15 @@ def test_a_collector_that_does_not_count_adds_nothing() -> None:
     )
     management = SimpleNamespace(management=SimpleNamespace(ManagementFactory=beans))
     jvm = SimpleNamespace(java=SimpleNamespace(lang=management))
-    assert ask_jvm(SimpleNamespace(_jvm=jvm, defaultParallelism=8)) == SAMPLE
+    assert ask_jvm(SimpleNamespace(_jvm=jvm)) == JVM
 
 
-@pytest.mark.parametrize(
-    ("sample", "shared", "slots", "jvm"), [(None, None, None, None), (SAMPLE, None, 8, JVM), (SAMPLE, 2, 2, JVM)]
-)
+@pytest.mark.parametrize(("shared", "slots", "jvm"), [(None, None, None), (None, 8, JVM), (2, 2, JVM)])
 def test_the_engine_shows_slots_and_tasks_also_while_spark_starts(
-    sample: JvmSample | None, shared: int | None, slots: int | None, jvm: JvmSnapshot | None
+    shared: int | None, slots: int | None, jvm: JvmSnapshot | None
 ) -> None:
-    engine = SparkEngine(cast("Any", SimpleNamespace(sample=sample)))
+    driver = SimpleNamespace(samples=SimpleNamespace(latest=jvm), executors=SimpleNamespace(slots=8))
+    engine = SparkEngine(cast("Any", driver))
     engine.shared_slots = shared
     for number, run_id in enumerate((None, "run-1", "run-2")):
         task = RunningTask(SPEC, lambda *_: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from heliograph.executor.contract.task_report import PartitionReport, TaskEvent,
 from heliograph.model import ChangeActions, TopicPartition
 from heliograph.status.flow_snapshot import LossTotal
 from heliograph.status.losses import Loss, LossCause
+from heliograph.status.process_snapshot import EngineSnapshot
 from tests.support.config_files import FakeLookup, minimal
 
 LOSS = Loss(1_000, model.Flow("A", "B"), "a", 0, 3, 4, 2, LossCause.SOURCE_TRUNCATED)
@@ -44,6 +46,7 @@ class Engine:
     def __init__(self) -> None:
         self.started: list[Any] = []
         self.stopped: list[Any] = []
+        self.leaving: list[Any] = []  # on executors that are decommissioned
         self.shares: dict[str, int] = {}
         self.assignments = 0
         self.newest: dict[int, tuple[int, set[TopicPartition]]] = {}  # by run: number and partitions
@@ -61,6 +64,14 @@ class Engine:
 
     def share(self, task: Any, bytes_per_s: int) -> None:
         self.shares[task.spec.task_id] = bytes_per_s
+
+    grows_for_tasks = False
+
+    def snapshot(self) -> EngineSnapshot:
+        return EngineSnapshot(self.slots, len(self.started), 0)
+
+    def is_leaving(self, task: Any) -> bool:
+        return any(task is each for each in self.leaving)
 
     def take_back_if_lost(self, task: Any) -> None:
         """None is."""
@@ -193,34 +204,114 @@ def test_with_transactions_the_producer_of_a_run_that_ended_is_fenced_before_ano
     fenced: list[int] = []
     steps: Any = flow._steps
 
-    def fence(number: int) -> None:
+    def fence(numbers: Iterable[int]) -> None:
         assert flow.tasks[1].tps == {Z0}
-        fenced.append(number)
+        fenced.extend(numbers)
 
-    steps.fence = fence
+    steps.fence_tasks = fence
     moved(flow, set(), {A0, Z0})
     flow.handle(TaskEnd(first.spec, error="killed."))
     assert (fenced, flow.tasks[1].tps) == ([0], {A0, Z0})
 
 
-def test_with_transactions_a_run_that_began_again_holds_its_last_ones_partitions_until_it_has_begun(clock: Any) -> None:
-    """What it had in its last transaction is decided only then."""
+def test_with_transactions_the_producer_of_a_run_that_ended_is_fenced_before_it_is_started_again(clock: Any) -> None:
     flow = Flow(A0, Z0, settings=("tasks.max=2", "B.exactly.once.source.support=enabled"))
-    first = flow.engine.started[0]
-    flow.handle(TaskEnd(first.spec, error="killed."))
-    clock.now += 60
+    fenced: list[int] = []
     steps: Any = flow._steps
-    steps.fence = lambda _number: pytest.fail("the run that has begun would be fenced")
-    flow.tasks[0].tps = frozenset()
+    steps.fence_tasks = fenced.extend
+    flow.handle(TaskEnd(flow.engine.started[0].spec, error="killed."))
+    clock.now += 60
     flow.handle(RunStepsNow())
-    again = flow.engine.started[2]
-    flow._supervisor._plan.shares = (frozenset(), frozenset({A0, Z0}))
-    flow._supervisor._settle_at = clock.now
-    flow.handle(RunStepsNow())
-    assert flow.tasks[1].tps == {Z0}
-    number, _tps = flow.engine.newest[id(again)]
-    flow.report(again.spec, TaskReport(assignment=number))
+    assert (fenced, len(flow.engine.started)) == ([0], 3)
+    moved(flow, set(), {A0, Z0})
+    flow.handle(TaskEnd(flow.engine.started[2].spec))
+    assert fenced == [0, 0, 0], "before another task reads the source offset, and before it starts"
     assert flow.tasks[1].tps == {A0, Z0}
+
+
+def running(flow: Flow) -> None:
+    for run in flow.engine.started:
+        if any(task.runs(run.spec) for task in flow.tasks):
+            number, _tps = flow.engine.newest.get(id(run), (0, None))
+            flow.report(run.spec, TaskReport(assignment=number))
+
+
+def look_after(flow: Flow, clock: Any, after_s: float) -> None:
+    clock.now += after_s
+    flow._supervisor.look_after()
+    flow.handle(RunStepsNow())
+
+
+def test_a_task_that_waits_because_slots_were_lost_gives_its_partitions_to_others_until_it_runs(clock: Any) -> None:
+    flow = Flow(A0, Z0)
+    running(flow)
+    first, _second = flow.engine.started
+    flow.engine.slots = 1
+    flow.handle(TaskEnd(first.spec, error="killed.", is_lost=True))
+    look_after(flow, clock, 2)
+    waiting = flow.engine.started[2]
+    assert [task.tps for task in flow.tasks] == [{A0}, {Z0}]
+    look_after(flow, clock, 8)
+    assert flow.engine.stopped == [], "an executor that was killed may be back soon"
+    look_after(flow, clock, 2)
+    assert flow.engine.stopped == [waiting]
+    flow.handle(TaskEnd(waiting.spec))
+    assert [task.tps for task in flow.tasks] == [set(), {A0, Z0}]
+    empty = flow.engine.started[3]
+    assert empty.first == (), "it waits for a slot with nothing that could be copied meanwhile"
+    flow.engine.slots = 2
+    flow.report(empty.spec, TaskReport())
+    look_after(flow, clock, 5)
+    running(flow)
+    assert sorted(len(task.tps) for task in flow.tasks) == [1, 1]
+
+
+def test_a_task_keeps_its_partitions_while_there_are_slots_for_all_but_not_for_ever(clock: Any) -> None:
+    flow = Flow(A0, Z0)
+    _first, second = flow.engine.started
+    flow.report(second.spec, TaskReport())
+    look_after(flow, clock, 50)
+    assert flow.engine.stopped == []
+    look_after(flow, clock, 15)
+    assert flow.engine.stopped == [flow.engine.started[0]]
+
+
+def test_tasks_of_lost_slots_are_given_up_and_started_with_new_ones(clock: Any) -> None:
+    flow = Flow(A0, Z0)
+    running(flow)
+    first, second = flow.engine.started
+    look_after(flow, clock, 5)
+    flow.engine.slots = 1
+    flow.handle(TaskEnd(first.spec, error="killed.", is_lost=True))
+    for _round in range(20):
+        look_after(flow, clock, 5)
+        for run in flow.engine.stopped:
+            if any(task.runs(run.spec) for task in flow.tasks):
+                flow.handle(TaskEnd(run.spec))
+        flow.report(second.spec, TaskReport(assignment=flow.engine.newest.get(id(second), (0, None))[0]))
+    assert len(flow.tasks) == 1
+    assert flow.tasks[0].tps == {A0, Z0}
+    flow.engine.slots = 2
+    for _round in range(5):
+        running(flow)
+        look_after(flow, clock, 5)
+    running(flow)
+    assert sorted(len(task.tps) for task in flow.tasks) == [1, 1]
+
+
+@pytest.mark.parametrize(("slots", "shares"), [(2, [{A0}, {Z0}]), (1, [set(), {A0, Z0}])])
+def test_a_task_leaves_a_decommissioned_executor_with_its_partitions_if_there_is_a_slot_elsewhere(
+    clock: Any, slots: int, shares: list[set[TopicPartition]]
+) -> None:
+    flow = Flow(A0, Z0)
+    running(flow)
+    first = flow.engine.started[0]
+    flow.engine.slots, flow.engine.leaving = slots, [first]
+    look_after(flow, clock, 5)
+    assert flow.engine.stopped == [first], "it commits first"
+    flow.handle(TaskEnd(first.spec, TaskReport()))
+    assert [task.tps for task in flow.tasks] == shares
+    assert {spec.tp for spec in flow.engine.started[2].first} == shares[0]
 
 
 @pytest.mark.usefixtures("clock")

@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterable
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.errors import EngineError
 from heliograph.mirror.topics.task_assignment import assign, rebalance, task_count
 from heliograph.model import TopicPartition
 
@@ -34,8 +32,16 @@ def test_tasks_are_as_many_as_asked_for_or_as_can_be_used() -> None:
 def test_flows_share_the_slots() -> None:
     assert task_count(partitions=8, tasks_max=3, slots=4, flows=2) == (2, 2)
     assert task_count(partitions=8, tasks_max=2, slots=4, flows=2) == (2, None)
-    with pytest.raises(EngineError, match="1 slot for 2 flows"):
-        task_count(partitions=8, tasks_max=0, slots=1, flows=2)
+
+
+def test_with_fewer_slots_than_flows_each_flow_has_a_task_that_may_wait() -> None:
+    assert task_count(partitions=8, tasks_max=0, slots=1, flows=2) == (1, None)
+    assert task_count(partitions=8, tasks_max=3, slots=0, flows=2) == (1, 1)
+
+
+def test_where_spark_grows_for_tasks_their_maximum_decides() -> None:
+    assert task_count(partitions=8, tasks_max=6, slots=1, grows=True) == (6, None)
+    assert task_count(partitions=8, tasks_max=0, slots=2, grows=True) == (2, None), "without one its slots do"
 
 
 def test_running_tasks_are_not_taken_away() -> None:

@@ -98,7 +98,9 @@ def run(
 
     digest = file_digest(file)
     config = read()
-    spark = SparkSettings(master or _local_master(config), spark_pairs((*confs, *more_confs)))
+    spark = SparkSettings(
+        master or _local_master(config), spark_pairs((*confs, *more_confs)), buffer_bytes=_largest_buffer(config)
+    )
     rest, metrics = wanted_rest(config), wanted_metrics(config.raw, config.resolver)
     screen = make_screen()
     log_findings(file, config.warnings, config.notes)
@@ -157,6 +159,11 @@ def _local_slots(config: MirrorMakerConfig) -> int:
     cores = os.cpu_count() or 1
     wanted = [config.settings(flow)[keys.TASKS_MAX] for flow in config.flows]
     return len(config.flows) * max(*(tasks_max or max(1, cores // len(config.flows)) for tasks_max in wanted), 1)
+
+
+def _largest_buffer(config: MirrorMakerConfig) -> int:
+    """Return the most memory that a task of any flow takes for its buffers."""
+    return max((config.settings(flow)[keys.TASK_BUFFER_BYTES] for flow in config.flows), default=0)
 
 
 def _watch(

@@ -72,7 +72,7 @@ def worker(file: Path | None, master: str | None, confs: tuple[str, ...]) -> Non
     log_findings(file, config.warnings, config.notes)
     threading.Thread(target=warm_up, name="kernels", daemon=True).start()
     stopping = stop_on_signals()
-    driver = SparkDriver(spark)
+    driver = SparkDriver(spark, starts=False)  # the leader's starts
     engine = SparkEngine(driver, launch)
     try:
         with serving(config, engine, stopping.is_set, metrics) as url:

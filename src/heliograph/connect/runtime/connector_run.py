@@ -90,11 +90,12 @@ class ConnectorRun:
             if part is not None:
                 part.start()
 
-    def stop(self) -> None:
-        """Ask it to stop: flush, commit, leave."""
-        for part in (self.source_flow, self._loop):
-            if part is not None:
-                part.stop()
+    def stop(self, *, drains: bool = True) -> None:
+        """Ask it to stop: flush, commit, leave; without draining, tasks end at once."""
+        if self.source_flow is not None:
+            self.source_flow.stop(drains=drains)
+        if self._loop is not None:
+            self._loop.stop()
 
     def adopt(self, config: ConnectorConfig) -> bool:
         """Continue with another config if no task is affected; return False if it needs a new run."""

@@ -158,9 +158,14 @@ class ConnectorSlot:
             self._begun_at = time.monotonic()
         return self._snapshot(stored)
 
-    def reset(self) -> None:
-        """Stop the run and clear the failure, so that the next run starts as soon as this one has ended."""
-        self._stop_run()
+    def reset(self, *, drains: bool = True) -> None:
+        """Stop the run and clear the failure, so that the next run starts as soon as this one has ended.
+
+        Without draining, tasks of this and earlier runs end at once: another worker may be about to run them.
+        """
+        for run in () if drains else self._ending:
+            run.stop(drains=False)
+        self._stop_run(drains=drains)
         self.failure = self._config = self._restarts = None
         self._retry_at = 0.0
         if self.state is not SlotState.IDLE:
@@ -198,9 +203,9 @@ class ConnectorSlot:
             if not self._ending:
                 self._status.run_has_ended()
 
-    def _stop_run(self) -> None:
+    def _stop_run(self, *, drains: bool = True) -> None:
         if self.run is not None:
-            self.run.stop()
+            self.run.stop(drains=drains)
             self._ending.append(self.run)
             self.run = None
 
@@ -295,6 +300,7 @@ class ConnectorSlots:
     def __init__(self, make_slot: Callable[[str], ConnectorSlot]) -> None:
         self.lock = threading.RLock()
         self._leads_since: int | None = None
+        self._is_draining = False  # for a stop; the lead may be lost meanwhile
         self._make_slot = make_slot
         self._slots: dict[str, ConnectorSlot] = {}
 
@@ -304,13 +310,17 @@ class ConnectorSlots:
         with self.lock:
             return self._leads_since
 
-    def lead(self, since: int | None) -> None:
-        """Set the generation since which the worker leads; if it differs, every run is stopped."""
+    def lead(self, since: int | None, *, drains: bool = False) -> None:
+        """Set the generation since which the worker leads; if it differs, every run is stopped.
+
+        A lead that is lost leaves no time to drain: the next leader may already have been elected.
+        """
         with self.lock:
-            if since != self._leads_since:
+            had_runs = self._leads_since is not None or self._is_draining
+            if since != self._leads_since or self._is_draining:
                 for slot in self._slots.values():
-                    slot.reset()
-            self._leads_since = since
+                    slot.reset(drains=drains or not had_runs)
+            self._leads_since, self._is_draining = since, drains
 
     def advance(self, stored: Mapping[str, StoredConnector]) -> dict[str, ConnectorSnapshot] | None:
         """Advance every connector and return what to publish; None if the worker does not lead."""

@@ -9,7 +9,7 @@ at once, followers forward requests to it, and a new leader reads both topics be
 workers (log levels, restarts) and corrections of late writes take up to the longest interval.
 
 Invariants:
-A. A worker that does not lead runs nothing: when the lead is lost, every run is asked to stop at once.
+A. A worker that does not lead runs nothing: when the lead is lost, the tasks of every run end at once, undrained.
 B. All connectors are started and stopped before anything is published, so that a slow cluster holds up no run.
 """
 
@@ -64,6 +64,7 @@ class Reconciler:
         log_levels: LogLevels,
     ) -> None:
         self._log_levels = log_levels
+        self._engine = engine
         self._configs, self._statuses = stores
         self.worker_id = worker_id
         self.engine = engine
@@ -87,7 +88,7 @@ class Reconciler:
         """Stop every run, and the loop."""
         with self._slots.lock:
             self._stopping.set()
-            self.lead(None)
+            self._slots.lead(None, drains=True)
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while self._slots.has_runs() and time.monotonic() < deadline:
             time.sleep(_STOP_PAUSE_S)
@@ -96,9 +97,18 @@ class Reconciler:
             self._thread.join(_JOIN_TIMEOUT_S)
 
     def lead(self, since: int | None) -> None:
-        """Lead since that generation, or not at all (None). A lead that was lost in between is a new one."""
+        """Lead since that generation, or not at all (None). A lead that was lost in between is a new one.
+
+        Only the leader has a Spark application: those of followers would keep its cores from it.
+        """
         with self._slots.lock:
-            self._slots.lead(None if self._stopping.is_set() else since)
+            if self._stopping.is_set():
+                since = None
+            elif since is not None:
+                self._engine.driver.start()
+            self._slots.lead(since)
+            if since is None and not self._stopping.is_set():
+                self._engine.driver.stop(is_awaited=False)
         self._wake.set()
 
     def wake(self) -> None:

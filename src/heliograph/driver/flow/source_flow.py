@@ -129,6 +129,7 @@ class SourceFlow:
         self.life = FlowLifeCycle(self.status)
         self.wanted_suspension: Suspension | None = None  # the tasks follow
         self._flow_count, self._once = flow_count, once
+        self._drains = True
         settings = config.settings(flow)
         self._begin_limits = RestartLimits.of(settings) if keeps_trying else NO_RESTARTS
         self._connect_timeout_s = settings[keys.CONNECT_TIMEOUT_MS] / 1000
@@ -164,9 +165,12 @@ class SourceFlow:
         if not self._once:
             self._log_ends.start()
 
-    def stop(self) -> None:
-        """Ask the flow to flush, commit and end."""
+    def stop(self, *, drains: bool = True) -> None:
+        """Ask the flow to flush, commit and end; without draining, its tasks end at once."""
         self.life.stop()
+        if not drains:
+            self._drains = False
+            self._supervisor.stop_all(drains=False)  # here: the flow's thread may wait for a cluster
         self._log_ends.stop()
         if self.life.is_abandoned:  # its thread may wait for a cluster long after the next run of this flow has begun
             self._loss_loop.stop()
@@ -431,7 +435,7 @@ class SourceFlow:
 
     def _end_tasks(self) -> None:
         self.life.stopping.set()
-        self._supervisor.stop_all()
+        self._supervisor.stop_all(drains=self._drains)
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while self._supervisor.tasks.are_running:
             try:

@@ -10,7 +10,6 @@ Invariant: a partition is in at most one running task, and a task is started aga
 from __future__ import annotations
 
 import logging
-import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -21,18 +20,19 @@ from heliograph.diagnostics import note, problem, warning
 from heliograph.driver.flow.flow_status import resume_summary, task_step
 from heliograph.driver.flow.task_spec_builder import partition_specs, task_spec
 from heliograph.driver.flow.tasks.flow_balance import FlowBalance
-from heliograph.driver.flow.tasks.flow_task import NO_SLOT, Departure, FlowTask, FlowTasks, TaskPhase
+from heliograph.driver.flow.tasks.flow_task import NO_SLOT, FlowTask, FlowTasks, TaskPhase
 from heliograph.driver.flow.tasks.rebalancing import RELEASE_TIMEOUT_S, Rebalancing
 from heliograph.driver.flow.tasks.task_plan import TaskPlan
+from heliograph.driver.flow.user_moves import UserMoves
 from heliograph.driver.steps.restart_policy import RestartLimits
 from heliograph.errors import AuthenticationError, ConnectError, EngineError, FencedError, HeliographError
 from heliograph.mirror.topics.task_assignment import rate_share, task_count
 from heliograph.mirror.topics.task_scaling import TaskLimits
-from heliograph.model import RestartedPartition, SourceOffset, counted
+from heliograph.model import RestartedPartition, counted
 from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from heliograph.config.effective.mirror_config import MirrorConfig
     from heliograph.driver.flow.flow_status import FlowStatus
@@ -84,12 +84,13 @@ class TaskSupervisor:
     ) -> None:
         self.tasks = FlowTasks()
         self._openings: dict[TopicPartition, int] = {}
-        self._moves: dict[TopicPartition, SourceOffset] = {}  # by a user, and not committed yet
+        self._moves = UserMoves(steps, status, self.tasks, config.label(status.flow))
         self._plan = TaskPlan()
         balance = FlowBalance(status.partitions, status.sums)
         self.rebalancing = Rebalancing(str(status.flow), balance, self.tasks, self._plan)
         self._settle_at: float | None = None
         self._settle_not_before = 0.0
+        self._slots = 0  # of Spark, as last known
         self.suspended_as: Suspension | None = None
         self._flow = status.flow
         self._steps = steps
@@ -142,17 +143,27 @@ class TaskSupervisor:
         if not partitions and not self.tasks:
             return
         tasks_max = self._settings[keys.TASKS_MAX]
+        self._slots = self._slots or self._engine.slots
         count, slots = task_count(
             partitions=len(partitions),
             tasks_max=tasks_max,
-            slots=self._engine.slots,
+            slots=self._slots,
             flows=self._flow_count,
             running=self._plan.count,
+            grows=self._engine.grows_for_tasks,
         )
         if slots is not None:
             share = counted(slots, "slot")
             log.info(
                 "%s: tasks.max=%d, but Spark has %s for this flow", self._flow, tasks_max, share, extra=self._about()
+            )
+        if self._slots < self._flow_count and not self._engine.grows_for_tasks:
+            log.warning(
+                "%s: Spark has %s for %s; tasks without a slot wait for one. Raise --master, or add executors.",
+                self._flow,
+                counted(self._slots, "slot"),
+                counted(self._flow_count, "flow"),
+                extra=self._about(),
             )
         if not self._once:
             count = max(self._plan.count, min(count, self._settings[keys.TASKS_MIN] or count))
@@ -192,7 +203,7 @@ class TaskSupervisor:
                 self._steps.fence_tasks([task.number])
                 task.unfenced = frozenset()
         before = {tp for task in self.tasks for tp in task.tps}
-        self._write_moves({tp for share in shares.values() for tp in share if tp not in before})
+        self._moves.write({tp for share in shares.values() for tp in share if tp not in before})
 
     def _change(self, task: FlowTask, tps: frozenset[TopicPartition], source_offsets: SourceOffsets) -> None:
         """Give a task other partitions."""
@@ -203,6 +214,10 @@ class TaskSupervisor:
             task.tps = before
             task.take_over(tps, number, time.monotonic() + RELEASE_TIMEOUT_S)
             self._status.partitions.hold(gone, note(f"task {task.number} releases it"))
+            is_wanted = any(self._plan.task_of(tp) is not None for tp in gone)
+            if is_wanted and task.phase is TaskPhase.WAITING_FOR_SLOT:  # it may never report a release
+                task.request_restart(RestartReason.CHANGED)
+                self._stop_for_restart(task)
             return
         task.tps = tps
         if self.suspended_as is not None:
@@ -237,7 +252,10 @@ class TaskSupervisor:
         due = self.tasks.due
         try:
             self._steps.fence_tasks(task.number for task in due)
-            self._write_moves({tp for task in due for tp in task.tps})
+            for task in due:
+                task.unfenced = frozenset()
+                task.tps &= self._plan.share(task.number)  # the rest may have been planned for others meanwhile
+            self._moves.write({tp for task in due for tp in task.tps})
             source_offsets = self._steps.read_source_offsets()
         except AuthenticationError as error:  # unlike a broker that is unavailable, it rarely clears by itself
             for task in due:
@@ -267,7 +285,7 @@ class TaskSupervisor:
                 self._suspended(task)
 
     def _suspended(self, task: FlowTask) -> None:
-        self._keep_moves(task.tps)
+        self._moves.keep(task.tps)
         for tp in task.tps:  # a user may change the source offsets from now on
             self._moves.pop(tp, None)
         if task.phase is not TaskPhase.NEW:
@@ -297,8 +315,7 @@ class TaskSupervisor:
             number = "" if request.partition is None else f" partition {request.partition} of"
             raise ConnectError(_NOT_FOUND, f"The flow {self._flow} does not replicate{number} {request.topic}")
         moved = self._steps.positions(tps, request.start)
-        moves = self._offsets_of(moved)
-        self._moves |= moves
+        self._moves.add(moved)
         unassigned = [tp for tp in tps if not any(tp in task.tps for task in self.tasks)]
         for tp in unassigned:  # it is moving between tasks: the next one begins with it there
             self._openings[tp] = self._openings.get(tp, 0) + 1
@@ -314,57 +331,11 @@ class TaskSupervisor:
                 again = note(f"task {task.number} is started again")
                 self._status.partitions.open_again({tp: self._openings[tp] for tp in own}, again, is_requested=True)
                 self.restart(task.number)
-        return self._restarted(tps, moved)
-
-    def _offsets_of(self, moved: dict[TopicPartition, int]) -> dict[TopicPartition, SourceOffset]:
-        """Return the source offsets to commit; what the target's logs have remains known, and its loss noticed."""
-        known = self._steps.read_source_offsets().offsets if moved else {}
-        logs = {tp: known[tp].target_log for tp in moved if tp in known}
-        return {tp: SourceOffset(tp, offset - 1, target_log=logs.get(tp)) for tp, offset in moved.items()}
-
-    def _restarted(self, tps: list[TopicPartition], moved: dict[TopicPartition, int]) -> tuple[RestartedPartition, ...]:
-        found = []
-        for tp in tps:
-            position, reached = moved.get(tp), self._status.partitions.next_offset_of(tp)
-            skipped = position - reached if position is not None and reached is not None else None
-            found.append(RestartedPartition(tp, position, skipped))
-        log.info("%s: %s restarted on request", self._flow, counted(len(tps), "partition"), extra=self._about())
-        moved_ones = [
-            (each.tp, each.position, each.skipped) for each in found if each.position is not None and each.skipped
-        ]
-        for tp, position, skipped in moved_ones[:_MOST_LOGGED]:
-            first, last = sorted((position, position - skipped))
-            what = "left out" if skipped > 0 else "copied again"
-            about = {**self._about(), "topic": tp.topic, "partition": tp.partition}
-            text = f"{tp}: offsets {first} to {last - 1} ({last - first}) are {what} on request"
-            log.warning("%s %s", self._flow, text, extra=about)
-        if len(moved_ones) > _MOST_LOGGED:
-            out = sum(max(0, skipped) for _tp, _position, skipped in moved_ones)
-            again = sum(max(0, -skipped) for _tp, _position, skipped in moved_ones)
-            log.warning("%s: in all %d offsets left out, %d copied again", self._flow, out, again, extra=self._about())
-        return tuple(found)
-
-    def _write_moves(self, tps: Iterable[TopicPartition]) -> None:
-        """Write the source offsets that a user has moved, of partitions that no run holds."""
-        held = {tp for task in self.tasks if task.running is not None for tp in (*task.tps, *task.departed)}
-        moves = [self._moves[tp] for tp in tps if tp in self._moves and tp not in held]
-        if moves:
-            self._steps.write_source_offsets(moves)
+        return self._moves.restarted(tps, moved)
 
     def keep_moves(self) -> None:
         """Write what a user has moved and no task has committed, before the flow ends."""
-        self._keep_moves(self._moves)
-
-    def _keep_moves(self, tps: Iterable[TopicPartition]) -> None:
-        try:
-            self._write_moves(tps)
-        except HeliographError as error:
-            log.error(
-                "%s: the source offsets of a restart on request were not written: %s",
-                self._flow,
-                error,
-                extra=self._about(),
-            )
+        self._moves.keep(self._moves)
 
     def look_after(self) -> tuple[str, ...]:
         """Find tasks that are lost, wait for a slot, or have failed partitions to retry; a step of the flow."""
@@ -383,15 +354,38 @@ class TaskSupervisor:
     def _rebalance(self) -> None:
         """Plan other tasks, or others for some partitions, if that is due."""
         now, settings = time.monotonic(), self._settings
+        self._slots = self._engine.snapshot().slots or self._slots  # without waiting, unlike `slots` itself
         limits = TaskLimits.of(
             partitions=len(self._steps.replicated.partitions),
             tasks_min=settings[keys.TASKS_MIN],
             tasks_max=settings[keys.TASKS_MAX],
-            slots=self._engine.slots,
+            slots=self._slots,
             flows=self._flow_count,
+            grows=self._engine.grows_for_tasks,
         )
-        if self.rebalancing.keep_stuck(now) or (self._settle_at is None and self.rebalancing.look(now, limits)):
+        are_planned = self._leave_executors(now, limits) or self.rebalancing.keep_stuck(now)
+        if are_planned or (self._settle_at is None and self.rebalancing.look(now, limits)):
             self._settle_at = now
+
+    def _leave_executors(self, now: float, limits: TaskLimits) -> bool:
+        """End tasks cleanly whose executors are decommissioned; return whether others are to copy their partitions.
+
+        They start again on other executors. If these have too few slots, they wait there without partitions.
+        """
+        leaving = [
+            task
+            for task in self.tasks
+            if task.phase is TaskPhase.RUNNING and task.running is not None and self._engine.is_leaving(task.running)
+        ]
+        for task in leaving:
+            text = "its executor is being decommissioned; it commits and starts on another one"
+            log.info("%s: task %d: %s", self._flow, task.number, text, extra=self._about(task))
+            task.request_restart(RestartReason.LOST)
+            self._stop_for_restart(task)
+        if not leaving or limits.most >= self._plan.count:
+            return False
+        idle = {task.number for task in leaving}
+        return self.rebalancing.hand_over(now, idle, "leave their executors, and there are too few slots")
 
     def _retry(self, task: FlowTask, tps: Sequence[TopicPartition]) -> None:
         if self._is_exactly_once:
@@ -418,11 +412,13 @@ class TaskSupervisor:
         self._status.partitions.open_again({tp: self._openings[tp] for tp in tps}, again, is_requested=is_requested)
         self._engine.assign(task.running, specs)
 
-    def stop_all(self) -> None:
-        """Ask every running task to flush, commit and end."""
-        for task in self.tasks:
-            if task.running is not None:
-                self._engine.stop(task.running, "heliograph is stopping")
+    def stop_all(self, *, drains: bool = True) -> None:
+        """Ask every running task to flush, commit and end; or end it at once, which any thread may do."""
+        for running in [task.running for task in list(self.tasks)]:
+            if running is not None and drains:
+                self._engine.stop(running, "heliograph is stopping")
+            elif running is not None:
+                self._engine.abort(running)
 
     def _start(self, task: FlowTask, source_offsets: SourceOffsets) -> None:
         self._status.tasks.note_start(task.number, task.begin())
@@ -436,7 +432,6 @@ class TaskSupervisor:
             partitions = self._partition_specs(task, source_offsets)
             spec = task_spec(self._config, self._flow, task.number, partitions, offsets_topic, len(self.tasks))
             task.running = self._launcher.start(spec)
-            self._await_transaction(task)
         except EngineError:
             raise
         except HeliographError as error:
@@ -444,13 +439,6 @@ class TaskSupervisor:
         except Exception as error:  # noqa: BLE001  (a task that was not started ends nowhere: nothing else starts it)
             log.debug("%s", trace_of(error))
             self._failed(task, unexpected(error))
-
-    def _await_transaction(self, task: FlowTask) -> None:
-        """Keep partitions of its last run from other tasks until this one has begun, which ends the transaction."""
-        tps, task.unfenced = task.unfenced - task.tps, frozenset()
-        if tps and task.running is not None:
-            number = self._engine.assign(task.running, task.specs)
-            task.departed |= dict.fromkeys(tps, Departure(number, math.inf))
 
     def _stop_for_restart(self, task: FlowTask) -> None:
         if task.running is not None:

@@ -8,21 +8,20 @@ accepted, the first that reports: Spark may run a task again, and the answer to 
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heliograph.driver.spark.lease_server import OWN_MACHINE, LeaseServer, lease_endpoint
 from heliograph.driver.spark.secret_transport import REFUSAL, carries_secrets
-from heliograph.driver.spark.spark_session import spark_error_line
+from heliograph.driver.spark.spark_errors import spark_error_line
+from heliograph.driver.spark.spark_jobs import SparkJobs
 from heliograph.errors import EngineError
 from heliograph.executor.contract.lease import TaskAssignment, encode_assignment
 from heliograph.executor.contract.task_report import TaskReport
 from heliograph.executor.contract.task_spec import LeaseSpec, PartitionSpec, TaskSpec
-from heliograph.executor.copy.copy_task import STARTED_TWICE, task_function
+from heliograph.executor.copy.copy_task import STARTED_TWICE
 from heliograph.status.process_snapshot import EngineSnapshot
 
 if TYPE_CHECKING:
@@ -75,6 +74,7 @@ class RunningTask:
         self.heard_at = 0.0
         self.is_cancelled = False
         self.is_lost = False
+        self.executor_id: str | None = None  # once it was asked for
         self.assignment = TaskAssignment(0, spec.partitions, spec.bytes_per_s)
 
 
@@ -86,7 +86,8 @@ class SparkEngine:
     """
 
     def __init__(self, driver: SparkDriver, launch: LaunchOptions = _DEFAULT_LAUNCH) -> None:
-        self._driver = driver
+        self.driver = driver
+        self._jobs = SparkJobs(driver)
         self.shared_slots: int | None = None
         self._default_launch = launch
         self._lock = threading.Lock()
@@ -97,21 +98,27 @@ class SparkEngine:
     @property
     def slots(self) -> int:
         """The number of tasks that flows may run at the same time."""
-        slots = self._driver.slots
+        slots = self.driver.slots
         return slots if self.shared_slots is None else min(slots, self.shared_slots)
+
+    @property
+    def grows_for_tasks(self) -> bool:
+        """Return whether Spark adds executors for tasks that wait for a slot, so that `slots` is no limit."""
+        return self.driver.executors.grows_for_tasks
 
     def snapshot(self) -> EngineSnapshot:
         """Return Spark's slots and tasks at this moment.
 
         Waits neither for Spark nor for the lock, which is held while Spark starts.
         """
-        sample = self._driver.sample
-        slots = None if sample is None else sample.slots
+        samples = self.driver.samples
+        jvm = None if samples is None else samples.latest
+        slots = None if jvm is None else self.driver.executors.slots
         if slots is not None and self.shared_slots is not None:
             slots = min(slots, self.shared_slots)
         tasks = list(self._tasks.values())
         running = sum(task.run_id is not None for task in tasks)
-        return EngineSnapshot(slots, running, len(tasks) - running, None if sample is None else sample.jvm)
+        return EngineSnapshot(slots, running, len(tasks) - running, jvm)
 
     def start(
         self,
@@ -125,7 +132,7 @@ class SparkEngine:
         Raises EngineError if the task's secrets would travel unencrypted, or the driver cannot listen for it.
         """
         options = launch or self._default_launch
-        if carries_secrets(spec) and not (options.allows_unencrypted_secrets or self._driver.encrypts_secrets):
+        if carries_secrets(spec) and not (options.allows_unencrypted_secrets or self.driver.encrypts_secrets):
             raise EngineError(REFUSAL)
         leases = self._lease_server()
         lease = LeaseSpec(leases.address, leases.token, options.lease_timeout_ms)
@@ -136,7 +143,7 @@ class SparkEngine:
             self._tasks[key] = task
 
         def run() -> None:
-            end = self._run(task)
+            end = _end_of(task, self._jobs)
             with self._lock:
                 self._tasks.pop(key, None)
             on_end(end)
@@ -150,21 +157,28 @@ class SparkEngine:
         """
         task.stop_reason = reason
         if task.run_id is None:
-            self._cancel_later(task)
+            _later(self._cancel_silent, task)
 
-    def _cancel_later(self, task: RunningTask) -> None:
-        waiting = threading.Timer(_SILENCE_S, self._cancel_silent, (task,))
-        waiting.daemon = True
-        waiting.start()
+    def abort(self, task: RunningTask) -> None:
+        """End a task at once, without a flush: another process may be about to run it."""
+        task.is_cancelled = True
+        self._jobs.cancel(task.spec)
+        _later(self._cancel_silent, task)
+
+    def is_leaving(self, task: RunningTask) -> bool:
+        """Return whether the executor of a task is decommissioned: the task should end soon and start elsewhere."""
+        leaving = self.driver.executors.leaving
+        if leaving:
+            task.executor_id = task.executor_id or self._jobs.executor_of(task.spec)
+        return task.executor_id in leaving
 
     def _cancel_silent(self, task: RunningTask) -> None:
         with self._lock:
             is_there = (task.spec.task_id, task.spec.attempt) in self._tasks
             task.is_cancelled |= is_there and task.run_id is None
         if is_there and task.is_cancelled:
-            with suppress(Exception):  # if Spark has ended, so has the job
-                self._driver.context().cancelJobGroup(_job_group(task.spec))
-            self._cancel_later(task)  # its thread may be about to submit the job
+            self._jobs.cancel(task.spec)
+            _later(self._cancel_silent, task)  # its thread may be about to submit the job
 
     def take_back_if_lost(self, task: RunningTask) -> None:
         """Cancel a task that has reported and then been silent for three lease periods: its executor is presumed lost.
@@ -175,8 +189,7 @@ class SparkEngine:
             if task.run_id is None or silent_s < _LOST_LEASES * task.lease_timeout_ms / 1000:
                 return
             task.is_lost = True  # the job is cancelled at each call, in case Spark missed one
-        with suppress(Exception):  # if Spark has ended, so has the job
-            self._driver.context().cancelJobGroup(_job_group(task.spec))
+        self._jobs.cancel(task.spec)
 
     def assign(self, task: RunningTask, partitions: tuple[PartitionSpec, ...]) -> int:
         """Give a running task another set of partitions; return the number of the assignment."""
@@ -195,33 +208,13 @@ class SparkEngine:
         """End all leases and stop Spark."""
         if self._leases is not None:
             self._leases.close()
-        self._driver.stop()
-
-    def _run(self, task: RunningTask) -> TaskEnd:
-        spec = task.spec
-        try:
-            context = self._driver.context()
-            context.setJobGroup(_job_group(spec), f"{spec.flow} task {spec.task_id}", interruptOnCancel=True)
-            outcome = json.loads(context.parallelize([0], 1).mapPartitions(task_function(spec)).collect()[0])
-        except Exception as error:  # noqa: BLE001  (Spark may raise anything; the task has ended in any case)
-            if task.is_cancelled:
-                return TaskEnd(spec)
-            if task.is_lost:
-                return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.", is_lost=True)
-            return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}", is_lost=True)
-        if "error" in outcome and task.is_cancelled:
-            return TaskEnd(spec)
-        if "error" in outcome:
-            is_fenced = bool(outcome.get("fenced"))
-            is_lost = outcome["error"] == STARTED_TWICE
-            return TaskEnd(spec, None, outcome["error"], outcome.get("trace"), is_fenced=is_fenced, is_lost=is_lost)
-        return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
+        self.driver.stop()
 
     def _lease_server(self) -> LeaseServer:
         with self._lock:
             if self._leases is None:
-                is_local = self._driver.settings.is_local
-                endpoint = OWN_MACHINE if is_local else lease_endpoint(self._driver.context().getConf().get)
+                is_local = self.driver.settings.is_local
+                endpoint = OWN_MACHINE if is_local else lease_endpoint(self.driver.context().getConf().get)
                 try:
                     self._leases = LeaseServer(endpoint, self._answer)
                 except OSError as error:
@@ -252,5 +245,27 @@ class SparkEngine:
         return {"go": True, "assignment": encode_assignment(assignment)}
 
 
-def _job_group(spec: TaskSpec) -> str:
-    return f"heliograph-{spec.task_id}-{spec.attempt}"
+def _end_of(task: RunningTask, jobs: SparkJobs) -> TaskEnd:
+    """Run a task to its end, whatever ends it."""
+    spec = task.spec
+    try:
+        outcome = jobs.run(spec, lambda: task.is_cancelled)
+    except Exception as error:  # noqa: BLE001  (Spark may raise anything; the task has ended in any case)
+        if task.is_cancelled:
+            return TaskEnd(spec)
+        if task.is_lost:
+            return TaskEnd(spec, error="no report for three lease periods; executor presumed lost.", is_lost=True)
+        return TaskEnd(spec, error=f"Spark lost the task: {spark_error_line(error)}", is_lost=True)
+    if outcome is None or ("error" in outcome and task.is_cancelled):
+        return TaskEnd(spec)
+    if "error" in outcome:
+        is_fenced = bool(outcome.get("fenced"))
+        is_lost = outcome["error"] == STARTED_TWICE
+        return TaskEnd(spec, None, outcome["error"], outcome.get("trace"), is_fenced=is_fenced, is_lost=is_lost)
+    return TaskEnd(spec, report=TaskReport.from_json(outcome["report"]))
+
+
+def _later(action: Callable[[RunningTask], None], task: RunningTask) -> None:
+    timer = threading.Timer(_SILENCE_S, action, (task,))
+    timer.daemon = True
+    timer.start()

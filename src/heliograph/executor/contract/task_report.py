@@ -162,6 +162,10 @@ class TaskEvents:
         about = f"{self._flow}" if tp is None else f"{self._flow} {tp}"
         self._events.put(TaskEvent(Severity.WARNING, f"{about}: {message}", tp))
 
+    def inform(self, message: str) -> None:
+        """Add an event of the whole task that needs no attention."""
+        self._events.put(TaskEvent(Severity.NOTE, f"{self._flow}: {message}"))
+
     def lose(
         self,
         tp: TopicPartition,

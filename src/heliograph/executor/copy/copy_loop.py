@@ -17,7 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from heliograph.executor.contract.task_report import MEASURE_INTERVAL_S, TaskEvents, TaskReport
-from heliograph.executor.copy.background import wait_under_lease
+from heliograph.executor.copy.background import load_kernels, wait_under_lease
 from heliograph.executor.copy.copy_clients import CopyClients
 from heliograph.executor.copy.copy_partition import CopyPartition, CopyPartitions
 from heliograph.executor.copy.fetch_budget import FetchBudget
@@ -25,7 +25,6 @@ from heliograph.executor.copy.log_changes import TargetChanges
 from heliograph.executor.copy.offset_commits import CommitSchedule, OffsetCommits
 from heliograph.executor.copy.record_flow import RecordFlow
 from heliograph.executor.copy.resume import ResumeLookup, resume_points
-from heliograph.wire.batches.forward import warm_up
 
 if TYPE_CHECKING:
     from heliograph.executor.contract.lease import TaskLease
@@ -87,8 +86,7 @@ class CopyLoop:
 
     def _begin(self) -> None:
         """Fence our predecessor, and add the partitions at their resume points."""
-        # On a machine that never ran the kernels, compiling them takes longer than a lease lasts without a report.
-        wait_under_lease(warm_up, self._keep_lease)
+        wait_under_lease(lambda: load_kernels(self._events), self._keep_lease)
         while self.spec.transactional_id is not None and not self._clients.session.is_ready:
             self._lease.check()
             if self._lease.stop_reason is not None:

@@ -17,9 +17,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, NamedTuple
 
-from heliograph.errors import EngineError
-from heliograph.model import counted
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -38,21 +35,19 @@ class TaskCount(NamedTuple):
     slots: int | None
 
 
-def task_count(*, partitions: int, tasks_max: int, slots: int, flows: int = 1, running: int = 0) -> TaskCount:
+def task_count(
+    *, partitions: int, tasks_max: int, slots: int, flows: int = 1, running: int = 0, grows: bool = False
+) -> TaskCount:
     """Decide how many tasks a flow runs.
 
-    A task occupies its Spark slot for as long as the flow runs, so flows share the slots evenly. A `tasks_max` of 0
-    sets no limit. The count never falls below the tasks that run already, since their partitions do not move. Raises
-    EngineError if Spark has fewer slots than there are flows.
+    A task occupies its Spark slot for as long as the flow runs, so flows share the slots evenly. With fewer slots than
+    flows each has one task, and some wait for a slot. A `tasks_max` of 0 sets no limit. If Spark adds executors for
+    tasks that wait (`grows`), only `tasks_max` is a limit. The count never falls below the tasks that run already.
     """
-    share = slots // flows
-    if share == 0:
-        raise EngineError(
-            f"Spark has {counted(slots, 'slot')} for {counted(flows, 'flow')}; each needs one. Raise --master."
-        )
-    usable = min(tasks_max, share) if tasks_max else share
+    share = max(1, slots // flows)
+    usable = (tasks_max if grows else min(tasks_max, share)) if tasks_max else share
     count = max(1, running, min(partitions, usable))
-    return TaskCount(count, share if tasks_max > share else None)
+    return TaskCount(count, share if tasks_max > share and not grows else None)
 
 
 def rate_share(bytes_per_s: int, tasks: int) -> int:
@@ -87,22 +82,29 @@ def rebalance(
     bytes_per_s: Mapping[TopicPartition, float],
     tasks: int,
     fixed: Collection[TopicPartition] = (),
+    idle: Collection[int] = (),
 ) -> tuple[frozenset[TopicPartition], ...]:
     """Return what each of so many tasks should have instead; `fixed` partitions stay, if their task does.
 
-    Partitions of tasks that are to end are spread over the others. Then, if loads are uneven, or a task has nothing,
-    partitions move from the task with the largest load to that with the smallest.
+    Partitions of tasks that are to end, or are `idle`, are spread over the others; if all are idle, none counts as
+    such. Then, if loads are uneven, or a task has nothing, partitions move from the task with the largest load to that
+    with the smallest.
     """
     loads = _loads([tp for share in assignment for tp in share], bytes_per_s)
-    shares = [set(share) for share in assignment[:tasks]]
-    shares += [set() for _ in range(tasks - len(shares))]
-    sums = [sum(loads[tp] for tp in share) for share in shares]
-    unassigned = [tp for share in assignment[tasks:] for tp in share]
+    shares: list[set[TopicPartition]] = [set() for _ in range(tasks)]
+    able = [number for number in range(tasks) if number not in idle] or list(range(tasks))
+    unassigned: list[TopicPartition] = []
+    for number, share in enumerate(assignment):
+        if number in able:
+            shares[number] |= share
+        else:
+            unassigned += share
+    sums = {number: sum(loads[tp] for tp in shares[number]) for number in able}
     for tp in sorted(unassigned, key=lambda tp: (-loads[tp], tp)):
-        number = min(range(tasks), key=sums.__getitem__)
+        number = min(able, key=sums.__getitem__)
         shares[number].add(tp)
         sums[number] += loads[tp]
-    _even_out(shares, loads, fixed)
+    _even_out([shares[number] for number in able], loads, fixed)
     return tuple(map(frozenset, shares))
 
 

@@ -6,8 +6,9 @@ is watched anew. Tasks are given back, half of them at a time, after a quiet tim
 copied no more than half of what fewer tasks have been seen to copy. If tasks that were given back are needed again, the
 next quiet time is twice as long.
 
-The limit is the smallest of `tasks.max`, the flow's share of Spark's slots, and its partitions. Executors come and go:
-a limit must last before it is followed, longer downwards than upwards.
+The limit is the smallest of `tasks.max`, the flow's share of Spark's slots, and its partitions; slots do not count if
+Spark adds executors for tasks that wait. Executors come and go: a limit must last before it is followed, longer
+downwards than upwards.
 
 Times are seconds of the caller's clock.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from heliograph.mirror.topics.task_assignment import task_count
 from heliograph.model import counted
 
 WATCHED_S = 30.0  # in which the lag must fall, or tasks are added
@@ -57,10 +59,11 @@ class TaskLimits(NamedTuple):
     most: int
 
     @classmethod
-    def of(cls, *, partitions: int, tasks_min: int, tasks_max: int, slots: int, flows: int) -> TaskLimits:
-        """Return the limits; 0 of `tasks_min` is no elasticity, of `tasks_max` no limit."""
-        share = max(1, slots // flows)
-        most = max(1, min(partitions, tasks_max or share, share))
+    def of(
+        cls, *, partitions: int, tasks_min: int, tasks_max: int, slots: int, flows: int, grows: bool = False
+    ) -> TaskLimits:
+        """Return the limits, by `task_count`; 0 of `tasks_min` is no elasticity."""
+        most = task_count(partitions=partitions, tasks_max=tasks_max, slots=slots, flows=flows, grows=grows).tasks
         return cls(min(tasks_min, most) if tasks_min else most, most)
 
 

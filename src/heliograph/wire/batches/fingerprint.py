@@ -17,7 +17,6 @@ from crc32c import crc32c
 from heliograph.errors import CorruptBatchError
 from heliograph.wire.batches import scan as s
 from heliograph.wire.batches.codecs import NONE, decompress
-from heliograph.wire.batches.forward import transactions_table
 from heliograph.wire.batches.kernel_bytes import (
     MAX_VARINT_BYTES,
     MAX_VARLONG_BYTES,
@@ -25,7 +24,6 @@ from heliograph.wire.batches.kernel_bytes import (
     Table,
     kernel,
     part_of_kernel,
-    read_uint32,
     read_varint,
 )
 
@@ -52,7 +50,7 @@ class Fingerprints(NamedTuple):
 def fingerprints(records: memoryview, fetch_offset: int, aborted: Sequence[AbortedTransaction] = ()) -> Fingerprints:
     """Return the fingerprints of the visible records of a fetched range from `fetch_offset` on."""
     data = np.frombuffer(records, np.uint8)
-    rows, _open, next_offset, reason = s.scan(data, fetch_offset, transactions_table(aborted))
+    rows, _open, next_offset, reason = s.scan(data, fetch_offset, s.transactions_table(aborted))
     offsets: list[Table] = []
     prints: list[Table] = []
     for row in rows:
@@ -70,6 +68,13 @@ def fingerprints(records: memoryview, fetch_offset: int, aborted: Sequence[Abort
     return Fingerprints(_joined(offsets), _joined(prints), int(next_offset), is_sound=reason == s.SOUND)
 
 
+def warm_up_fingerprints() -> None:
+    """Load the kernels of this module, or compile them."""
+    nothing = np.empty(0, np.int64)
+    _print_records(np.empty(0, np.uint8), np.zeros(s.COLUMNS, np.int64), np.empty((0, 2), np.int64))
+    match_in_order(nothing, nothing, 0)
+
+
 def _joined(parts: list[Table]) -> Table:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
@@ -79,7 +84,8 @@ def _section(records: memoryview, data: Bytes, row: Table) -> Bytes | None:
     start, end = int(row[s.START]), int(row[s.END])
     if row[s.MAGIC] != 2:
         return None
-    if row[s.CRC_OPEN] and crc32c(records[start + _CRC_FROM : end]) != read_uint32(data, start + _CRC_AT):
+    crc = int.from_bytes(records[start + _CRC_AT : start + _CRC_FROM])
+    if row[s.CRC_OPEN] and crc32c(records[start + _CRC_FROM : end]) != crc:
         return None
     if row[s.CODEC] == NONE:
         return data[row[s.SECTION] : row[s.SECTION_END]]

@@ -25,6 +25,8 @@ from heliograph.errors import BatchError, CorruptBatchError
 from heliograph.wire.batches import scan as s
 from heliograph.wire.batches.batch_header import COMPRESSION_MASK, HEADER_BYTES, compression_of
 from heliograph.wire.batches.codecs import NONE, compress, decompress
+from heliograph.wire.batches.fingerprint import warm_up_fingerprints
+from heliograph.wire.batches.kernel_cache import KernelCache
 from heliograph.wire.batches.leader_epochs import EpochStart
 from heliograph.wire.batches.rewrite import (
     MIN_MESSAGE_BYTES,
@@ -49,7 +51,6 @@ _COUNT_AND_TIMES = struct.Struct(">iqq")  # last offset delta, base and max time
 _USUAL_GROWTH_BYTES = (
     5  # of a merged record: longer offset and time deltas; or a remainder would become a batch of its own
 )
-_NOTHING_ABORTED: Final = np.empty((0, 2), np.int64)
 _REASONS: Final = {
     s.BAD_LENGTH: "its length field is less than a header",
     s.BAD_MAGIC: "its format version does not exist",
@@ -116,7 +117,7 @@ def prepare(
     A partial batch at the end is left for the next fetch; batches before `fetch_offset` are skipped.
     """
     data = np.frombuffer(records, np.uint8)
-    transactions = transactions_table(aborted if options.drops_aborted else ())
+    transactions = s.transactions_table(aborted if options.drops_aborted else ())
     rows, crc_open, next_offset, reason = s.scan(data, fetch_offset, transactions)
     damaged = _first_damaged(records, rows) if crc_open else -1
     if damaged >= 0:
@@ -168,11 +169,17 @@ def _part_of(piece: Piece, numbered: Piece) -> Piece:
     return numbered._replace(base_offset=piece.offset_of(first), last_offset=piece.offset_of(last), runs=runs)
 
 
-def warm_up() -> None:
-    """Load the kernels, or compile them if that was never done: it takes seconds that a copy should not spend."""
-    rows, _open, _next, _reason = s.scan(np.empty(0, np.uint8), 0, _NOTHING_ABORTED)
+def warm_up() -> int:
+    """Load all kernels, compile those that never were: it takes seconds that a copy should not spend.
+
+    Returns how many were compiled.
+    """
+    before, nothing = KernelCache.compiled, np.empty(0, np.uint8)
+    rows, _open, _next, _reason = s.scan(nothing, 0, s.transactions_table(()))
     s.group(rows, 0)
-    rewrite(np.empty(0, np.uint8), rows, *room_for(0, 0, NO_LIMIT), NO_LIMIT)
+    rewrite(nothing, rows, *room_for(0, 0, NO_LIMIT), NO_LIMIT)
+    warm_up_fingerprints()
+    return KernelCache.compiled - before
 
 
 class _Source(NamedTuple):
@@ -181,13 +188,6 @@ class _Source(NamedTuple):
     records: memoryview
     data: Bytes
     rows: Table
-
-
-def transactions_table(aborted: Sequence[AbortedTransaction]) -> Table:
-    """Return a fetch response's aborted transactions as a table for `scan`."""
-    if not aborted:
-        return _NOTHING_ABORTED
-    return np.array(sorted(aborted, key=lambda entry: entry.first_offset), np.int64)
 
 
 def _epochs(rows: Table, next_offset: int) -> list[EpochStart]:

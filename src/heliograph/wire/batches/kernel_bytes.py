@@ -8,8 +8,8 @@ A. `read_varint` never reads at or after `end` and gives up after `most` bytes; 
 B. The other functions rely on their callers to ensure enough room; `write_varint` needs at most 10 bytes.
 C. Numbers are int64 throughout, so nothing becomes a float by promotion; overflow wraps, as it does in Java.
 
-When this file changes, delete `__pycache__/*.nb?` beside it: the cached machine code of kernels in other files contains
-these functions, but is only renewed when those files change.
+The cache is renewed when any module of this package changes (`kernel_cache`): kernels contain functions and constants
+of several.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numba
 import numpy as np
 import numpy.typing as npt
+
+from heliograph.wire.batches.kernel_cache import KernelCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,11 +40,11 @@ int64 = cast("Callable[[object], int]", np.int64)  # the type of numbers in kern
 
 
 def kernel(function: _F) -> _F:
-    """Compile on first use; cache the machine code on disk if a directory is writable."""
-    try:
-        return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-    except RuntimeError:  # neither the package's directory nor the user's cache is writable
-        return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+    """Compile on first use; keep the machine code on disk."""
+    compiled = numba.njit(nogil=True)(function)
+    if not numba.config.DISABLE_JIT:
+        compiled._cache = KernelCache(function)  # noqa: SLF001  (numba's own cache compares only the kernel's own file)
+    return compiled  # type: ignore[no-any-return]
 
 
 def part_of_kernel(function: _F) -> _F:

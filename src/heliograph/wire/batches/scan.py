@@ -15,6 +15,8 @@ C. Any bytes at all are walked, refused or left; the walk advances by at least a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import numpy as np
 
 from heliograph.wire.batches.batch_header import COMPRESSION_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
@@ -35,6 +37,12 @@ from heliograph.wire.batches.kernel_bytes import (
     read_varint,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heliograph.wire.messages.fetch_response import AbortedTransaction
+
+
 # The columns of a row. A batch lies at START:END, its records (a wrapper message's value) at SECTION:SECTION_END.
 START, END, SECTION, SECTION_END = 0, 1, 2, 3
 BASE_OFFSET, LAST_OFFSET, WANTED, COUNT = 4, 5, 6, 7
@@ -52,6 +60,14 @@ _PREFIX = 12
 _MAGIC_AT = 16
 _HEADER = 61
 _MAX_OFFSET = 0x7FFFFFFFFFFFFFFF - 0x80000000  # so that offset plus delta cannot overflow
+_NOTHING_ABORTED: Final = np.empty((0, 2), np.int64)
+
+
+def transactions_table(aborted: Sequence[AbortedTransaction]) -> Table:
+    """Return a fetch response's aborted transactions as a table for `scan`."""
+    if not aborted:
+        return _NOTHING_ABORTED
+    return np.array(sorted(aborted, key=lambda entry: entry.first_offset), np.int64)
 
 
 @kernel

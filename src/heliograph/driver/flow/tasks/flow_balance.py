@@ -69,10 +69,14 @@ class FlowBalance:
         return self._rates if sum(self._rates.values()) >= _LEAST_BYTES_PER_S else {}
 
     def shares(
-        self, shares: Sequence[frozenset[TopicPartition]], tasks: int, fixed: Collection[TopicPartition]
+        self,
+        shares: Sequence[frozenset[TopicPartition]],
+        tasks: int,
+        fixed: Collection[TopicPartition],
+        idle: Collection[int],
     ) -> tuple[frozenset[TopicPartition], ...]:
-        """Return what each of so many tasks should have; `fixed` partitions stay."""
-        return rebalance(shares, self.bytes_per_s, tasks, fixed)
+        """Return what each of so many tasks should have; `fixed` partitions stay, and `idle` tasks have none."""
+        return rebalance(shares, self.bytes_per_s, tasks, fixed, idle)
 
 
 def _lag(partitions: Sequence[PartitionStatus]) -> int:

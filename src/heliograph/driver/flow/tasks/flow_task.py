@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from heliograph.wire.records.connect_status import State
 
 
-NO_SLOT = "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master."
+NO_SLOT = (
+    "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master, or add executors."
+)
 _SLOT_WAIT_S = 60.0
+FEW_SLOTS_WAIT_S = 10.0  # in which an executor that was killed is usually back
 _RECOVERED_AFTER_S = 5.0
 _MOST_FAILURES = 20  # a status is a record, and its topic refuses one of a megabyte
 
@@ -322,6 +325,12 @@ class FlowTask:
         is_waiting = self.phase is TaskPhase.WAITING_FOR_SLOT
         return is_waiting and time.monotonic() - self.started_at >= _SLOT_WAIT_S
 
+    def lacks_slot(self, *, are_slots_few: bool) -> bool:
+        """Return whether it waits for a slot and others should copy its partitions; soon if there are too few slots."""
+        is_waiting = self.phase is TaskPhase.WAITING_FOR_SLOT
+        waited_s = time.monotonic() - self.started_at
+        return is_waiting and waited_s >= (FEW_SLOTS_WAIT_S if are_slots_few else _SLOT_WAIT_S)
+
     def is_due_for_failed_partitions(self, failed: Sequence[TopicPartition]) -> bool:
         """Return whether to try partitions that have failed again; called repeatedly."""
         if self.phase is not TaskPhase.RUNNING:
@@ -354,9 +363,18 @@ class FlowTasks(list[FlowTask]):
         return tuple(task.tps for task in self)
 
     @property
+    def held(self) -> frozenset[TopicPartition]:
+        """The partitions that a run has, or may still have."""
+        return frozenset(tp for task in self if task.running is not None for tp in (*task.tps, *task.departed))
+
+    @property
     def are_settled(self) -> bool:
         """Return whether no partition is being released, and no task is leaving."""
         return not any(task.departed or (task.is_leaving and task.running is not None) for task in self)
+
+    def without_slot(self, *, are_slots_few: bool) -> frozenset[int]:
+        """Return the numbers of the tasks that have waited too long for a slot."""
+        return frozenset(task.number for task in self if task.lacks_slot(are_slots_few=are_slots_few))
 
     @property
     def due(self) -> list[FlowTask]:

@@ -1,7 +1,8 @@
 """Plans how many tasks a flow has and which partitions move, by its load and by the tasks' states; logs why.
 
 A change is planned only when the last one was carried out: no partition is being released, and no task is leaving. A
-new task begins without partitions, and gets some once it runs: none waits for a slot of Spark.
+new task begins without partitions, and gets some once it runs. Slots may be lost with their executors: a task that
+waits for one is idle, and others copy its partitions until it runs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from heliograph.driver.flow.tasks.flow_task import TaskPhase
 from heliograph.model import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from heliograph.driver.flow.tasks.flow_balance import FlowBalance
     from heliograph.driver.flow.tasks.flow_task import FlowTasks
@@ -43,17 +44,32 @@ class Rebalancing:
         self.balance.measure(now)
         if not tasks.are_settled:
             return False
+        idle = tasks.without_slot(are_slots_few=limits.most < plan.count)
         change = self.balance.change(now, plan.count, limits)
-        is_running = all(task.phase is TaskPhase.RUNNING for task in tasks)
-        if change is not None and len(tasks) == plan.count and (is_running or change.tasks < plan.count):
+        able = [task for task in tasks if task.number not in idle]
+        is_running = bool(able) and all(task.phase is TaskPhase.RUNNING for task in able)
+        may_grow = is_running and not idle
+        if change is not None and len(tasks) == plan.count and (may_grow or change.tasks < plan.count):
             self._resize(change)
             if plan.count > len(tasks):
                 return True
         fixed = plan.fixed(now)
         must_leave = len(tasks) > plan.count and not fixed
-        if must_leave or (is_running and (plan.has_empty or self.balance.is_measured)):
-            return self.move(self.balance.shares(plan.shares, plan.count, fixed))
-        return False
+        if must_leave or (is_running and (plan.has_empty(idle) or self.balance.is_measured)):
+            return self.move(self.balance.shares(plan.shares, plan.count, fixed, idle))
+        return self.hand_over(now, idle, "wait for a Spark slot")
+
+    def hand_over(self, now: float, idle: Collection[int], why: str) -> bool:
+        """Plan the partitions of idle tasks for those that run; return whether there are any of both."""
+        plan = self._plan
+        partitions = sum(len(plan.share(number)) for number in idle)
+        can_take = any(task.phase is TaskPhase.RUNNING for task in self._tasks if task.number not in idle)
+        if not partitions or not can_take:
+            return False
+        numbers = ", ".join(map(str, sorted(idle)))
+        text = "%s: these tasks %s, and others copy their partitions: %s"
+        log.info(text, self._label, why, numbers, extra=self._about())
+        return self.move(self.balance.shares(plan.shares, plan.count, plan.fixed(now), idle))
 
     def move(self, shares: Sequence[frozenset[TopicPartition]]) -> bool:
         """Plan other shares of the same partitions; return whether any has another task then."""

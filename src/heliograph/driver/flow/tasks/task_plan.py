@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from heliograph.mirror.topics.task_assignment import assign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from heliograph.driver.flow.tasks.flow_task import FlowTask
     from heliograph.model import TopicPartition
@@ -32,11 +32,14 @@ class TaskPlan:
         """All partitions that have a place."""
         return frozenset().union(*self.shares)
 
-    @property
-    def has_empty(self) -> bool:
-        """Return whether a task that is to stay has no partition, although there is one for each."""
-        shares = self.shares[: self.count]
-        return (len(shares) < self.count or not all(shares)) and len(self.partitions) >= self.count
+    def share(self, number: int) -> frozenset[TopicPartition]:
+        """Return the partitions that a task is to have."""
+        return self.shares[number] if number < len(self.shares) else frozenset()
+
+    def has_empty(self, idle: Collection[int]) -> bool:
+        """Return whether a task that is to stay, and is not idle, has no partition, although there is one for each."""
+        shares = [self.share(number) for number in range(self.count) if number not in idle]
+        return not all(shares) and len(self.partitions) >= len(shares)
 
     def assign(self, partitions: Sequence[TopicPartition], bytes_per_s: Mapping[TopicPartition, float]) -> None:
         """Give each new partition a place, and forget those that are no longer there; the others stay."""
@@ -77,8 +80,7 @@ class TaskPlan:
         held = {tp: task.number for task in tasks if task.running for tp in (*task.tps, *task.departed)}
         found = {}
         for task in tasks:
-            share = self.shares[task.number] if task.number < len(self.shares) else frozenset()
-            possible = frozenset(tp for tp in share if held.get(tp, task.number) == task.number)
+            possible = frozenset(tp for tp in self.share(task.number) if held.get(tp, task.number) == task.number)
             if possible != task.tps:
                 found[task.number] = possible
         return found

@@ -1,0 +1,1 @@
+"""Commands that prepare a Spark cluster for Heliograph. No command imports another."""
