@@ -124,3 +124,25 @@ def busiest(spark: StandaloneCluster) -> SparkWorker:
 
 def tasks_of(spark: StandaloneCluster) -> str:
     return used_slots(len(worker.python_workers()) for worker in spark.workers)
+
+
+def test_an_executor_added_in_mid_copy_is_used(
+    network: MachineNetwork, here: SharedKafka, there: SharedKafka, tmp_path: Path
+) -> None:
+    copy = NumberedCopy(here, there, "growing", PARTITIONS)
+    throttle = f"here->there.heliograph.throttle.bytes.per.second={BYTES_PER_S // 5}"
+    file = copy.write_file(tmp_path, EXACTLY_ONCE, "here->there.tasks.max=8", throttle)
+    copy.write(QUARTER)
+    with (
+        StandaloneCluster(network, tmp_path / "spark", workers=1) as spark,
+        Running(file, *spark.driver_options, **spark.driver_variables) as heliograph,
+    ):
+        in_mid_copy(copy)
+        worker, joined = spark.add_worker(), time.monotonic()
+        wait_for(lambda: len(worker.python_workers()) == 2)
+        assert copy.count() < copy.written, "the copy is over before the worker was used"
+        print(f"{tasks_of(spark)} tasks on the workers {time.monotonic() - joined:.1f} s after the second joined")
+        wait_for(lambda: copy.count() == copy.written, 300, pause_s=0.2)
+        assert heliograph.stop() == 0, heliograph.output()
+    copy.assert_complete()
+    copy.close()

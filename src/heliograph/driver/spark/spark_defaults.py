@@ -35,6 +35,11 @@ _OF_A_CLUSTER: Final = {
     "spark.ui.enabled": "true",
     "spark.ui.killEnabled": "false",  # the UI has no login; a task that is killed there would start again
     "spark.decommission.enabled": "true",  # tasks leave an executor before it is taken away
+    # Spark may give a restarted task to a machine that is cut off until it notices, by default after two to three
+    # minutes. Now it does within a minute.
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.network.timeout": "40s",
+    "spark.network.timeoutInterval": "10s",
     # The application lasts for months: failures of executors must not add up over its life.
     "spark.executor.failuresValidityInterval": "10m",
     "spark.executor.maxNumFailures": "100",

@@ -28,7 +28,7 @@ _LEAST_LAG = 10_000
 _LEAST_LAG_S = 5.0
 _FALLING_PART = 0.1  # of the lag, in the time that it is watched: it would be gone in five minutes
 _USED_PART = 0.5  # of what fewer tasks can copy
-MORE_SLOTS_S = 10.0
+MORE_SLOTS_S = 5.0
 FEWER_SLOTS_S = 60.0
 
 
