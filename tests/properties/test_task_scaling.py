@@ -134,3 +134,11 @@ def test_a_change_has_its_reason() -> None:
     scaling, load = TaskScaling(), FlowLoad(1_000_000, 10.0, 1e6)
     changes = [scaling.decide(now, load, 1, TaskLimits(1, 4)) for now in (0.0, 15.0, 30.0)]
     assert changes == [None, None, TaskChange(2, "the lag of 1,000,000 records has not fallen in 30 s")]
+
+
+def test_where_spark_adds_executors_for_tasks_slots_are_no_limit() -> None:
+    few = TaskLimits.of(partitions=8, tasks_min=0, tasks_max=6, slots=2, flows=1)
+    assert few == TaskLimits(2, 2)
+    assert TaskLimits.of(partitions=8, tasks_min=0, tasks_max=6, slots=2, flows=1, grows=True) == TaskLimits(6, 6)
+    assert TaskLimits.of(partitions=8, tasks_min=1, tasks_max=6, slots=0, flows=2, grows=True) == TaskLimits(1, 6)
+    assert TaskLimits.of(partitions=8, tasks_min=0, tasks_max=6, slots=0, flows=2) == TaskLimits(1, 1)

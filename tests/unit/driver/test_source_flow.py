@@ -245,7 +245,7 @@ def look_after(flow: Flow, clock: Any, after_s: float) -> None:
 def test_a_task_that_waits_because_slots_were_lost_gives_its_partitions_to_others_until_it_runs(clock: Any) -> None:
     flow = Flow(A0, Z0)
     running(flow)
-    first, _second = flow.engine.started
+    first, second = flow.engine.started
     flow.engine.slots = 1
     flow.handle(TaskEnd(first.spec, error="killed.", is_lost=True))
     look_after(flow, clock, 2)
@@ -254,6 +254,9 @@ def test_a_task_that_waits_because_slots_were_lost_gives_its_partitions_to_other
     look_after(flow, clock, 8)
     assert flow.engine.stopped == [], "an executor that was killed may be back soon"
     look_after(flow, clock, 2)
+    assert flow.engine.stopped == [], "the other task has not reported for long: its machine may be lost, too"
+    flow.report(second.spec, TaskReport())
+    look_after(flow, clock, 0)
     assert flow.engine.stopped == [waiting]
     flow.handle(TaskEnd(waiting.spec))
     assert [task.tps for task in flow.tasks] == [set(), {A0, Z0}]
@@ -261,6 +264,7 @@ def test_a_task_that_waits_because_slots_were_lost_gives_its_partitions_to_other
     assert empty.first == (), "it waits for a slot with nothing that could be copied meanwhile"
     flow.engine.slots = 2
     flow.report(empty.spec, TaskReport())
+    flow.report(second.spec, TaskReport(assignment=flow.engine.newest[id(second)][0]))
     look_after(flow, clock, 5)
     running(flow)
     assert sorted(len(task.tps) for task in flow.tasks) == [1, 1]
@@ -272,8 +276,28 @@ def test_a_task_keeps_its_partitions_while_there_are_slots_for_all_but_not_for_e
     flow.report(second.spec, TaskReport())
     look_after(flow, clock, 50)
     assert flow.engine.stopped == []
-    look_after(flow, clock, 15)
+    clock.now += 15
+    flow.report(second.spec, TaskReport())
+    look_after(flow, clock, 0)
     assert flow.engine.stopped == [flow.engine.started[0]]
+
+
+def test_no_partition_moves_to_a_task_that_is_silent(clock: Any) -> None:
+    flow = Flow(A0, Z0, settings=("tasks.max=3",))
+    running(flow)
+    first, second = flow.engine.started
+    third = TopicPartition("z", 1)
+    flow.copy(A0, Z0, third)
+    running(flow)
+    flow._supervisor._plan.shares = (frozenset(), frozenset({Z0}), frozenset({A0, third}))
+    clock.now += 6
+    flow.report(second.spec, TaskReport())
+    flow._supervisor._rebalance()
+    assert flow._supervisor._plan.shares[0] == set(), "its machine may be lost"
+    running(flow)
+    flow._supervisor._rebalance()
+    assert len(flow._supervisor._plan.shares[0]) == 1
+    assert first in flow.engine.started
 
 
 def test_tasks_of_lost_slots_are_given_up_and_started_with_new_ones(clock: Any) -> None:

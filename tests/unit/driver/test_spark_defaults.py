@@ -43,6 +43,8 @@ def test_a_cluster_has_the_ui_without_its_button_and_forgets_old_failures() -> N
     assert (ours["spark.ui.enabled"], ours["spark.ui.killEnabled"]) == ("true", "false")
     assert ours["spark.executor.failuresValidityInterval"] == "10m"
     assert ours["spark.decommission.enabled"] == "true"
+    assert "spark.network.timeout" in ours, "or a machine that is cut off gets its tasks back for two minutes"
+    assert "spark.network.timeout" not in our_settings("yarn", {"spark.executor.heartbeatInterval": "1m"}, {}, MIB)
     local = our_settings("local[4]", {}, {}, 64 * MIB)
     assert local["spark.ui.enabled"] == "false"
     assert "spark.decommission.enabled" not in local

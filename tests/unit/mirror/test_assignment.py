@@ -95,6 +95,17 @@ def test_rebalancing_makes_no_task_busier_than_the_busiest_and_comes_to_rest(
         assert all(balanced), "each task has something to do"
 
 
+@given(loads, st.integers(1, 5), st.integers(0, 99), st.sets(st.integers(0, 5)))
+def test_idle_tasks_have_no_partition_while_others_can_have_them(
+    bytes_per_s: dict[TopicPartition, float], tasks: int, seed: int, idle: set[int]
+) -> None:
+    balanced = rebalance(spread(bytes_per_s, tasks, seed), bytes_per_s, tasks, idle=idle)
+    assert sorted(tp for share in balanced for tp in share) == sorted(bytes_per_s)
+    assert rebalance(balanced, bytes_per_s, tasks, idle=idle) == balanced
+    if not idle >= set(range(tasks)):
+        assert not any(balanced[number] for number in idle if number < tasks)
+
+
 @given(loads, st.integers(2, 5), st.integers(0, 99))
 def test_no_single_move_would_help_much_after_rebalancing(
     bytes_per_s: dict[TopicPartition, float], tasks: int, seed: int

@@ -35,15 +35,17 @@ _OF_A_CLUSTER: Final = {
     "spark.ui.enabled": "true",
     "spark.ui.killEnabled": "false",  # the UI has no login; a task that is killed there would start again
     "spark.decommission.enabled": "true",  # tasks leave an executor before it is taken away
-    # Spark may give a restarted task to a machine that is cut off until it notices, by default after two to three
-    # minutes. Now it does within a minute.
-    "spark.executor.heartbeatInterval": "5s",
-    "spark.network.timeout": "40s",
-    "spark.network.timeoutInterval": "10s",
     # The application lasts for months: failures of executors must not add up over its life.
     "spark.executor.failuresValidityInterval": "10m",
     "spark.executor.maxNumFailures": "100",
     "spark.yarn.am.attemptFailuresValidityInterval": "1h",
+}
+# Spark may give a restarted task to a machine that is cut off until it notices, by default after two to three minutes.
+# Now it does within one. The values depend on each other, and Spark refuses some combinations.
+_OF_LOST_MACHINES: Final = {
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.network.timeout": "40s",
+    "spark.network.timeoutInterval": "5s",
 }
 _MIB: Final = 1 << 20
 _EXECUTOR_OVERHEAD_MIB: Final = 384  # the JVM itself, as Spark reckons
@@ -71,6 +73,8 @@ def our_settings(master: str, site: Mapping[str, str], user: Mapping[str, str], 
         ours["spark.ui.enabled"] = "false"
     else:
         ours |= _OF_A_CLUSTER
+        if not known.keys() & _OF_LOST_MACHINES.keys():
+            ours |= _OF_LOST_MACHINES
     if master == "yarn" or master.startswith("k8s://"):
         ours["spark.executor.memoryOverhead"] = f"{memory_overhead_mib(known, buffer_bytes)}m"
     if "spark.executor.memoryOverheadFactor" in known:

@@ -29,6 +29,7 @@ NO_SLOT = (
     "waiting for a Spark slot for over a minute: all are busy, or no executor starts. Raise --master, or add executors."
 )
 _SLOT_WAIT_S = 60.0
+_SILENT_S = 5.0  # a task reports once a second
 FEW_SLOTS_WAIT_S = 10.0  # in which an executor that was killed is usually back
 _RECOVERED_AFTER_S = 5.0
 _MOST_FAILURES = 20  # a status is a record, and its topic refuses one of a megabyte
@@ -102,6 +103,7 @@ class FlowTask:
     restarts_for_partitions: bool = True  # or its run begins with a failed partition again
     started_at: float = 0.0
     tried_at: float = 0.0  # its partitions: at its start, or later
+    reported_at: float = 0.0
     restart_at: float | None = None
     retry_partitions_at: float | None = None
     trace: str | None = None  # why the last run failed, until the next one has reported
@@ -239,6 +241,7 @@ class FlowTask:
     def reported(self) -> None:
         """Note that the current run has reported."""
         self.trace = None
+        self.reported_at = time.monotonic()
         if self.phase is TaskPhase.WAITING_FOR_SLOT:
             self._enter(TaskPhase.RUNNING)
 
@@ -292,6 +295,11 @@ class FlowTask:
             self._enter(TaskPhase.RESTARTING)
         else:
             self.ended_as_requested()
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether it runs, but has not reported for some seconds: its machine may be lost."""
+        return self.phase is TaskPhase.RUNNING and time.monotonic() - self.reported_at > _SILENT_S
 
     @property
     def is_gone(self) -> bool:

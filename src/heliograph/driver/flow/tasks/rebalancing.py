@@ -47,7 +47,7 @@ class Rebalancing:
         idle = tasks.without_slot(are_slots_few=limits.most < plan.count)
         change = self.balance.change(now, plan.count, limits)
         able = [task for task in tasks if task.number not in idle]
-        is_running = bool(able) and all(task.phase is TaskPhase.RUNNING for task in able)
+        is_running = bool(able) and all(task.phase is TaskPhase.RUNNING and not task.is_silent for task in able)
         may_grow = is_running and not idle
         if change is not None and len(tasks) == plan.count and (may_grow or change.tasks < plan.count):
             self._resize(change)
@@ -63,8 +63,8 @@ class Rebalancing:
         """Plan the partitions of idle tasks for those that run; return whether there are any of both."""
         plan = self._plan
         partitions = sum(len(plan.share(number)) for number in idle)
-        can_take = any(task.phase is TaskPhase.RUNNING for task in self._tasks if task.number not in idle)
-        if not partitions or not can_take:
+        able = [task for task in self._tasks if task.number not in idle and task.phase is TaskPhase.RUNNING]
+        if not partitions or not able or any(task.is_silent for task in able):
             return False
         numbers = ", ".join(map(str, sorted(idle)))
         text = "%s: these tasks %s, and others copy their partitions: %s"
