@@ -179,7 +179,10 @@ def test_values_are_those_that_other_clients_measure(watched: Watched) -> None:
     of_topic = f'{{topic="{topic}"}}'
     watched.wait_for_value(f"sum(heliograph_topic_records_total{of_topic})", written)
     assert ends(target, remote) == written
-    assert watched.prometheus.value(f"heliograph_topic_bytes_total{of_topic}") == log_bytes(target, remote)
+    size = watched.prometheus.value(f"heliograph_topic_bytes_total{of_topic}")
+    print(f"\nrecords: page {written}, end offsets of the target {ends(target, remote)}")
+    print(f"bytes: page {size}, log of the target's broker {log_bytes(target, remote)}")
+    assert size == log_bytes(target, remote)
     java = f'sum(kafka_connect_mirror_mirrorsourceconnector_record_count{{topic="{remote}"}})'
     watched.wait_for_value(java, written)
     watched.wait_for_value(f"heliograph_topic_lag_records{of_topic}", 0)
@@ -197,6 +200,7 @@ def test_values_are_those_that_other_clients_measure(watched: Watched) -> None:
     # Heartbeats are copied meanwhile, with a latency of their own: they are one in a hundred or fewer.
     count = after.value(f"{latency}_count") - before.value(f"{latency}_count")
     total_s = after.value(f"{latency}_sum") - before.value(f"{latency}_sum")
+    print(f"latency of {count:.0f} records: page {total_s / 400:.3f} s, consumer {sum(theirs) / 400:.3f} s")
     assert 400 <= count < 460
     assert abs(total_s / 400 - sum(theirs) / 400) < 1.0
     assert total_s / 400 >= LATE_S
@@ -208,6 +212,7 @@ def test_values_are_those_that_other_clients_measure(watched: Watched) -> None:
         watched.wait_for_value(f"heliograph_topic_lag_records{of_topic}", 600)
         assert ends(source, topic) == written + 1000
         lag_s = watched.prometheus.value(f"heliograph_topic_lag_seconds{of_topic}")
+        print(f"lag while the target hangs: page 600 records and {lag_s} s, written meanwhile 600")
         assert lag_s is not None
         assert 0 < lag_s < 120
     finally:
@@ -304,6 +309,7 @@ def test_sums_over_a_hand_over_are_what_is_in_the_topic(group: Group) -> None:
     group.load.resume()
     wait_for(lambda: (group.prometheus.value(f"sum({records})") or 0) > 200, pause_s=0.3)
     total = settle(group, records)
+    print(f"hand-over: {copied} records by the first leader, {total} by both; so many are in the remote topic")
     assert total > copied
     assert group.prometheus.value("max_over_time(count(heliograph_flow_ready)[10m:1s])") == 1
     assert {row.labels["instance"] for row in group.prometheus.query("up == 0")} == {first.id}

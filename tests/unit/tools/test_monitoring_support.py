@@ -35,6 +35,6 @@ def test_faster_rules_have_shorter_windows_and_the_same_names_and_limits() -> No
     burns = rules["HeliographLagBudgetBurnsFast"]
     assert rules["HeliographFlowNotReady"]["for"] == "5000ms"
     assert "flow:heliograph_lag_slo_missed:ratio_1h > 14.4 * 0.01" in burns["expr"]
-    assert "[4320000ms:5000ms]" in rules["flow:heliograph_lag_slo_missed:ratio_3d"]["expr"]
+    assert "[4320000ms:1000ms]" in rules["flow:heliograph_lag_slo_missed:ratio_3d"]["expr"]
     assert "offset 15000ms" in rules["HeliographRecordsLost"]["expr"]
     assert "> 60" in rules["HeliographLagNotFalling"]["expr"]
