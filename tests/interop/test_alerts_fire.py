@@ -105,6 +105,7 @@ def observed(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         write(source, MOVED, ({"value": b"x", "partition": 0} for _n in range(10)))
         watched.wait_for_value(f'heliograph_topic_records_total{{topic="{MOVED}"}}', 10)
         yield Observed(watched, slack)
+        print("", *slack.texts(), sep="\n")
     for each in clusters:
         next(each, None)
 
