@@ -223,7 +223,7 @@ def test_a_python_worker_that_is_killed_in_a_loop(observed: Observed) -> None:
                 worker.kill()
             time.sleep(4)
         observed.wait_for_message("HeliographTaskRestarting", "Warning: A-&gt;B: task 0 restarts again and again")
-        restarts = 'sum(increase(heliograph_task_restarts_total{reason="failed"}[10m]))'
+        restarts = 'sum(increase(heliograph_task_restarts_total{reason=~"failed|lost"}[10m]))'
         assert (watched.prometheus.value(restarts) or 0) > 2.5
 
 

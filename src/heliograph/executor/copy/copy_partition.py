@@ -188,15 +188,6 @@ class CopyPartition:
         self.start_offset = position
         self.is_cut = True
 
-    def begin_log(self, topic_id: UUID | None) -> None:
-        """Continue with another log of the source, of which nothing was copied; nothing is in flight.
-
-        That is committed, also while the log is empty: the next start does not find the change again.
-        """
-        self.acked_offset = self.start_offset = None
-        self.passed_offset, self.topic_id = -1, topic_id
-        self.epochs.clear()
-
     def decide_end(self, latest: int) -> None:
         """Move the stop offset of a log that was cut: it may never again reach the end that it had."""
         if self.is_cut and self.stop_offset is not None:

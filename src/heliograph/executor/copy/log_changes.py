@@ -136,7 +136,10 @@ class SourceChanges:
                 " heliograph.on.recreated=restart would copy it from its start",
             )
             return False
-        partition.begin_log(topic_id)
+        partition.acked_offset = partition.start_offset = None
+        # Committed also while the new log is empty: the next start does not find the change again.
+        partition.passed_offset, partition.topic_id = -1, topic_id
+        partition.epochs.clear()
         self._events.warn(
             f"{change}: it was deleted and created again, or truncated; copying it from its start, after what the"
             " target has.",
