@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from heliograph import __version__
 from heliograph.metrics.metric import Labels, Subject
 from heliograph.status.losses import LossCause
+from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,10 +110,11 @@ def _task_states(shown: Shown) -> Iterator[tuple[Labels, None]]:
 
 
 def _restarts(shown: Shown) -> Iterator[tuple[Labels, int]]:
+    """Yield all reasons, so that the first restart is an increase."""
     for flow in shown.snapshot.flows:
         for task in flow.tasks:
-            for reason, count in task.restarts.items():
-                yield (flow.name, task.number, reason.value), count
+            for reason in RestartReason:
+                yield (flow.name, task.number, reason.value), task.restarts.get(reason, 0)
 
 
 def _checkpoints(shown: Shown) -> Iterator[tuple[Labels, ShownCheckpoints]]:

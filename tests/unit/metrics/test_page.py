@@ -104,6 +104,7 @@ def test_a_flow_shows_the_values_of_its_snapshot() -> None:
     assert page.value("heliograph_loss_events_total", cause="source_cut") == 0
     assert page.value("heliograph_heartbeat_age_seconds", path="A->B") == 2
     assert page.value("heliograph_task_restarts_total", reason="failed") == 2
+    assert page.value("heliograph_task_restarts_total", reason="lost") == 0, "the first one is an increase"
     assert page.value("heliograph_task_throttled_seconds_total") == 2.5
     assert page.value("heliograph_task_commit_seconds_sum") == 0.045
     assert page.value("heliograph_flow_latency_seconds_bucket", le="+Inf") == 122
