@@ -132,11 +132,17 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
         "What the flow and its checkpoints and heartbeats cannot do now; REST has the texts.",
         lambda each: len(each.flow.issues) + len(each.flow.loop_issues),
     ),
-    gauge(subjects.PARTITION_COUNT, "heliograph_flow_partitions", "Partitions in each state.", lambda count: count),
+    gauge(
+        subjects.PARTITION_COUNT,
+        "heliograph_flow_partitions",
+        "Partitions in each state; NaN until the flow has found them.",
+        lambda count: count,
+    ),
     gauge(
         subjects.FLOW,
         "heliograph_flow_lag_records",
-        "Records of the source that are not known to be on the target; NaN if that of any partition is not known.",
+        "Records of the source that are not known to be on the target; NaN if that of any partition is not known, or "
+        "the flow has not found its partitions yet.",
         lambda each: each.lag.records,
     ),
     gauge(
@@ -148,7 +154,7 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
     gauge(
         subjects.FLOW,
         "heliograph_flow_unknown_lag_partitions",
-        "Partitions whose lag is not known.",
+        "Partitions whose lag is not known; NaN until the flow has found its partitions.",
         lambda each: each.lag.unknown_partitions,
     ),
     gauge(

@@ -44,10 +44,10 @@ def _flow_states(shown: Shown) -> Iterator[tuple[Labels, None]]:
     return (((each.name, each.state), None) for each in shown.snapshot.flows)
 
 
-def _partition_counts(shown: Shown) -> Iterator[tuple[Labels, int]]:
+def _partition_counts(shown: Shown) -> Iterator[tuple[Labels, int | None]]:
     for flow in shown.snapshot.flows:
         for state, count in flow.by_state.items():
-            yield (flow.name, state.value), count
+            yield (flow.name, state.value), count if flow.has_found_partitions else None
 
 
 def _losses(shown: Shown) -> Iterator[tuple[Labels, LossTotal | None]]:

@@ -110,6 +110,15 @@ def test_a_flow_shows_the_values_of_its_snapshot() -> None:
     assert page.value("heliograph_flow_latency_seconds_bucket", le="0.025") == 3
 
 
+def test_a_flow_that_has_not_found_its_partitions_has_no_numbers_of_them() -> None:
+    flow = replace(flow_of(), has_found_partitions=False, catch_up_seconds=None)
+    page = ReadPage(process_of(flow))
+    for name in ("lag_records", "lag_seconds", "catch_up_seconds", "unknown_lag_partitions", "partitions"):
+        values = page.values(f"heliograph_flow_{name}")
+        assert values, name
+        assert all(math.isnan(value) for value in values), name
+
+
 def test_losses_are_not_counted_before_they_were_read() -> None:
     """A counter that begins at 0 and then has what happened last year would raise an alert at each start."""
     page = ReadPage(process_of(replace(flow_of(copied("t", 0)), loss_totals={})))

@@ -200,8 +200,10 @@ class FlowStatus:
         self, name: str, connector: str, tasks: Sequence[TaskState], suspended_as: str | None = None
     ) -> FlowSnapshot:
         """Return the whole flow at this moment. One that is suspended on request is shown as that, and is ready."""
+        has_found_partitions = self.partitions.are_found  # before they are read: they may be found in between
         partitions = self.partitions.statuses()
         now, wall = self._clock(), time.time()
+        lag = Lag.of(partitions) if has_found_partitions else Lag.unknown()
         return FlowSnapshot(
             name=name,
             connector=connector,
@@ -219,9 +221,10 @@ class FlowStatus:
             task_issues=self.tasks.shared_issues,
             loss_totals=self.loss_totals,
             latency=self.tasks.latency,
-            catch_up_seconds=self.sums.catch_up_seconds(Lag.of(partitions)),
+            catch_up_seconds=self.sums.catch_up_seconds(lag),
             throttle_bytes_per_s=self.throttle_bytes_per_s,
             heartbeat_paths=self.heartbeat_paths,
+            has_found_partitions=has_found_partitions,
         )
 
     def shared_snapshot(

@@ -220,6 +220,7 @@ class PartitionRows:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.lock = threading.Lock()
         self.by_tp: dict[TopicPartition, PartitionRow] = _Rows()
+        self.are_found = False  # by the current run of the flow
         self._clock = clock
         self._new_failures: dict[TopicPartition, str] = {}
 
@@ -269,6 +270,7 @@ class PartitionRows:
                 row.is_replicated = row.tp in remote_topics
             for tp, remote_topic in remote_topics.items():
                 self.by_tp[tp].remote_topic = remote_topic
+            self.are_found = True
 
     def retry(self, tps: Iterable[TopicPartition]) -> None:
         """Note that partitions are tried again; those that had failed are shown as failed until they copy."""
@@ -294,6 +296,7 @@ class PartitionRows:
     def restart(self) -> None:
         """Forget all of a run of the flow that has ended but its counts."""
         with self.lock:
+            self.are_found = False
             for row in self.by_tp.values():
                 row.end_run()
                 row.facts, row.opening, row.stopped_since = PartitionFacts(), 0, None
