@@ -190,14 +190,15 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
     counter(
         subjects.LOSS,
         "heliograph_loss_events",
-        "Events after which source and target did not have the same records, by cause.",
-        lambda total: 0 if total is None else total.events,
+        "Events after which source and target did not have the same records, by cause. If earlier ones may not be read, "
+        "only those of this process, and only of causes that it has found.",
+        lambda total: total.events,
     ),
     counter(
         subjects.LOSS,
         "heliograph_lost_records",
         "Records of these events; estimated if the exact number is not known.",
-        lambda total: 0 if total is None else total.records,
+        lambda total: total.records,
     ),
     gauge(
         subjects.FLOW,
@@ -395,8 +396,8 @@ _OF_GROUPS: tuple[Metric[Any], ...] = (
     gauge(
         subjects.CHECKPOINTS,
         "heliograph_checkpoints_groups",
-        "Groups whose offsets are translated.",
-        lambda each: len(each.checkpoints.groups),
+        "Groups whose offsets are translated; NaN until a step has read all of them.",
+        lambda each: each.checkpoints.group_count,
     ),
     counter(
         subjects.CHECKPOINTS,

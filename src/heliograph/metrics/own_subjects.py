@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from heliograph import __version__
 from heliograph.metrics.metric import Labels, Subject
-from heliograph.status.losses import LossCause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,12 +49,11 @@ def _partition_counts(shown: Shown) -> Iterator[tuple[Labels, int | None]]:
             yield (flow.name, state.value), count if flow.has_found_partitions else None
 
 
-def _losses(shown: Shown) -> Iterator[tuple[Labels, LossTotal | None]]:
-    """Yield all causes once losses are known, so that the first loss is an increase."""
+def _losses(shown: Shown) -> Iterator[tuple[Labels, LossTotal]]:
+    """Yield the causes that are known, also those without a loss, so that the first one is an increase."""
     for flow in shown.snapshot.flows:
-        if flow.loss_totals:
-            for cause in LossCause:
-                yield (flow.name, cause.value), flow.loss_totals.get(cause)
+        for cause, total in flow.loss_totals.items():
+            yield (flow.name, cause.value), total
 
 
 def _heartbeat_paths(shown: Shown) -> Iterator[tuple[Labels, float | None]]:

@@ -123,7 +123,7 @@ class FlowSnapshot:
     losses: tuple[Loss, ...] = ()
     loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
-    loss_totals: Mapping[LossCause, LossTotal] = field(default_factory=dict)
+    loss_totals: Mapping[LossCause, LossTotal] = field(default_factory=dict)  # without causes that are not known
     latency: LatencyHistogram = LatencyHistogram()  # noqa: RUF009  (immutable)
     catch_up_seconds: float | None = None  # infinite if the lag does not fall
     throttle_bytes_per_s: int = 0  # the limit that is configured, 0 is none

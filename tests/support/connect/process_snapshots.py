@@ -49,7 +49,7 @@ def flow_of(*partitions: PartitionStatus, name: str = "A->B") -> FlowSnapshot:
             TaskRow(0, "RUNNING", None, tps, COUNTS, GAUGES, {RestartReason.FAILED: 2, RestartReason.PARTITION: 5}),
         ),
         counts=Counts(14, 1400, 0, 0, 1),
-        loss_totals={LossCause.SOURCE_TRUNCATED: LossTotal(1, 250)},
+        loss_totals={**dict.fromkeys(LossCause, LossTotal(0, 0)), LossCause.SOURCE_TRUNCATED: LossTotal(1, 250)},
         latency=HISTOGRAM,
         catch_up_seconds=float("inf"),
         throttle_bytes_per_s=5_000_000,

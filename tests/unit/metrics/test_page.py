@@ -125,6 +125,12 @@ def test_losses_are_not_counted_before_they_were_read() -> None:
     assert page.rows("heliograph_loss_events_total") == []
 
 
+def test_groups_are_not_counted_before_they_were_read() -> None:
+    unread = checkpoints_of()._replace(passed_at=None)
+    assert math.isnan(ReadPage(process_of(checkpoints=(unread,))).value("heliograph_checkpoints_groups"))
+    assert ReadPage(process_of(checkpoints=(checkpoints_of(),))).value("heliograph_checkpoints_groups") == 0
+
+
 def test_groups_show_what_a_failover_would_cost() -> None:
     page = ReadPage(whole())
     assert page.value("heliograph_group_read_again_records", group="idle") == 0
