@@ -134,7 +134,8 @@ _OF_MIRRORS = tuple(
 
 
 def _free(limit: int | None, used: int | None) -> int | None:
-    return None if limit is None or used is None else max(0, limit - used)
+    """Return the free memory; None without a run, whose 0 would look exhausted."""
+    return None if not limit or used is None else max(0, limit - used)
 
 
 _FETCHES = "kafka.consumer:consumer-fetch-manager-metrics"

@@ -101,6 +101,20 @@ def test_gauges_are_those_of_the_current_run_and_zero_without_one(flow: Flows) -
     assert flow.row(0).gauges == TaskGauges()
 
 
+def test_of_a_run_that_has_not_reported_yet_no_gauge_is_known(flow: Flows) -> None:
+    """Zero bytes of a buffer would look exhausted."""
+    flow.status.tasks.note_start(0, None)
+    assert set(flow.row(0).gauges) == {None}
+    flow.report(0, 1)
+    assert flow.row(0).gauges == GAUGES
+    flow.end(0)
+    flow.status.tasks.note_start(0, RestartReason.FAILED)
+    assert set(flow.row(0).gauges) == {None}
+    flow.status.tasks.note_no_run(0)
+    assert flow.row(0).gauges == TaskGauges(), "it could not be started"
+    assert flow.row(0).counts.records == 1
+
+
 def test_of_a_run_that_does_not_report_nothing_is_known_but_its_counts(flow: Flows) -> None:
     flow.report(0, 5)
     flow.clock.now += KNOWN_FOR_S + 1
@@ -208,6 +222,16 @@ def test_restarts_are_counted_by_reason_over_runs_of_the_flow(flow: Flows) -> No
     flow.status.restart()
     tasks.note_start(0, None)
     assert flow.row(0).restarts[RestartReason.CHANGED] == 1
+
+
+def test_a_restart_counts_also_if_no_run_before_it_has_reported(flow: Flows) -> None:
+    tasks = flow.status.tasks
+    tasks.note_start(0, None)
+    flow.status.state = "FAILED"
+    flow.status.restart()
+    for _start in range(2):
+        tasks.note_start(0, None)
+    assert flow.row(0).restarts == {RestartReason.FAILED: 1}, "one restart of the flow is one of the task"
 
 
 def test_a_flow_catches_up_as_fast_as_its_lag_falls(flow: Flows) -> None:

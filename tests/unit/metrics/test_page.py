@@ -14,7 +14,7 @@ from heliograph.metrics.metric import MetricType
 from heliograph.metrics.page import OPENMETRICS, TEXT, MetricOptions, choose_format, render
 from heliograph.status.partition_status import PartitionState
 from heliograph.status.process_snapshot import EngineSnapshot
-from heliograph.status.task_status import TaskRow
+from heliograph.status.task_status import UNKNOWN_GAUGES, TaskGauges, TaskRow
 from tests.support.connect.flow_snapshots import AT
 from tests.support.connect.pages import JMX, ReadPage
 from tests.support.connect.process_snapshots import (
@@ -167,6 +167,13 @@ def test_a_rate_that_is_not_measured_has_no_series_so_that_the_sum_over_the_othe
     rate = "kafka_connect_mirror_mirrorsourceconnector_record_rate"
     assert [row["partition"] for row in page.rows(rate)] == ["0"]
     assert math.isnan(page.value("kafka_connect_mirror_mirrorsourceconnector_record_age_ms", partition="1"))
+
+
+def test_a_task_without_a_run_has_no_buffer_that_would_look_exhausted() -> None:
+    for gauges in (TaskGauges(), UNKNOWN_GAUGES):
+        flow = flow_of(copied("t", 0))
+        page = ReadPage(process_of(replace(flow, tasks=(flow.tasks[0]._replace(gauges=gauges),))))
+        assert page.values("kafka_producer_buffer_available_bytes") == []
 
 
 def test_every_task_of_every_connector_has_failures_so_that_sums_are_known() -> None:
