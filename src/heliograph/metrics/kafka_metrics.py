@@ -94,7 +94,14 @@ def _latency(item: Copied) -> Stat | None:
 
 
 def _mirror_rows(bean: str, subject: Subject[Copied]) -> Iterator[KafkaMetric[Any]]:
-    yield _row(bean, subject, "record-count", "Records acknowledged by the target.", lambda each: each.records)
+    yield _row(
+        bean,
+        subject,
+        "record-count",
+        "Records acknowledged by the target.",
+        lambda each: each.records,
+        omits_unknown=True,
+    )
     yield _row(
         bean,
         subject,
@@ -103,7 +110,9 @@ def _mirror_rows(bean: str, subject: Subject[Copied]) -> Iterator[KafkaMetric[An
         _records_per_s,
         omits_unknown=True,
     )
-    yield _row(bean, subject, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes)
+    yield _row(
+        bean, subject, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes, omits_unknown=True
+    )
     yield _row(
         bean,
         subject,

@@ -99,8 +99,8 @@ _OF_PROCESS: tuple[Metric[Any], ...] = (
     gauge(
         subjects.CERTIFICATE,
         "heliograph_certificate_expiry_timestamp_seconds",
-        "End of the validity of a certificate of a cluster or of the REST listener. `role` is `own`, `trusted` or "
-        "`broker`.",
+        "End of the validity of a certificate that this process shows (`role` is `own`) or trusts (`trusted`), for a "
+        "cluster or the REST listener. What brokers show is not watched.",
         lambda each: each.not_after,
     ),
 )
@@ -190,8 +190,8 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
     counter(
         subjects.LOSS,
         "heliograph_loss_events",
-        "Events after which source and target did not have the same records, by cause. If earlier ones may not be read, "
-        "only those of this process, and only of causes that it has found.",
+        "Events after which source and target did not have the same records, by cause. If earlier ones may not be "
+        "read, only those of this process, and only of causes that it has found.",
         lambda total: total.events,
     ),
     counter(

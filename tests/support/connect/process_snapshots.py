@@ -100,7 +100,7 @@ def process_of(
         ),
         EngineSnapshot(4, 1, 0, JvmSnapshot(100_000_000, 50_000_000, 1.5, 12, 80)),
         worker,
-        (Certificate("B", "broker", "CN=b-1", AT + 86_400),),
+        (Certificate("B", "own", "CN=b-1", AT + 86_400),),
     )
 
 

@@ -151,7 +151,9 @@ class FlowStatus:
             if attempt and attempt <= self._ended_attempts.get(task_id, 0):
                 return
             share = TaskShare.of(report)
-            growth = self.partitions.take(TaskRun(task_id, attempt), report.partitions, share.task_issue, share.unavailable)
+            growth = self.partitions.take(
+                TaskRun(task_id, attempt), report.partitions, share.task_issue, share.unavailable
+            )
             self.tasks.take(task_id, report, share, growth)
             self.sums.sample_if_due()
 

@@ -78,7 +78,7 @@ class TaskTotals:
         self.gauges, self.reported_at = TaskGauges(), None
 
     def known_gauges(self, now: float) -> TaskGauges:
-        """Return the values of the current run, all zero without one; unknown ones if it has not reported, or for long."""
+        """Return the values of the current run, all zero without one; unknown ones unless it reports."""
         is_silent = self.reported_at is not None and now - self.reported_at > KNOWN_FOR_S
         return UNKNOWN_GAUGES if is_silent else self.gauges
 
