@@ -20,7 +20,7 @@ _COORDINATOR_CLIENT = "heliograph"
 
 
 class Copied(NamedTuple):
-    """What was copied of a partition, or of a part of a flow whose partitions have no series.
+    """Counts and measures of a partition, or of a part of a flow whose partitions have no series.
 
     Records and bytes are those that the target has acknowledged; None where another series has them. `window` are the
     measures of the last minute; None if no task measures it.
@@ -61,11 +61,11 @@ def _copied(flow: ShownFlow) -> Iterator[tuple[str | None, int | None, int | Non
     others = flow.other_topics
     for topic in flow.topics:
         if topic.remote_topic is not None:
-            counts = (topic.records, topic.bytes) if others is None else (None, None)
-            yield topic.remote_topic, None, None, Copied(*counts, topic.window)
+            item = Copied(topic.records, topic.bytes, topic.window)
+            yield topic.remote_topic, None, None, item if others is None else item._replace(records=None, bytes=None)
     if others is not None:
-        counts = flow.flow.counts
-        yield None, None, None, Copied(counts.records, counts.bytes, others.window)
+        total = flow.flow.counts
+        yield None, None, None, Copied(total.records, total.bytes, others.window)
 
 
 def _mirrored(shown: Shown) -> Iterator[tuple[Labels, Copied]]:
