@@ -451,6 +451,7 @@ class TaskSupervisor:
             self._failed(task, end.error or "it ended unexpectedly.", is_lost=end.is_lost)
 
     def _failed(self, task: FlowTask, reason: str, *, is_lost: bool = False) -> None:
+        self._status.tasks.note_no_run(task.number)
         pause_s = task.failed(reason, is_lost=is_lost)
         if pause_s is not None:
             self._status.partitions.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))
