@@ -44,7 +44,7 @@ class Lab:
     def syncs_topic(self) -> str:
         return f"mm2-offset-syncs.{self.flow.target}.internal"
 
-    def file(self) -> str:
+    def config_text(self) -> str:
         return "\n".join(
             [
                 f"clusters = {self.alias}, {self.flow.target}",
@@ -56,7 +56,7 @@ class Lab:
         )
 
     def checkpoint_sync(self) -> CheckpointSync:
-        sync = CheckpointSync(load(self.file(), MachineLookup()), self.flow)
+        sync = CheckpointSync(load(self.config_text(), MachineLookup()), self.flow)
         assert list(sync.begin()) == []
         return sync
 
@@ -288,7 +288,7 @@ def test_metrics_of_groups_are_what_the_report_of_groups_says(lab: Lab, begun: C
     round_of(sync)
     found = sync.status.snapshot("name", "connector")
     assert [(each.group, each.read_again) for each in found.groups] == [("ahead", 25), ("behind", 0)]
-    with FlowGroups(load(lab.file(), MachineLookup()), lab.flow) as clusters:
+    with FlowGroups(load(lab.config_text(), MachineLookup()), lab.flow) as clusters:
         rows = report_groups(clusters.view(["ahead", "behind"]), follows_groups=False)
     reported = {(row.group, row.tp): (row.source_offset, row.checkpoint_offset, row.again) for row in rows}
     assert reported == {

@@ -338,6 +338,28 @@ def test_a_source_topic_that_was_created_again_is_a_loss(
     assert [len(records) for records in read(own_target, remote, 2).values()] == [45, 45], "after what was there"
 
 
+def test_an_empty_topic_that_was_created_again_is_caught_up_and_a_restart_finds_it_as_it_was(
+    own_source: EmbeddedCluster, own_target: EmbeddedCluster, topic: str, alias: str
+) -> None:
+    make_topic(own_source, topic)
+    lines = (ONLY_ITS_TOPIC, "heliograph.on.recreated=restart")
+    with day(own_source, own_target, alias, topic, *lines) as flow:
+        flow.write(20)
+        flow.write(20, partition=1)
+        flow.wait_until_caught_up()
+        delete_topic(own_source, topic)
+        make_topic(own_source, topic)
+        wait_for(lambda: len(recorded(flow)) == 2)
+        wait_for(lambda: all(flow.state(p) == "caught_up" and flow.partition(p)["log_end"] == 0 for p in range(2)))
+        assert flow.whole()["lag_records"] == 0
+    with day(own_source, own_target, alias, topic, *lines) as flow:
+        wait_for(lambda: all(flow.state(p) == "caught_up" for p in range(2)))
+        assert flow.log("created again") == []
+        write(own_source, topic, ({"value": b"new", "partition": n % 2} for n in range(10)))
+        wait_for(lambda: [len(each) for each in read(own_target, f"{alias}.{topic}", 2).values()] == [25, 25])
+        assert len(recorded(flow)) == 2
+
+
 def recreated_is_noticed(flow: Day, since: float, on_recreated: str, *, is_new: bool = True) -> None:
     """The new topic has 25 records in each partition; `is_new`: nobody has decided about it yet."""
     words = "it was deleted and created again, or truncated"

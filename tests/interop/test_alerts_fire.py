@@ -105,13 +105,14 @@ def observed(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         write(source, MOVED, ({"value": b"x", "partition": 0} for _n in range(10)))
         watched.wait_for_value(f'heliograph_topic_records_total{{topic="{MOVED}"}}', 10)
         yield Observed(watched, slack)
+        print("", *slack.texts(), sep="\n")
     for each in clusters:
         next(each, None)
 
 
 @contextmanager
 def running_prometheus(tools: Tools, folder: Path, url: str, alertmanager: Alertmanager) -> Iterator[Prometheus]:
-    """Start Prometheus once the flow runs: an unknown lag in its first seconds would be all that the windows have."""
+    """Start Prometheus once the flow runs: a start takes longer than a twentieth of what the rules allow for it."""
 
     def has_begun() -> bool:
         page = scrape(f"{url}/metrics")
@@ -152,8 +153,8 @@ def delete_topic(cluster: EmbeddedCluster, topic: str) -> None:
 
 def of_dashboard(word: str) -> list[str]:
     """Return those expressions of our dashboard that have data only with a fault, and contain a word."""
-    needs = (make_dashboard.STOPPED, make_dashboard.RESTARTED)
-    found = [each.expr for each in make_dashboard.expressions() if each.needs in needs and word in each.expr]
+    stopped = make_dashboard.STOPPED
+    found = [each.expr for each in make_dashboard.expressions() if each.needs == stopped and word in each.expr]
     assert found
     return found
 
@@ -222,7 +223,8 @@ def test_a_python_worker_that_is_killed_in_a_loop(observed: Observed) -> None:
                 worker.kill()
             time.sleep(4)
         observed.wait_for_message("HeliographTaskRestarting", "Warning: A-&gt;B: task 0 restarts again and again")
-        assert without_data(watched.prometheus, of_dashboard("restarts")) == []
+        restarts = 'sum(increase(heliograph_task_restarts_total{reason=~"failed|lost"}[10m]))'
+        assert (watched.prometheus.value(restarts) or 0) > 2.5
 
 
 def test_a_process_that_does_not_answer(observed: Observed) -> None:

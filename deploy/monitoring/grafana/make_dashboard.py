@@ -32,7 +32,6 @@ _UNKNOWN = {"type": "special", "options": {"match": "null+nan", "result": {"text
 WORKER = "a Connect worker"
 CERTIFICATES = "a certificate: TLS to a cluster, or of REST"
 STOPPED = "a partition that is not copied"
-RESTARTED = "a task or partition that was started again"
 LOSSES = "losses that were read"
 GROUPS = "a group with committed offsets"
 LARGE = "more partitions than `heliograph.metrics.partitions.max`"
@@ -409,7 +408,7 @@ _ENGINE = Row(
         ),
         _graph(
             "Restarts by reason",
-            Query(f"sum by (reason) (increase(heliograph_task_restarts_total{_FLOW}{_RATE}))", "{{reason}}", RESTARTED),
+            Query(f"sum by (reason) (increase(heliograph_task_restarts_total{_FLOW}{_RATE}))", "{{reason}}"),
         ),
         _graph(
             "Commit of source offsets",

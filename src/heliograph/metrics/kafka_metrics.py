@@ -94,7 +94,14 @@ def _latency(item: Copied) -> Stat | None:
 
 
 def _mirror_rows(bean: str, subject: Subject[Copied]) -> Iterator[KafkaMetric[Any]]:
-    yield _row(bean, subject, "record-count", "Records acknowledged by the target.", lambda each: each.records)
+    yield _row(
+        bean,
+        subject,
+        "record-count",
+        "Records acknowledged by the target.",
+        lambda each: each.records,
+        omits_unknown=True,
+    )
     yield _row(
         bean,
         subject,
@@ -103,7 +110,9 @@ def _mirror_rows(bean: str, subject: Subject[Copied]) -> Iterator[KafkaMetric[An
         _records_per_s,
         omits_unknown=True,
     )
-    yield _row(bean, subject, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes)
+    yield _row(
+        bean, subject, "byte-count", "Bytes acknowledged by the target.", lambda each: each.bytes, omits_unknown=True
+    )
     yield _row(
         bean,
         subject,
@@ -134,7 +143,8 @@ _OF_MIRRORS = tuple(
 
 
 def _free(limit: int | None, used: int | None) -> int | None:
-    return None if limit is None or used is None else max(0, limit - used)
+    """Return the free memory; None without a run, whose 0 would look exhausted."""
+    return None if not limit or used is None else max(0, limit - used)
 
 
 _FETCHES = "kafka.consumer:consumer-fetch-manager-metrics"

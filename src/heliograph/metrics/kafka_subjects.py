@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from heliograph.metrics.dialects import NEW_CHECKPOINT_TAGS, NEW_SOURCE_TAGS
 from heliograph.metrics.metric import Labels, Subject
@@ -19,24 +19,16 @@ if TYPE_CHECKING:
 _COORDINATOR_CLIENT = "heliograph"
 
 
-class Copied(Protocol):
-    """A partition, or a topic of a flow whose partitions have no series."""
+class Copied(NamedTuple):
+    """Counts and measures of a partition, or of a part of a flow whose partitions have no series.
 
-    @property
-    def records(self) -> int:
-        """Records acknowledged by the target."""
+    Records and bytes are those that the target has acknowledged; None where another series has them. `window` are the
+    measures of the last minute; None if no task measures it.
+    """
 
-    @property
-    def bytes(self) -> int:
-        """Bytes acknowledged by the target."""
-
-    @property
-    def window(self) -> PartitionWindow | None:
-        """Measures of the last minute, if a task measures it."""
-
-    @property
-    def lag_records(self) -> int | None:
-        """The lag, if it is known."""
+    records: int | None
+    bytes: int | None
+    window: PartitionWindow | None
 
 
 def consumer_id(flow: Flow, connector: str, task: int | None) -> str:
@@ -55,17 +47,25 @@ def admin_id(flow: Flow, connector: str) -> str:
 
 
 def _copied(flow: ShownFlow) -> Iterator[tuple[str | None, int | None, int | None, Copied]]:
-    """Yield remote topic, partition and task, with what was copied; None has no label."""
+    """Yield remote topic, partition and task, with what was copied; None has no label.
+
+    If topics have no series, counts are one for the flow: the others change, and sums of their counts would fall.
+    """
     if not flow.is_limited:
         for each in flow.partitions:
-            if each.status.remote_topic is not None:
-                yield each.status.remote_topic, each.status.tp.partition, each.task, each.status
+            status = each.status
+            if status.remote_topic is not None:
+                item = Copied(status.records, status.bytes, status.window)
+                yield status.remote_topic, status.tp.partition, each.task, item
         return
+    others = flow.other_topics
     for topic in flow.topics:
         if topic.remote_topic is not None:
-            yield topic.remote_topic, None, None, topic
-    if flow.other_topics is not None:
-        yield None, None, None, flow.other_topics
+            item = Copied(topic.records, topic.bytes, topic.window)
+            yield topic.remote_topic, None, None, item if others is None else item._replace(records=None, bytes=None)
+    if others is not None:
+        total = flow.flow.counts
+        yield None, None, None, Copied(total.records, total.bytes, others.window)
 
 
 def _mirrored(shown: Shown) -> Iterator[tuple[Labels, Copied]]:

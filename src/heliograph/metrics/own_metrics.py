@@ -99,8 +99,8 @@ _OF_PROCESS: tuple[Metric[Any], ...] = (
     gauge(
         subjects.CERTIFICATE,
         "heliograph_certificate_expiry_timestamp_seconds",
-        "End of the validity of a certificate of a cluster or of the REST listener. `role` is `own`, `trusted` or "
-        "`broker`.",
+        "End of the validity of a certificate that this process shows (`role` is `own`) or trusts (`trusted`), for a "
+        "cluster or the REST listener. What brokers show is not watched.",
         lambda each: each.not_after,
     ),
 )
@@ -132,11 +132,17 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
         "What the flow and its checkpoints and heartbeats cannot do now; REST has the texts.",
         lambda each: len(each.flow.issues) + len(each.flow.loop_issues),
     ),
-    gauge(subjects.PARTITION_COUNT, "heliograph_flow_partitions", "Partitions in each state.", lambda count: count),
+    gauge(
+        subjects.PARTITION_COUNT,
+        "heliograph_flow_partitions",
+        "Partitions in each state; NaN until the flow has found them.",
+        lambda count: count,
+    ),
     gauge(
         subjects.FLOW,
         "heliograph_flow_lag_records",
-        "Records of the source that are not known to be on the target; NaN if that of any partition is not known.",
+        "Records of the source that are not known to be on the target; NaN if that of any partition is not known, or "
+        "the flow has not found its partitions yet.",
         lambda each: each.lag.records,
     ),
     gauge(
@@ -148,7 +154,7 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
     gauge(
         subjects.FLOW,
         "heliograph_flow_unknown_lag_partitions",
-        "Partitions whose lag is not known.",
+        "Partitions whose lag is not known; NaN until the flow has found its partitions.",
         lambda each: each.lag.unknown_partitions,
     ),
     gauge(
@@ -184,14 +190,15 @@ _OF_FLOWS: tuple[Metric[Any], ...] = (
     counter(
         subjects.LOSS,
         "heliograph_loss_events",
-        "Events after which source and target did not have the same records, by cause.",
-        lambda total: 0 if total is None else total.events,
+        "Events after which source and target did not have the same records, by cause. If earlier ones may not be "
+        "read, only those of this process, and only of causes that it has found.",
+        lambda total: total.events,
     ),
     counter(
         subjects.LOSS,
         "heliograph_lost_records",
         "Records of these events; estimated if the exact number is not known.",
-        lambda total: 0 if total is None else total.records,
+        lambda total: total.records,
     ),
     gauge(
         subjects.FLOW,
@@ -389,8 +396,8 @@ _OF_GROUPS: tuple[Metric[Any], ...] = (
     gauge(
         subjects.CHECKPOINTS,
         "heliograph_checkpoints_groups",
-        "Groups whose offsets are translated.",
-        lambda each: len(each.checkpoints.groups),
+        "Groups whose offsets are translated; NaN until a step has read all of them.",
+        lambda each: each.checkpoints.group_count,
     ),
     counter(
         subjects.CHECKPOINTS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from heliograph import __version__
 from heliograph.metrics.metric import Labels, Subject
-from heliograph.status.losses import LossCause
+from heliograph.status.task_status import RestartReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,18 +44,17 @@ def _flow_states(shown: Shown) -> Iterator[tuple[Labels, None]]:
     return (((each.name, each.state), None) for each in shown.snapshot.flows)
 
 
-def _partition_counts(shown: Shown) -> Iterator[tuple[Labels, int]]:
+def _partition_counts(shown: Shown) -> Iterator[tuple[Labels, int | None]]:
     for flow in shown.snapshot.flows:
         for state, count in flow.by_state.items():
-            yield (flow.name, state.value), count
+            yield (flow.name, state.value), count if flow.has_found_partitions else None
 
 
-def _losses(shown: Shown) -> Iterator[tuple[Labels, LossTotal | None]]:
-    """Yield all causes once losses are known, so that the first loss is an increase."""
+def _losses(shown: Shown) -> Iterator[tuple[Labels, LossTotal]]:
+    """Yield the causes that are known, also those without a loss, so that the first one is an increase."""
     for flow in shown.snapshot.flows:
-        if flow.loss_totals:
-            for cause in LossCause:
-                yield (flow.name, cause.value), flow.loss_totals.get(cause)
+        for cause, total in flow.loss_totals.items():
+            yield (flow.name, cause.value), total
 
 
 def _heartbeat_paths(shown: Shown) -> Iterator[tuple[Labels, float | None]]:
@@ -76,10 +75,10 @@ def _heartbeat_paths(shown: Shown) -> Iterator[tuple[Labels, float | None]]:
 def _left_out(shown: Shown) -> Iterator[tuple[Labels, int]]:
     for flow in shown.flows:
         for what, count in flow.left_out():
-            yield (flow.flow.name, what), count
+            yield (flow.flow.name, flow.flow.connector, what), count
     for each in shown.checkpoints:
         for what, count in each.left_out():
-            yield (each.checkpoints.name, what), count
+            yield (each.checkpoints.name, each.checkpoints.connector, what), count
 
 
 def _topics(shown: Shown) -> Iterator[tuple[Labels, TopicSum]]:
@@ -109,26 +108,28 @@ def _task_states(shown: Shown) -> Iterator[tuple[Labels, None]]:
 
 
 def _restarts(shown: Shown) -> Iterator[tuple[Labels, int]]:
+    """Yield all reasons, so that the first restart is an increase."""
     for flow in shown.snapshot.flows:
         for task in flow.tasks:
-            for reason, count in task.restarts.items():
-                yield (flow.name, task.number, reason.value), count
+            for reason in RestartReason:
+                yield (flow.name, task.number, reason.value), task.restarts.get(reason, 0)
 
 
 def _checkpoints(shown: Shown) -> Iterator[tuple[Labels, ShownCheckpoints]]:
-    return (((each.checkpoints.name,), each) for each in shown.checkpoints)
+    """Yield the flow and the checkpoint connector: without a flow that has its name, the connector identifies them."""
+    return (((each.checkpoints.name, each.checkpoints.connector), each) for each in shown.checkpoints)
 
 
 def _groups(shown: Shown) -> Iterator[tuple[Labels, ShownGroup]]:
     for each in shown.checkpoints:
         for group in each.groups:
-            yield (each.checkpoints.name, group.status.group), group
+            yield (each.checkpoints.name, each.checkpoints.connector, group.status.group), group
 
 
 def _group_partitions(shown: Shown) -> Iterator[tuple[Labels, GroupPartition]]:
     for each in shown.checkpoints:
         for group, partition in each.partitions:
-            yield (each.checkpoints.name, group, *partition.tp), partition
+            yield (each.checkpoints.name, each.checkpoints.connector, group, *partition.tp), partition
 
 
 def _heartbeats(shown: Shown) -> Iterator[tuple[Labels, HeartbeatsSnapshot]]:
@@ -151,15 +152,15 @@ FLOW_STATE = Subject(("flow", "state"), _flow_states)
 PARTITION_COUNT = Subject(("flow", "state"), _partition_counts)
 LOSS = Subject(("flow", "cause"), _losses)
 HEARTBEAT_PATH = Subject(("flow", "path"), _heartbeat_paths)
-LEFT_OUT = Subject(("flow", "kind"), _left_out)
+LEFT_OUT = Subject(("flow", "connector", "kind"), _left_out)
 TOPIC = Subject(("flow", "topic"), _topics)
 PARTITION = Subject(("flow", "topic", "partition"), _partitions)
 PARTITION_STATE = Subject(("flow", "topic", "partition", "state", "task"), _partition_states)
 TASK = Subject(("flow", "task"), _tasks)
 TASK_STATE = Subject(("flow", "task", "state"), _task_states)
 RESTART = Subject(("flow", "task", "reason"), _restarts)
-CHECKPOINTS = Subject(("flow",), _checkpoints)
-GROUP = Subject(("flow", "group"), _groups)
-GROUP_PARTITION = Subject(("flow", "group", "topic", "partition"), _group_partitions)
+CHECKPOINTS = Subject(("flow", "connector"), _checkpoints)
+GROUP = Subject(("flow", "connector", "group"), _groups)
+GROUP_PARTITION = Subject(("flow", "connector", "group", "topic", "partition"), _group_partitions)
 HEARTBEATS = Subject(("connector", "source", "target"), _heartbeats)
 CERTIFICATE = Subject(("place", "role", "subject"), _certificates)

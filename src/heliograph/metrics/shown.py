@@ -29,7 +29,7 @@ NOT_COPIED = (PartitionState.FAILED, PartitionState.RETRYING, PartitionState.WAI
 class TopicSum:
     """The sums over the partitions of a topic, or of several. A sum is None if a part of it is not known."""
 
-    def __init__(self, topic: str | None) -> None:
+    def __init__(self, topic: str = "") -> None:
         self.topic = topic
         self.remote_topic: str | None = None
         self.partitions = self.not_copied = self.records = self.bytes = 0
@@ -142,21 +142,26 @@ class ShownFlow:
 
     @cached_property
     def topics(self) -> list[TopicSum]:
-        """The topics with series: all, or those first with a partition that is not copied, or the most behind."""
-        topics = self._all_topics
-        if len(topics) <= self._limit:
-            return topics
-        return sorted(topics, key=lambda each: (-each.not_copied, -each.unknown_lags, -each.known_lag_records))[
-            : self._limit
-        ]
+        """The topics with series: all, or those first with a partition that is not copied, then by name.
+
+        Ordered by lag, other topics would have series at each scrape.
+        """
+        if not self.has_other_topics:
+            return self._all_topics
+        return sorted(self._all_topics, key=lambda each: (not each.not_copied, each.topic))[: self._limit]
+
+    @property
+    def has_other_topics(self) -> bool:
+        """Return whether topics have no series."""
+        return len(self._all_topics) > self._limit
 
     @cached_property
     def other_topics(self) -> TopicSum | None:
-        """The sum over the topics without series."""
-        shown = {topic.topic for topic in self.topics}
-        if len(shown) == len(self._all_topics):
+        """The sum over the topics without series. Its counts are no counters: its topics change."""
+        if not self.has_other_topics:
             return None
-        total = TopicSum(None)
+        shown = {topic.topic for topic in self.topics}
+        total = TopicSum()
         for topic in self._all_topics:
             if topic.topic not in shown:
                 total.add_topic(topic)

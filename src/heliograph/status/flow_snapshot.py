@@ -26,12 +26,13 @@ class Lag(NamedTuple):
     """The lag of several partitions.
 
     `records` is None if the lag of any partition is unknown; `known_records` is the sum over the others, which is what
-    the flow is behind at least. `seconds` is the largest, None if that of a partition is unknown.
+    the flow is behind at least. `seconds` is the largest, None if that of a partition is unknown. `unknown_partitions`
+    is None while the partitions themselves are unknown.
     """
 
     records: int | None
     known_records: int
-    unknown_partitions: int
+    unknown_partitions: int | None
     seconds: float | None
 
     @classmethod
@@ -49,6 +50,11 @@ class Lag(NamedTuple):
             elif seconds is not None:
                 seconds = max(seconds, partition.lag_seconds)
         return cls(None if unknown else known, known, unknown, seconds)
+
+    @classmethod
+    def unknown(cls) -> Lag:
+        """Return the lag of partitions that are not known yet."""
+        return cls(None, 0, None, None)
 
     def __str__(self) -> str:
         if self.records is not None:
@@ -118,16 +124,17 @@ class FlowSnapshot:
     loop_issues: tuple[LoopIssue, ...] = ()  # of the flow's other connectors, if it has them
     task_issues: frozenset[Diagnostic] = frozenset()  # reasons that hold for all partitions of a task
     tasks_changed: str | None = None  # why the number of tasks has changed last
-    loss_totals: Mapping[LossCause, LossTotal] = field(default_factory=dict)
+    loss_totals: Mapping[LossCause, LossTotal] = field(default_factory=dict)  # without causes that are not known
     latency: LatencyHistogram = LatencyHistogram()  # noqa: RUF009  (immutable)
     catch_up_seconds: float | None = None  # infinite if the lag does not fall
     throttle_bytes_per_s: int = 0  # the limit that is configured, 0 is none
     heartbeat_paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # clusters, by topic of heartbeats
+    has_found_partitions: bool = True  # in this run of the flow; until then it may have others than `partitions`
 
     @property
     def lag(self) -> Lag:
-        """The lag of all partitions."""
-        return Lag.of(self.partitions)
+        """The lag of all partitions; unknown until the flow has found them."""
+        return Lag.of(self.partitions) if self.has_found_partitions else Lag.unknown()
 
     @property
     def by_state(self) -> dict[PartitionState, int]:

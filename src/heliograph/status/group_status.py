@@ -45,7 +45,7 @@ class CheckpointsSnapshot(NamedTuple):
 
     `name` is that of the flow, `connector` that of the checkpoint connector. `passed_at` is the time of the last step
     after which every checkpoint was that of its group's committed offset; `written_at` that of the newest checkpoint
-    that this process has written. None: not yet.
+    that this process has written. None: not yet. `groups` are those of which something is known.
     """
 
     name: str
@@ -56,3 +56,8 @@ class CheckpointsSnapshot(NamedTuple):
     written_at: float | None
     written: int
     groups: tuple[GroupStatus, ...]
+
+    @property
+    def group_count(self) -> int | None:
+        """The number of groups; None until a step has read all of them."""
+        return None if self.passed_at is None else len(self.groups)

@@ -58,10 +58,10 @@ class ConnectorRow(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """A certificate that the process uses, or was shown by a broker. `place` is a cluster's alias or `rest`."""
+    """A certificate that the process uses or trusts. `place` is a cluster's alias, `worker` or `rest`."""
 
     place: str
-    role: str  # own, trusted, broker
+    role: str  # own, trusted
     subject: str
     not_after: float  # seconds since 1970
 

@@ -44,7 +44,7 @@ class TaskCounts(NamedTuple):
 
 
 class TaskGauges(NamedTuple):
-    """The values of the current run of a task at this moment; all zero without a run, None if it does not report."""
+    """The values of the current run of a task at this moment; all zero without a run, None until it reports."""
 
     source_connections: int | None = 0
     target_connections: int | None = 0

@@ -49,7 +49,7 @@ def flow_of(*partitions: PartitionStatus, name: str = "A->B") -> FlowSnapshot:
             TaskRow(0, "RUNNING", None, tps, COUNTS, GAUGES, {RestartReason.FAILED: 2, RestartReason.PARTITION: 5}),
         ),
         counts=Counts(14, 1400, 0, 0, 1),
-        loss_totals={LossCause.SOURCE_TRUNCATED: LossTotal(1, 250)},
+        loss_totals={**dict.fromkeys(LossCause, LossTotal(0, 0)), LossCause.SOURCE_TRUNCATED: LossTotal(1, 250)},
         latency=HISTOGRAM,
         catch_up_seconds=float("inf"),
         throttle_bytes_per_s=5_000_000,
@@ -100,7 +100,7 @@ def process_of(
         ),
         EngineSnapshot(4, 1, 0, JvmSnapshot(100_000_000, 50_000_000, 1.5, 12, 80)),
         worker,
-        (Certificate("B", "broker", "CN=b-1", AT + 86_400),),
+        (Certificate("B", "own", "CN=b-1", AT + 86_400),),
     )
 
 

@@ -15,11 +15,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from heliograph.embedded.kafka_cluster import EmbeddedCluster, forget_cluster, start_cluster
 from heliograph.embedded.process import free_ports
+from tests.support.monitoring.exposition import scrape
 from tests.support.monitoring.load import Load
 from tests.support.monitoring.servers import Alertmanager, Prometheus, SlackReceiver
 from tests.support.monitoring.stack import alertmanager_config, prometheus_config
@@ -27,6 +28,7 @@ from tests.support.monitoring.tools import MISSING, find_tools
 
 SOURCE, TARGET, TOPIC, GROUP = "monitoring-src", "monitoring-tgt", "orders", "shop"
 PARTITIONS, FASTER = 6, 10
+_START_TIMEOUT_S = 300  # then the alerts show what is wrong
 
 
 def main() -> int:
@@ -45,6 +47,7 @@ def main() -> int:
         cleanup.enter_context(Load(source, TOPIC, PARTITIONS, group=GROUP))
         metrics, rest = free_ports(2)
         _replicate(_file(folder, source, target), metrics, rest, cleanup.callback)
+        _wait_until_ready(f"http://127.0.0.1:{metrics}/metrics", stopping)
         slack = cleanup.enter_context(SlackReceiver())
         alertmanager = cleanup.enter_context(Alertmanager(tools, folder, alertmanager_config(folder, slack.url)))
         config = prometheus_config(folder, {"demo": [f"127.0.0.1:{metrics}"]}, alertmanager.address, faster=FASTER)
@@ -94,6 +97,17 @@ def _replicate(file: Path, metrics: int, rest: int, on_exit: Callable[..., objec
         running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     on_exit(running.wait, 60)
     on_exit(running.terminate)
+
+
+def _wait_until_ready(url: str, stopping: threading.Event) -> None:
+    """Wait until the flow runs: its start takes longer than a tenth of what the rules allow for it."""
+    print("Waiting for the flow ...", flush=True)
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not stopping.wait(0.5) and time.monotonic() < deadline:
+        with suppress(OSError):
+            page = scrape(url)
+            if [row.value for row in page.of("heliograph_flow_ready")] == [1]:
+                return
 
 
 def _print_messages(slack: SlackReceiver, stopping: threading.Event) -> None:

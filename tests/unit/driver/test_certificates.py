@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heliograph.config.effective.rest_config import RestListener
 from heliograph.config.resolve.placeholders import Resolver
 from heliograph.config.validate.dedicated_file import load
+from heliograph.driver.clusters import certificates
 from heliograph.driver.clusters.certificates import (
     Certificates,
     NamedClient,
@@ -17,10 +19,14 @@ from heliograph.driver.clusters.certificates import (
     read_certificates,
 )
 from heliograph.errors import ConfigError
+from heliograph.kafka.security.keystores import KeyMaterial
 from heliograph.status.process_snapshot import Certificate
 from tests.support.clusters.stores import STORE_PASSWORD, Authority
 from tests.support.config_files import FakeLookup, minimal
 from tests.support.runs.copying import wait_for
+
+if TYPE_CHECKING:
+    import pytest
 
 HTTPS = (RestListener("127.0.0.1", 0, is_https=True),)
 
@@ -107,6 +113,22 @@ def test_a_store_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
         good,
     ]
     assert ("rest", "own", "CN=worker") in ends(read_certificates(clients))
+
+
+def test_a_certificate_that_cannot_be_parsed_hides_no_other_and_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority("ca")
+    good = authority.issue(name="broker", days=7).chain_pem.encode()
+    odd = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    read = KeyMaterial(chain_pem=b"", key_pem=b"", trusted_pem=odd + b"# a comment\n" + good)
+    monkeypatch.setattr(certificates, "load_key_material", lambda _stores: read)
+    config = load(minimal("security.protocol=SSL"), FakeLookup())
+    for _reading in range(2):
+        found = ends(read_certificates(clients_of(config, config.flows)))
+        assert {("A", "trusted", "CN=broker"), ("B", "trusted", "CN=broker")} <= set(found)
+    assert len(caplog.messages) == 2, "one for each place"
+    assert all("cannot be read" in message for message in caplog.messages)
 
 
 class Clock:

@@ -200,3 +200,16 @@ def test_memory_is_bounded_however_long_a_checkpoint_is_behind(groups: Groups) -
         groups.step(g=offset)
     assert len(groups.status._partitions["g"][REMOTE].steps) <= 64
     assert groups.partition("g").since == 1_000.0
+
+
+def test_the_number_of_groups_is_unknown_until_a_step_has_read_all_of_them() -> None:
+    groups = Groups()
+
+    def count() -> int | None:
+        return groups.status.snapshot("A->B", "c").group_count
+
+    assert count() is None
+    groups.step(lost=("g",))
+    assert count() is None
+    groups.step(g=0)
+    assert count() == 1

@@ -10,7 +10,8 @@ import pytest
 from heliograph.config.validate.dedicated_file import load
 from heliograph.driver.losses import loss_log
 from heliograph.driver.losses.loss_log import LossLog
-from heliograph.errors import UnreachableError
+from heliograph.errors import BrokerError, UnreachableError
+from heliograph.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
 from heliograph.kafka.own_records import OwnRecord
 from heliograph.model import Flow
 from heliograph.status.flow_snapshot import LossTotal
@@ -33,13 +34,16 @@ class Topic:
     def __init__(self) -> None:
         self.recorded: list[Loss] = []
         self.is_reachable = True
+        self.refusal: int | None = None
 
     def write(self, _admin: object, _tp: object, records: list[OwnRecord], **_options: object) -> None:
         if not self.is_reachable:
             raise UnreachableError("it does not answer")
         self.recorded += [loss for record in records if (loss := decode_loss(record.value)) is not None]
 
-    def read(self, _admin: object, _topic: str, _flow: Flow) -> Iterator[Loss]:
+    def read(self, _admin: object, topic: str, _flow: Flow) -> Iterator[Loss]:
+        if self.refusal is not None:
+            raise BrokerError(topic, self.refusal)
         return iter(list(self.recorded))
 
 
@@ -122,3 +126,25 @@ def test_totals_never_fall_from_run_to_run(log: LossLog, topic: Topic) -> None:
     assert log.totals == before, "those that were not written are gone from memory, not from the count"
     log.add(losses(10))
     assert log.totals[LossCause.TARGET_DELETED] == LossTotal(10, 100)
+
+
+def test_of_a_topic_that_may_not_be_read_only_the_losses_of_this_process_are_counted(
+    log: LossLog, topic: Topic
+) -> None:
+    """It may have any number of earlier ones: no cause is known to have none."""
+    topic.refusal = TOPIC_AUTHORIZATION_FAILED
+    log.show(losses(3), {})
+    assert list(log.begin()) == []
+    assert log.totals == {}
+    log.add(losses(5))
+    assert log.totals == {LossCause.TARGET_DELETED: LossTotal(2, 20)}
+    assert list(log.write()) == []
+    assert topic.recorded == losses(5)[3:]
+
+
+def test_the_next_run_counts_on_where_the_topic_may_not_be_read(log: LossLog, topic: Topic) -> None:
+    topic.refusal = TOPIC_AUTHORIZATION_FAILED
+    log.show(losses(3), {LossCause.TARGET_DELETED: LossTotal(3, 30)})
+    log.begin()
+    log.add(losses(4))
+    assert log.totals == {LossCause.TARGET_DELETED: LossTotal(4, 40)}

@@ -25,6 +25,7 @@ def test_the_rate_of_a_connector_is_logged_now_and_then_unless_it_is_idle(
 ) -> None:
     clock = SimpleNamespace(now=100.0)
     status = FlowStatus(Flow("A", "B"))
+    status.partitions.set_replicated({TopicPartition("t", p): "A.t" for p in range(2)})
     lines = ProgressLines("mirror", status, lambda: clock.now)
 
     def look_at(now: float, *records: int) -> list[str]:

@@ -11,6 +11,8 @@ from heliograph.driver.flow.flow_status import FlowStatus, SourceStep
 from heliograph.driver.steps import issues
 from heliograph.executor.contract.task_report import PartitionReport, TaskReport
 from heliograph.model import Flow, TopicPartition
+from heliograph.status.flow_snapshot import Lag
+from heliograph.status.json_views import flow_json
 from heliograph.status.partition_status import RETRY_SHOWN_S
 
 if TYPE_CHECKING:
@@ -142,6 +144,21 @@ def refused(offset: int, **changes: object) -> TaskReport:
     failure = f"A->B t-0: the batch at offset {offset} was refused."
     fields = {"next_offset": offset, "log_end": 20, "log_end_age_ms": 0, "failure": failure, **changes}
     return TaskReport([PartitionReport("t", 0, **fields)])  # type: ignore[arg-type]
+
+
+def test_the_lag_of_a_flow_is_unknown_until_it_has_found_its_partitions() -> None:
+    """Also in another run: a source that is down at the start hides what there is to copy."""
+    status = FlowStatus(Flow("A", "B"))
+    for state in ("STARTING", "FAILED"):
+        status.state = state
+        snapshot = status.snapshot("f", "f", ())
+        assert (snapshot.lag, snapshot.catch_up_seconds) == (Lag.unknown(), None)
+        assert flow_json(snapshot)["lag_records"] is None
+    status.partitions.set_replicated({})
+    snapshot = status.snapshot("f", "f", (), "STOPPED")
+    assert (snapshot.lag.records, snapshot.lag.seconds, snapshot.catch_up_seconds) == (0, 0.0, 0.0), "it has none"
+    status.restart()
+    assert status.snapshot("f", "f", ()).lag == Lag.unknown()
 
 
 def test_a_partition_that_fails_at_every_try_is_failed_in_between_and_reported_once() -> None:

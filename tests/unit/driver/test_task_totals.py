@@ -75,12 +75,44 @@ def test_another_run_of_the_flow_counts_on(flow: Flows) -> None:
     assert (flow.row(0).counts.records, flow.row(0).counts.commits) == (11, 5)
 
 
+def test_a_partition_that_was_taken_away_and_comes_back_counts_on(flow: Flows) -> None:
+    """Its topic was excluded, and its task ended without it; the next run of the task has it from its begin."""
+    other = PartitionReport("u", 0)
+
+    def report(records: int, attempt: int) -> None:
+        rows = [PartitionReport("t", 0, records=records, bytes=10 * records), other]
+        flow.status.take("A->B-0", TaskReport(rows, gauges=GAUGES), attempt)
+
+    report(100, 1)
+    flow.status.partitions.set_replicated({other.tp: "A.u"})
+    flow.status.task_ended("A->B-0", [other.tp], 1)
+    flow.status.partitions.set_replicated({T0: "A.t", other.tp: "A.u"})
+    report(5, 2)
+    assert flow.snapshot.counts.records == flow.row(0).counts.records == 105
+    flow.status.take("A->B-1", TaskReport([PartitionReport("t", 0, records=3)]), 3)
+    assert (flow.snapshot.counts.records, flow.row(0).counts.records, flow.row(1).counts.records) == (108, 105, 3)
+
+
 def test_gauges_are_those_of_the_current_run_and_zero_without_one(flow: Flows) -> None:
     flow.report(0, 1)
     assert flow.row(0).gauges == GAUGES
     assert flow.row(1).gauges == TaskGauges()
     flow.end(0)
     assert flow.row(0).gauges == TaskGauges()
+
+
+def test_of_a_run_that_has_not_reported_yet_no_gauge_is_known(flow: Flows) -> None:
+    """Zero bytes of a buffer would look exhausted."""
+    flow.status.tasks.note_start(0, None)
+    assert set(flow.row(0).gauges) == {None}
+    flow.report(0, 1)
+    assert flow.row(0).gauges == GAUGES
+    flow.end(0)
+    flow.status.tasks.note_start(0, RestartReason.FAILED)
+    assert set(flow.row(0).gauges) == {None}
+    flow.status.tasks.note_no_run(0)
+    assert flow.row(0).gauges == TaskGauges(), "it could not be started"
+    assert flow.row(0).counts.records == 1
 
 
 def test_of_a_run_that_does_not_report_nothing_is_known_but_its_counts(flow: Flows) -> None:
@@ -120,6 +152,30 @@ def test_rates_continue_over_the_restart_of_a_task(flow: Flows) -> None:
     window = flow.snapshot.partitions[0].window
     assert window is not None
     assert window.records_per_s == 1200 / 40
+
+
+@pytest.mark.parametrize("is_same_run", [True, False])
+def test_rates_after_a_pause_are_those_since_its_end(flow: Flows, is_same_run: bool) -> None:
+    def report_each_second(first: int, count: int) -> float:
+        for second in range(count):
+            flow.report(0, 1000 * (first + second))
+            flow.clock.now += 1
+        window = flow.snapshot.partitions[0].window
+        assert window is not None
+        return window.records_per_s
+
+    assert report_each_second(0, 61) == pytest.approx(1000, rel=0.05)
+    if not is_same_run:
+        flow.end(0)
+    flow.status.partitions.hold([T0], note("the connector is stopped on request"))
+    flow.clock.now += 90
+    window = flow.snapshot.partitions[0].window
+    assert window is not None
+    assert window.records_per_s == 0.0
+    flow.clock.now += 3600
+    first = 61 if is_same_run else 0
+    assert report_each_second(first, 29) == pytest.approx(1000, rel=0.1), "over a sample at least"
+    assert report_each_second(first + 29, 6) == pytest.approx(1000, rel=0.05)
 
 
 def test_measured_times_stay_until_they_are_measured_again_and_then_only_the_last(flow: Flows) -> None:
@@ -166,6 +222,16 @@ def test_restarts_are_counted_by_reason_over_runs_of_the_flow(flow: Flows) -> No
     flow.status.restart()
     tasks.note_start(0, None)
     assert flow.row(0).restarts[RestartReason.CHANGED] == 1
+
+
+def test_a_restart_counts_also_if_no_run_before_it_has_reported(flow: Flows) -> None:
+    tasks = flow.status.tasks
+    tasks.note_start(0, None)
+    flow.status.state = "FAILED"
+    flow.status.restart()
+    for _start in range(2):
+        tasks.note_start(0, None)
+    assert flow.row(0).restarts == {RestartReason.FAILED: 1}, "one restart of the flow is one of the task"
 
 
 def test_a_flow_catches_up_as_fast_as_its_lag_falls(flow: Flows) -> None:

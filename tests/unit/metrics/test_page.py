@@ -12,9 +12,10 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from heliograph.metrics.families import families
 from heliograph.metrics.metric import MetricType
 from heliograph.metrics.page import OPENMETRICS, TEXT, MetricOptions, choose_format, render
+from heliograph.status.flow_snapshot import Counts
 from heliograph.status.partition_status import PartitionState
 from heliograph.status.process_snapshot import EngineSnapshot
-from heliograph.status.task_status import TaskRow
+from heliograph.status.task_status import UNKNOWN_GAUGES, TaskGauges, TaskRow
 from tests.support.connect.flow_snapshots import AT
 from tests.support.connect.pages import JMX, ReadPage
 from tests.support.connect.process_snapshots import (
@@ -104,16 +105,32 @@ def test_a_flow_shows_the_values_of_its_snapshot() -> None:
     assert page.value("heliograph_loss_events_total", cause="source_cut") == 0
     assert page.value("heliograph_heartbeat_age_seconds", path="A->B") == 2
     assert page.value("heliograph_task_restarts_total", reason="failed") == 2
+    assert page.value("heliograph_task_restarts_total", reason="lost") == 0, "the first one is an increase"
     assert page.value("heliograph_task_throttled_seconds_total") == 2.5
     assert page.value("heliograph_task_commit_seconds_sum") == 0.045
     assert page.value("heliograph_flow_latency_seconds_bucket", le="+Inf") == 122
     assert page.value("heliograph_flow_latency_seconds_bucket", le="0.025") == 3
 
 
+def test_a_flow_that_has_not_found_its_partitions_has_no_numbers_of_them() -> None:
+    flow = replace(flow_of(), has_found_partitions=False, catch_up_seconds=None)
+    page = ReadPage(process_of(flow))
+    for name in ("lag_records", "lag_seconds", "catch_up_seconds", "unknown_lag_partitions", "partitions"):
+        values = page.values(f"heliograph_flow_{name}")
+        assert values, name
+        assert all(math.isnan(value) for value in values), name
+
+
 def test_losses_are_not_counted_before_they_were_read() -> None:
     """A counter that begins at 0 and then has what happened last year would raise an alert at each start."""
     page = ReadPage(process_of(replace(flow_of(copied("t", 0)), loss_totals={})))
     assert page.rows("heliograph_loss_events_total") == []
+
+
+def test_groups_are_not_counted_before_they_were_read() -> None:
+    unread = checkpoints_of()._replace(passed_at=None)
+    assert math.isnan(ReadPage(process_of(checkpoints=(unread,))).value("heliograph_checkpoints_groups"))
+    assert ReadPage(process_of(checkpoints=(checkpoints_of(),))).value("heliograph_checkpoints_groups") == 0
 
 
 def test_groups_show_what_a_failover_would_cost() -> None:
@@ -152,6 +169,13 @@ def test_a_rate_that_is_not_measured_has_no_series_so_that_the_sum_over_the_othe
     rate = "kafka_connect_mirror_mirrorsourceconnector_record_rate"
     assert [row["partition"] for row in page.rows(rate)] == ["0"]
     assert math.isnan(page.value("kafka_connect_mirror_mirrorsourceconnector_record_age_ms", partition="1"))
+
+
+def test_a_task_without_a_run_has_no_buffer_that_would_look_exhausted() -> None:
+    for gauges in (TaskGauges(), UNKNOWN_GAUGES):
+        flow = flow_of(copied("t", 0))
+        page = ReadPage(process_of(replace(flow, tasks=(flow.tasks[0]._replace(gauges=gauges),))))
+        assert page.values("kafka_producer_buffer_available_bytes") == []
 
 
 def test_every_task_of_every_connector_has_failures_so_that_sums_are_known() -> None:
@@ -195,7 +219,8 @@ def large(count: int = 30, topics: int = 3) -> tuple[ReadPage, ReadPage]:
     partitions = [copied(f"t{number % topics}", number) for number in range(count)]
     partitions[4] = partitions[4]._replace(state=PartitionState.FAILED)
     partitions[7] = partitions[7]._replace(state=PartitionState.WAITING, window=None)
-    process = process_of(flow_of(*partitions))
+    total = Counts(sum(each.records for each in partitions), sum(each.bytes for each in partitions))
+    process = process_of(replace(flow_of(*partitions), counts=total))
     return ReadPage(process, MetricOptions(partitions_max=10)), ReadPage(process)
 
 
@@ -213,7 +238,7 @@ def test_a_large_flow_shows_topics_and_the_partitions_that_are_not_copied() -> N
 
 @pytest.mark.parametrize("topics", [3, 20])
 def test_sums_over_a_large_flow_are_those_of_its_partitions(topics: int) -> None:
-    """Topics without series of their own are in one series without a topic."""
+    """Topics without series of their own are in one series without a topic; it has the counts of the whole flow."""
     limited, full = large(topics=topics)
     assert len(limited.rows("heliograph_topic_records_total")) == min(topics, 10)
     for name in ("record_rate", "record_count", "byte_count"):
@@ -221,6 +246,43 @@ def test_sums_over_a_large_flow_are_those_of_its_partitions(topics: int) -> None
         assert sum(limited.values(metric)) == pytest.approx(sum(full.values(metric)))
     lag = "kafka_consumer_fetch_manager_records_lag"
     assert sum(limited.values(lag)) == sum(full.values(lag)) == 90
+
+
+def test_counts_of_a_large_flow_never_fall_while_other_topics_are_behind() -> None:
+    """The topics with series stay the same, and a topic that is not copied any more leaves its counts in the sum."""
+
+    def page(behind: int, failed: int | None = None) -> ReadPage:
+        partitions = [copied(f"t{number:02}", 0, 900 if number == behind else 3) for number in range(20)]
+        if failed is not None:
+            partitions[failed] = partitions[failed]._replace(state=PartitionState.FAILED)
+        flow = replace(flow_of(*partitions), counts=Counts(5_000, 50_000))
+        return ReadPage(process_of(flow), MetricOptions(partitions_max=10))
+
+    def topics(page: ReadPage) -> list[str]:
+        return sorted(row["topic"] for row in page.rows("heliograph_topic_records_total"))
+
+    names = [f"t{number:02}" for number in range(20)]
+    assert topics(page(behind=0)) == topics(page(behind=19)) == names[:10]
+    assert topics(page(0, failed=19)) == [*names[:9], "t19"]
+    for name, total in (("record", 5_000), ("byte", 50_000)):
+        metric = f"kafka_connect_mirror_mirrorsourceconnector_{name}_count"
+        for each in (page(0), page(19), page(0, failed=19)):
+            assert (each.rows(metric), each.values(metric)) == ([{"source": "A", "target": "B"}], [total])
+
+
+def test_checkpoints_of_two_connectors_between_the_same_clusters_are_series_of_their_own() -> None:
+    """Neither has the name of a flow if no or several source connectors copy between these clusters."""
+    each = [
+        checkpoints_of(group(name, group_partition("t", 0), lag_seconds=lag))._replace(connector=name, written=written)
+        for name, lag, written in (("one", 0.0, 3), ("two", 5000.0, 4))
+    ]
+    page = ReadPage(process_of(checkpoints=tuple(each)), MetricOptions(partitions_max=0))
+    for name, written in (("one", 3), ("two", 4)):
+        assert page.value("heliograph_checkpoints_written_total", flow="A->B", connector=name) == written
+    assert len(page.rows("heliograph_left_out_series")) == 4
+    shown = ReadPage(process_of(checkpoints=tuple(each)))
+    assert shown.value("heliograph_group_translation_lag_seconds", connector="two") == 5000
+    assert [row["connector"] for row in shown.rows("heliograph_group_committed_offset")] == ["one", "two"]
 
 
 def test_the_series_are_limited_even_if_nothing_is_copied() -> None:

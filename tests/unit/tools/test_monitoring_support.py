@@ -33,7 +33,7 @@ def test_faster_rules_have_shorter_windows_and_the_same_names_and_limits() -> No
         rule.get("alert", rule.get("record")): rule for group in faster_rules(60)["groups"] for rule in group["rules"]
     }
     burns = rules["HeliographLagBudgetBurnsFast"]
-    assert burns["for"] == "3000ms"
+    assert rules["HeliographFlowNotReady"]["for"] == "5000ms"
     assert "flow:heliograph_lag_slo_missed:ratio_1h > 14.4 * 0.01" in burns["expr"]
     assert rules["flow:heliograph_lag_slo_missed:ratio_3d"]["expr"].endswith("[4320000ms])")
     assert "offset 15000ms" in rules["HeliographRecordsLost"]["expr"]

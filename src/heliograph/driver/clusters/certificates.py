@@ -6,11 +6,13 @@ key nothing is kept. The certificates that the machine trusts for everybody are 
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import re
 import threading
 import time
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cryptography import x509
@@ -39,6 +41,7 @@ log = logging.getLogger(__name__)
 _INTERVAL_S = 300.0
 _KNOWN_FOR_S = 3 * _INTERVAL_S
 _OWN, _TRUSTED = "own", "trusted"
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _REST = "rest"
 
 
@@ -104,7 +107,8 @@ class Certificates:
 
 
 def read_certificates(clients: Iterable[NamedClient]) -> tuple[Certificate, ...]:
-    """Read the stores; one that cannot be read, or that a connector may not use, is left out.
+    """Read the stores; one that cannot be read, or that a connector may not use, is left out, and so is a certificate
+    that cannot be parsed.
 
     Of several certificates with one subject in a truststore the last to end counts, of several stores the first.
     """
@@ -117,17 +121,31 @@ def read_certificates(clients: Iterable[NamedClient]) -> tuple[Certificate, ...]
                 continue
             read.add((place, stores))
             material = load_key_material(stores)
-        except (HeliographError, OSError) as error:
+        except (HeliographError, OSError, ValueError) as error:
             log.debug("No certificates of '%s': %s", place, unexpected(error))
             continue
         for role, pem in ((_OWN, material.chain_pem), (_TRUSTED, material.trusted_pem)):
             ends: dict[str, float] = {}
-            for certificate in x509.load_pem_x509_certificates(pem) if pem else ():
-                subject, end = certificate.subject.rfc4514_string(), certificate.not_valid_after_utc.timestamp()
+            for subject, end in _subjects_and_ends(pem, place):
                 ends[subject] = max(end, ends.get(subject, end))
             for subject, end in ends.items():
                 found[place, role, subject] = min(end, found.get((place, role, subject), end))
     return tuple(Certificate(*key, end) for key, end in sorted(found.items()))
+
+
+def _subjects_and_ends(pem: bytes, place: str) -> Iterator[tuple[str, float]]:
+    for one in _CERTIFICATE.findall(pem):
+        try:
+            certificate = x509.load_pem_x509_certificate(one)
+            yield certificate.subject.rfc4514_string(), certificate.not_valid_after_utc.timestamp()
+        except (ValueError, x509.InvalidVersion) as error:
+            _log_unreadable(place, hashlib.sha256(one).hexdigest(), unexpected(error))
+
+
+@lru_cache(maxsize=256)
+def _log_unreadable(place: str, digest: str, reason: str) -> None:
+    """Log it once, not at each reading."""
+    log.warning("A certificate of '%s' (SHA-256 of its text %s) cannot be read: %s", place, digest[:16], reason)
 
 
 def _stores_of(security: Security) -> Stores:

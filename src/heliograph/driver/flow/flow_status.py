@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from heliograph.driver.flow.state.flow_sums import FlowSums
-from heliograph.driver.flow.state.partition_rows import PartitionRows
+from heliograph.driver.flow.state.partition_rows import PartitionRows, TaskRun
 from heliograph.driver.flow.state.task_reports import TaskReports, TaskShare
 from heliograph.driver.steps.issues import StepIssues, brief
 from heliograph.model import counted
@@ -151,7 +151,9 @@ class FlowStatus:
             if attempt and attempt <= self._ended_attempts.get(task_id, 0):
                 return
             share = TaskShare.of(report)
-            growth = self.partitions.take(report.partitions, share.task_issue, share.unavailable)
+            growth = self.partitions.take(
+                TaskRun(task_id, attempt), report.partitions, share.task_issue, share.unavailable
+            )
             self.tasks.take(task_id, report, share, growth)
             self.sums.sample_if_due()
 
@@ -160,7 +162,7 @@ class FlowStatus:
         with self._taking:
             self._ended_attempts[task_id] = attempt
             self.tasks.task_ended(task_id)
-            self.partitions.task_ended(tps)
+            self.partitions.task_ended(TaskRun(task_id, attempt), tps)
 
     def restart(self) -> None:
         """Forget all of a run that has ended but its counts and losses: the next run reports into the same status."""
@@ -200,8 +202,10 @@ class FlowStatus:
         self, name: str, connector: str, tasks: Sequence[TaskState], suspended_as: str | None = None
     ) -> FlowSnapshot:
         """Return the whole flow at this moment. One that is suspended on request is shown as that, and is ready."""
+        has_found_partitions = self.partitions.are_found  # before they are read: they may be found in between
         partitions = self.partitions.statuses()
         now, wall = self._clock(), time.time()
+        lag = Lag.of(partitions) if has_found_partitions else Lag.unknown()
         return FlowSnapshot(
             name=name,
             connector=connector,
@@ -219,9 +223,10 @@ class FlowStatus:
             task_issues=self.tasks.shared_issues,
             loss_totals=self.loss_totals,
             latency=self.tasks.latency,
-            catch_up_seconds=self.sums.catch_up_seconds(Lag.of(partitions)),
+            catch_up_seconds=self.sums.catch_up_seconds(lag),
             throttle_bytes_per_s=self.throttle_bytes_per_s,
             heartbeat_paths=self.heartbeat_paths,
+            has_found_partitions=has_found_partitions,
         )
 
     def shared_snapshot(

@@ -537,6 +537,7 @@ class TaskSupervisor:
             log.error(text, self._flow, task.number, end.error, extra=self._about(task))
 
     def _failed(self, task: FlowTask, reason: str, *, is_lost: bool = False) -> None:
+        self._status.tasks.note_no_run(task.number)
         pause_s = task.failed(reason, is_lost=is_lost)
         if pause_s is not None:
             self._status.partitions.hold(task.tps, warning(f"task {task.number} failed: {reason} It is started again."))

@@ -61,7 +61,8 @@ class LossLog:
         self._lock = threading.Lock()
         self._newest = NewestLosses()
         self._totals_before: Mapping[LossCause, LossTotal] = {}  # as an earlier run knew them
-        self._has_read = False
+        self._counted_before = self._newest.totals  # of the losses that this run was shown
+        self._has_read = self._is_refused = False
         self._waiting: list[Loss] = []
         self._dropped = 0
         self._has_topic = False
@@ -79,17 +80,32 @@ class LossLog:
         """Show losses that an earlier run knew until the topic was read, and count them from then on, too."""
         with self._lock:
             self._newest.add_all(losses)
-            self._totals_before = totals
+            self._totals_before, self._counted_before = totals, self._newest.totals
 
     @property
     def totals(self) -> Mapping[LossCause, LossTotal]:
-        """All losses by cause; empty before the topic was read. They never fall while the process runs."""
+        """All losses by cause; empty before the topic was read. They never fall while the process runs.
+
+        If the topic may not be read, a cause is there only if this process has found a loss of it: of no other it is
+        known that there was none.
+        """
         with self._lock:
             before = self._totals_before
-            now = {cause: LossTotal(*total) for cause, total in self._newest.totals.items()}
-            if not self._has_read:
-                return before
-            return {cause: max(total, before.get(cause, total)) for cause, total in now.items()}
+            if self._has_read:
+                now = {cause: LossTotal(*total) for cause, total in self._newest.totals.items()}
+                return {cause: max(total, before.get(cause, total)) for cause, total in now.items()}
+            return self._found_by_this_process() if self._is_refused else before
+
+    def _found_by_this_process(self) -> dict[LossCause, LossTotal]:
+        found = dict(self._totals_before)
+        for cause, (events, records) in self._newest.totals.items():
+            shown_events, shown_records = self._counted_before[cause]
+            if events > shown_events:
+                before = found.get(cause, LossTotal(0, 0))
+                found[cause] = LossTotal(
+                    before.events + events - shown_events, before.records + records - shown_records
+                )
+        return found
 
     @property
     def newest_first(self) -> tuple[Loss, ...]:
@@ -123,6 +139,8 @@ class LossLog:
             if error.code != TOPIC_AUTHORIZATION_FAILED:
                 raise
             log.warning("%s: earlier losses are not shown: %s", self._flow, error)
+            self._is_refused = True
+            return ()
         with self._lock:
             self._waiting = known.add_all(self._waiting)
             self._newest, self._has_read = known, True

@@ -19,6 +19,7 @@ from heliograph.status.losses import LossCause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from uuid import UUID
 
     from heliograph.executor.contract.task_report import TaskEvents
     from heliograph.executor.contract.task_spec import TaskSpec
@@ -62,9 +63,10 @@ class SourceChanges:
             return earliest if self._accepts_loss(partition, position, earliest) else None
         if position > latest:
             change = f"the source's log ends at offset {latest}, before our position {position}"
-            if not self.accepts_recreated(partition, change):
-                return None
             fetched.topic_id = None  # the id in the next metadata is the new topic's
+            if not self.accepts_recreated(partition, None, change):
+                return None
+            partition.pass_over(earliest - 1)
             self._source.want_metadata()
             return earliest
         return position
@@ -120,8 +122,8 @@ class SourceChanges:
                 partition.spec.tp,
             )
 
-    def accepts_recreated(self, partition: CopyPartition, change: str) -> bool:
-        """Return whether to copy the new topic from its start."""
+    def accepts_recreated(self, partition: CopyPartition, topic_id: UUID | None, change: str) -> bool:
+        """Return whether to copy the new topic, which has this id, from its start."""
         if not partition.target.is_idle:
             # Batches in flight are of the old topic; their acknowledgements must not count for the new one.
             raise TaskError(f"{partition.spec.tp}: {change}; the task begins again.")
@@ -134,7 +136,9 @@ class SourceChanges:
                 " heliograph.on.recreated=restart would copy it from its start",
             )
             return False
-        partition.acked_offset = partition.passed_offset = partition.start_offset = None
+        partition.acked_offset = partition.start_offset = None
+        # Committed also while the new log is empty: the next start does not find the change again.
+        partition.passed_offset, partition.topic_id = -1, topic_id
         partition.epochs.clear()
         self._events.warn(
             f"{change}: it was deleted and created again, or truncated; copying it from its start, after what the"

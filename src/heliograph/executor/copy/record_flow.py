@@ -132,7 +132,7 @@ class RecordFlow:
 
     def on_recreated(self, fetched: FetchPartition, why: str) -> bool:
         """Return whether to copy the topic that was created again, during the copy or before it."""
-        return self._changes.accepts_recreated(self._partitions.by_source[fetched.tp], why)
+        return self._changes.accepts_recreated(self._partitions.by_source[fetched.tp], fetched.topic_id, why)
 
     def on_cut(self, fetched: FetchPartition, offset: int) -> bool:
         """Return whether to continue in a log that was cut at an offset, under another leader."""

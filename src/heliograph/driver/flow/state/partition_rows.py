@@ -29,11 +29,19 @@ if TYPE_CHECKING:
 
 
 _SAMPLE_S = 30.0  # rates are over two samples, as those of Kafka's sensors
+_RATES_FOR_S = 2 * _SAMPLE_S
 _MEASURED_FOR_S = 2.5 * MEASURE_INTERVAL_S
 _MOVING = (PartitionState.COPYING, PartitionState.CAUGHT_UP, PartitionState.DONE)
 
 
 _NOTHING_COPIED = PartitionWindow()
+
+
+class TaskRun(NamedTuple):
+    """One run of a task; no two have the same."""
+
+    task_id: str
+    attempt: int
 
 
 class _Sample(NamedTuple):
@@ -48,6 +56,7 @@ class _Sample(NamedTuple):
 class PartitionRow:
     """One partition of the flow.
 
+    `run` is the one that has sent the report: counts of another are not those of the report that follows them.
     `taken_records` and `taken_bytes` are those of the newest report when it was taken: in tests its sender continues to
     write to it.
     """
@@ -57,6 +66,7 @@ class PartitionRow:
     is_replicated: bool = True
     facts: PartitionFacts = field(default_factory=PartitionFacts)
     report: PartitionReport | None = None
+    run: TaskRun | None = None
     finished: Counts = field(default_factory=Counts)  # of earlier runs
     state: PartitionState = PartitionState.WAITING
     since: float = 0.0
@@ -89,18 +99,26 @@ class PartitionRow:
         )
 
     def take(
-        self, report: PartitionReport, task_issue: Diagnostic | None, unavailable: Diagnostic | None, now: float
+        self,
+        report: PartitionReport,
+        run: TaskRun,
+        task_issue: Diagnostic | None,
+        unavailable: Diagnostic | None,
+        now: float,
     ) -> bool:
         """Take the newest report of its task; return whether it has failed, and not as in the try before.
 
         An unavailable cluster explains more than the partition's last error.
         """
-        self.report = report
+        if run != self.run:
+            self.end_run()
+        begins = self.report is None
+        self.report, self.run = report, run
         if report.latency_ms is not None or report.age_ms is not None:
             self._measure(report.age_ms, report.latency_ms)
             self.measured_until = now + _MEASURED_FOR_S
         if now >= self.next_sample_at:
-            self._begin_sample(now)
+            self._begin_sample(now, begins=begins)
         facts = self.facts
         facts.reported_at = now
         if report.opening < self.opening:
@@ -127,9 +145,11 @@ class PartitionRow:
         self.age_ms = age_ms or _last_only(self.age_ms)
         self.latency_ms = latency_ms or _last_only(self.latency_ms)
 
-    def _begin_sample(self, now: float) -> None:
-        counts = self.finished if self.sample is None else self.counts
-        self.sample_before, self.sample = self.sample, _Sample(now, counts.records, counts.bytes)
+    def _begin_sample(self, now: float, *, begins: bool) -> None:
+        """Begin a sample with a report, which may be the first of its run; one from before a pause is forgotten."""
+        before = None if self.sample is None or now - self.sample.at > _RATES_FOR_S else self.sample
+        counts = self.finished if before is None and begins else self.counts
+        self.sample_before, self.sample = before, _Sample(now, counts.records, counts.bytes)
         self.next_sample_at = now + _SAMPLE_S
 
     def take_log_end(self, log_end: int, at: float) -> None:
@@ -140,7 +160,7 @@ class PartitionRow:
     def end_run(self) -> None:
         """Keep the counts of a run that has ended: the next one counts from zero."""
         self.finished = self.counts
-        self.report = None
+        self.report = self.run = None
         self.taken_records = self.taken_bytes = 0
         self._measure(None, None)
 
@@ -154,9 +174,11 @@ class PartitionRow:
             return None
         if now > self.measured_until:
             self._measure(None, None)
-        oldest = self.sample_before or self.sample
-        if oldest is None:
+        if self.sample is None:
             return _NOTHING_COPIED
+        if now - self.sample.at > _RATES_FOR_S:  # no report since: it is held, or it would be silent
+            return PartitionWindow(0.0, 0.0, self.age_ms, self.latency_ms)
+        oldest = self.sample_before or self.sample
         elapsed_s = max(_SAMPLE_S, now - oldest.at)
         records, size = counts.records - oldest.records, counts.bytes - oldest.bytes
         return PartitionWindow(records / elapsed_s, size / elapsed_s, self.age_ms, self.latency_ms)
@@ -221,15 +243,20 @@ class PartitionRows:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.lock = threading.Lock()
         self.by_tp: dict[TopicPartition, PartitionRow] = _Rows()
+        self.are_found = False  # by the current run of the flow
         self._clock = clock
         self._new_failures: dict[TopicPartition, str] = {}
 
     # --- what tasks report --------------------------------------------------------------------------------------------
 
     def take(
-        self, reports: Iterable[PartitionReport], task_issue: Diagnostic | None, unavailable: Diagnostic | None
+        self,
+        run: TaskRun,
+        reports: Iterable[PartitionReport],
+        task_issue: Diagnostic | None,
+        unavailable: Diagnostic | None,
     ) -> tuple[int, int]:
-        """Take the newest reports of a task's partitions; return the records and bytes that are new in them."""
+        """Take the newest reports of a run's partitions; return the records and bytes that are new in them."""
         records = size = 0
         with self.lock:
             now = self._clock()
@@ -237,7 +264,7 @@ class PartitionRows:
                 row = self.by_tp[each.tp]
                 if each.opening < row.first_opening:
                     continue
-                if row.take(each, task_issue, unavailable, now):
+                if row.take(each, run, task_issue, unavailable, now):
                     self._new_failures[each.tp] = str(each.failure)
                 records += each.records - row.taken_records
                 size += each.bytes - row.taken_bytes
@@ -250,11 +277,13 @@ class PartitionRows:
             failures, self._new_failures = self._new_failures, {}
         return failures
 
-    def task_ended(self, tps: Iterable[TopicPartition]) -> None:
-        """Keep the counts of the partitions of a task that has ended."""
+    def task_ended(self, run: TaskRun, tps: Iterable[TopicPartition]) -> None:
+        """Keep the counts of a run that has ended, also of partitions that were taken away; its task has these now."""
         with self.lock:
+            for row in self.by_tp.values():
+                if row.run == run:
+                    row.end_run()
             for row in (self.by_tp[tp] for tp in tps if tp in self.by_tp):
-                row.end_run()
                 row.facts.issue = row.facts.task_issue = None
 
     # --- what the flow's thread reports -------------------------------------------------------------------------------
@@ -272,6 +301,7 @@ class PartitionRows:
                 row.is_replicated = row.tp in remote_topics
             for tp, remote_topic in remote_topics.items():
                 self.by_tp[tp].remote_topic = remote_topic
+            self.are_found = True
 
     def retry(self, tps: Iterable[TopicPartition]) -> None:
         """Note that partitions are tried again; those that had failed are shown as failed until they copy."""
@@ -306,6 +336,7 @@ class PartitionRows:
     def restart(self) -> None:
         """Forget all of a run of the flow that has ended but its counts."""
         with self.lock:
+            self.are_found = False
             for row in self.by_tp.values():
                 row.end_run()
                 row.facts, row.stopped_since = PartitionFacts(), None

@@ -67,13 +67,18 @@ class TaskTotals:
         self.finished = before._replace(records=before.records + records, bytes=before.bytes + size)
         self.current, self.gauges, self.reported_at = report.counts, report.gauges, now
 
+    def begin_run(self) -> None:
+        """Note that a run has been started: nothing is known of it until it reports."""
+        self.end_run()
+        self.gauges = UNKNOWN_GAUGES
+
     def end_run(self) -> None:
         """Add the counters of a run that has ended."""
         self.finished, self.current = self.counts, TaskCounts()
         self.gauges, self.reported_at = TaskGauges(), None
 
     def known_gauges(self, now: float) -> TaskGauges:
-        """Return the values of the current run, all zero without one; unknown ones if it has not reported for long."""
+        """Return the values of the current run, all zero without one; unknown ones unless it reports."""
         is_silent = self.reported_at is not None and now - self.reported_at > KNOWN_FOR_S
         return UNKNOWN_GAUGES if is_silent else self.gauges
 
@@ -88,7 +93,7 @@ class TaskReports:
         self._has_recovered = False
         self._of_tasks: dict[str, _OfTask] = {}
         self._totals: defaultdict[int, TaskTotals] = defaultdict(TaskTotals)
-        self._begins_again: RestartReason | None = None  # all of its tasks, in another run of the flow
+        self._begin_again: dict[int, RestartReason] = {}  # the tasks of the last run of the flow
 
     def take(self, task_id: str, report: TaskReport, share: TaskShare, growth: tuple[int, int] = (0, 0)) -> None:
         """Keep what a task's newest report says of the whole task; `growth` are the new records and bytes in it."""
@@ -110,16 +115,24 @@ class TaskReports:
     def restart(self, reason: RestartReason) -> None:
         """Keep the counters only: the next run of the flow starts all tasks again."""
         with self._lock:
-            self._begins_again = reason
+            self._begin_again = dict.fromkeys(self._totals, reason)
             for totals in self._totals.values():
                 totals.end_run()
 
     def note_start(self, number: int, reason: RestartReason | None) -> None:
         """Count the start of a task by its reason; None: it is the first of this run of the flow."""
         with self._lock:
-            restarted = reason or (self._begins_again if number in self._totals else None)
+            totals, of_flow = self._totals[number], self._begin_again.pop(number, None)
+            totals.begin_run()
+            restarted = reason or of_flow
             if restarted is not None:
-                self._totals[number].restarts[restarted] += 1
+                totals.restarts[restarted] += 1
+
+    def note_no_run(self, number: int) -> None:
+        """Note that a task that was to begin has not been started."""
+        with self._lock:
+            if number in self._totals:
+                self._totals[number].end_run()
 
     def note_partition_restarts(self, number: int, reason: RestartReason, count: int) -> None:
         """Count partitions that a running task begins with again."""
