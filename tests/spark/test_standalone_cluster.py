@@ -61,7 +61,7 @@ def test_two_million_records_arrive_once_and_in_order_while_executors_and_machin
     file = copy.write_file(
         tmp_path,
         EXACTLY_ONCE,
-        "here->there.tasks.max=8",
+        "here->there.tasks.max=6",
         f"here->there.heliograph.throttle.bytes.per.second={BYTES_PER_S}",
     )
     copy.write(QUARTER)
@@ -105,11 +105,12 @@ def cut_a_busy_machine_off(spark: StandaloneCluster, copy: NumberedCopy) -> None
 
 def add_a_worker(spark: StandaloneCluster, copy: NumberedCopy) -> None:
     in_mid_copy(copy)
-    worker = spark.add_worker()
-    print(f"{worker.machine.address} joined; {tasks_of(spark)} tasks on the workers")
+    worker, joined = spark.add_worker(), time.monotonic()
+    print(f"{worker.machine.address} joins; {tasks_of(spark)} tasks on the workers")
+    wait_for(lambda: all(len(each.python_workers()) == 2 for each in spark.workers))
+    print(f"{tasks_of(spark)} tasks {time.monotonic() - joined:.1f} s after it joined")
     copy.write(QUARTER)
     copy.wait_until_all_advance()
-    print(f"{tasks_of(spark)} tasks on the workers after more was written")
 
 
 def in_mid_copy(copy: NumberedCopy) -> None:
@@ -126,6 +127,7 @@ def tasks_of(spark: StandaloneCluster) -> str:
     return used_slots(len(worker.python_workers()) for worker in spark.workers)
 
 
+@pytest.mark.slow  # a minute, and in short above
 def test_an_executor_added_in_mid_copy_is_used(
     network: MachineNetwork, here: SharedKafka, there: SharedKafka, tmp_path: Path
 ) -> None:
