@@ -35,15 +35,15 @@ class NumberedCopy:
         make_topic(here.cluster, topic, partitions)
 
     def write(self, count: int) -> None:
-        """Write the next records."""
+        """Write the next records; they count as written from now on."""
         part = range(self.written, self.written + count)
+        self.written = part.stop
         records = (
             {"partition": n % self.partitions, "key": _key(n), "value": _value(n), "timestamp": _FIRST_TIME_MS + n}
             for n in part
         )
         limits = {"batch.size": 60_000, "queue.buffering.max.messages": 500_000, "enable.idempotence": True}
         write(self._here.cluster, self.topic, records, **limits)
-        self.written = part.stop
 
     def write_file(self, folder: Path, *lines: str) -> Path:
         """Write the configuration of the flow."""
