@@ -211,7 +211,9 @@ class FlowsClient:
         except RestError as error:
             if error.status == _NOT_FOUND and path == "/flows":
                 raise RestError(
-                    f"{self._client.url} is not a process of Heliograph; it has no /heliograph/v1.", 404
+                    f"{self._client.url} has no /heliograph/v1: it is no process of Heliograph, or the address of its"
+                    " metrics; name that of its REST API (--rest).",
+                    404,
                 ) from None
             raise
         if not isinstance(found, dict):

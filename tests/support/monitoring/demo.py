@@ -55,11 +55,12 @@ def main() -> int:
         print(f"""
 Metrics       http://127.0.0.1:{metrics}/metrics
 Prometheus    {prometheus.url}/graph?g0.expr=heliograph_flow_lag_records&g0.tab=0
-Alertmanager  {alertmanager.url}
+Alertmanager  {alertmanager.url}/api/v2/alerts
 State         heliograph flows http://127.0.0.1:{rest}
 
 For an alert stop the target's broker, and let it continue afterwards:
               kill -STOP {target.brokers[0].pid};  kill -CONT {target.brokers[0].pid}
+All times of the rules are divided by {FASTER}: where a message says 5 minutes, it was half a minute.
 Ctrl-C stops everything. Messages for Slack:
 """)
         _print_messages(slack, stopping)

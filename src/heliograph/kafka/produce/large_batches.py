@@ -125,4 +125,7 @@ class LargeBatches:
             return SkippedRecord(
                 f"the record at offset {piece.base_offset} was left out (errors.tolerance=all): {sentence}."
             )
-        return f"{sentence}. Raise max.message.bytes of {tp.topic}, or leave such records out with errors.tolerance=all"
+        return (
+            f"{sentence}. Raise max.message.bytes of the source topic, which {tp.topic} follows (or of {tp.topic}, if"
+            " topic configs are not synced), or leave such records out with errors.tolerance=all"
+        )
